@@ -1,0 +1,223 @@
+"""The operator table: what every pointwise operator and reduction means, at stored and at implicit operands.
+
+One row defines an operator for the dense interpreters (`array`), the simulators (`scalar`), the join rules (`annihilators`), the
+FLOP count (`flops`) and the machine's latency class (`unit`). Adding an operator is adding a row.
+
+An annihilator fixes the result whatever the other operands are, infinities and NaN included (0 * inf = 0, 0 / 0 = 0,
+-inf - -inf = -inf), so that entries which a join leaves out agree with entries that are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from fuseflow.errors import ProgramError, did_you_mean
+
+INF = math.inf
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A pointwise operator.
+
+    `array` works on float64 arrays, `scalar` on Python floats; both give the same value. `annihilators` holds rows
+    (operand position, operand value, result). `symbol` is its infix form in program text, with its binding `precedence`.
+    """
+
+    name: str
+    arity: int
+    array: Callable[..., Any]
+    scalar: Callable[..., float]
+    annihilators: tuple[tuple[int, float, float], ...] = ()
+    flops: int = 1
+    unit: str = "add"  # latency class of the machine: add, mul, div, transcendental, logic
+    symbol: str = ""
+    precedence: int = 0
+
+    def annihilated(self, position: int, value: float, constants: Sequence[float | None] = ()) -> float | None:
+        """The result that operand `position` being `value` fixes, or None if the other operands matter.
+
+        `constants` gives the value of the operands that are constants (None elsewhere): a `where` whose condition is known and
+        whose chosen branch is a constant is fixed too.
+        """
+        if self.name == "where" and position == 0 and len(constants) == 3:
+            return constants[1] if value != 0 else constants[2]
+        for at, operand, result in self.annihilators:
+            if at == position and operand == value:
+                return result
+        return None
+
+    def __call__(self, *operands: npt.ArrayLike) -> Array:
+        """Evaluate on arrays, with annihilators winning."""
+        values = [np.asarray(x, dtype=np.float64) for x in operands]
+        with np.errstate(all="ignore"):
+            result = np.asarray(self.array(*values), dtype=np.float64)
+        for at, operand, fixed in self.annihilators:
+            result = np.where(values[at] == operand, fixed, result)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Reducer:
+    """An associative, commutative reduction: its binary operator, its identity and the fold of equal values."""
+
+    name: str
+    array: np.ufunc
+    scalar: Callable[[float, float], float]
+    identity: float
+    unit: str = "add"
+
+    def repeated(self, value: float, count: int) -> float:
+        """The reduction of `count` equal values.
+
+        >>> REDUCERS["sum"].repeated(2.0, 3), REDUCERS["max"].repeated(2.0, 0)
+        (6.0, -inf)
+        """
+        if count == 0:
+            return self.identity
+        if self.name == "sum":
+            return 0.0 if value == 0 else value * count
+        return _pow(value, count) if self.name == "prod" else value
+
+
+def _guarded(function: Callable[..., float]) -> Callable[..., float]:
+    """Give a `math` function the IEEE results of NumPy where `math` raises."""
+
+    def call(*operands: float) -> float:
+        try:
+            return float(function(*operands))
+        except (ValueError, OverflowError, ZeroDivisionError):
+            return math.nan
+
+    return call
+
+
+def _exp(a: float) -> float:
+    try:
+        return math.exp(a)
+    except OverflowError:
+        return INF
+
+
+def _log(a: float) -> float:
+    return math.log(a) if a > 0 else (-INF if a == 0 else math.nan)
+
+
+def _div(a: float, b: float) -> float:
+    if a == 0:
+        return 0.0
+    if b == 0:
+        return math.nan if math.isnan(a) else math.copysign(INF, a) * math.copysign(1.0, b)
+    return a / b
+
+
+def _pow(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -INF if a < 0 and b % 2 == 1 else INF
+    except ValueError:
+        return INF if a == 0 else math.nan
+
+
+def _rsqrt(a: float) -> float:
+    return 1.0 / math.sqrt(a) if a > 0 else (INF if a == 0 else math.nan)
+
+
+def _sigmoid(a: float) -> float:
+    return 1.0 / (1.0 + _exp(-a))
+
+
+def _max(a: float, b: float) -> float:
+    return math.nan if a != a or b != b else (a if a >= b else b)
+
+
+def _min(a: float, b: float) -> float:
+    if a == -INF or b == -INF:
+        return -INF
+    return math.nan if a != a or b != b else (a if a <= b else b)
+
+
+def _add(a: float, b: float) -> float:
+    return -INF if a == -INF or b == -INF else a + b
+
+
+def _sub(a: float, b: float) -> float:
+    return -INF if a == -INF else a - b
+
+
+def _mul(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def _truth(function: Callable[[float, float], bool]) -> Callable[[float, float], float]:
+    return lambda a, b: 1.0 if function(a, b) else 0.0
+
+
+def _where(c: float, a: float, b: float) -> float:
+    return a if c != 0 else b
+
+
+_ROWS = (
+    Operator("add", 2, np.add, _add, ((0, -INF, -INF), (1, -INF, -INF)), symbol="+", precedence=2),
+    Operator("sub", 2, np.subtract, _sub, ((0, -INF, -INF),), symbol="-", precedence=2),
+    Operator("mul", 2, np.multiply, _mul, ((0, 0.0, 0.0), (1, 0.0, 0.0)), unit="mul", symbol="*", precedence=3),
+    Operator("div", 2, np.divide, _div, ((0, 0.0, 0.0),), unit="div", symbol="/", precedence=3),
+    Operator("pow", 2, np.power, _pow, ((1, 0.0, 1.0),), unit="transcendental"),
+    Operator("max", 2, np.maximum, _max),
+    Operator("min", 2, np.minimum, _min, ((0, -INF, -INF), (1, -INF, -INF))),
+    Operator("eq", 2, np.equal, _truth(lambda a, b: a == b), unit="logic", symbol="==", precedence=1),
+    Operator("ne", 2, np.not_equal, _truth(lambda a, b: a != b), unit="logic", symbol="!=", precedence=1),
+    Operator("lt", 2, np.less, _truth(lambda a, b: a < b), unit="logic", symbol="<", precedence=1),
+    Operator("le", 2, np.less_equal, _truth(lambda a, b: a <= b), unit="logic", symbol="<=", precedence=1),
+    Operator("gt", 2, np.greater, _truth(lambda a, b: a > b), unit="logic", symbol=">", precedence=1),
+    Operator("ge", 2, np.greater_equal, _truth(lambda a, b: a >= b), unit="logic", symbol=">=", precedence=1),
+    Operator("where", 3, lambda c, a, b: np.where(c != 0, a, b), _where, flops=0, unit="logic"),
+    Operator("copy", 1, np.positive, float, flops=0, unit="logic"),
+    Operator("neg", 1, np.negative, lambda a: -a),
+    Operator("abs", 1, np.abs, abs),
+    Operator("relu", 1, lambda a: np.maximum(a, 0.0), lambda a: _max(a, 0.0)),
+    Operator("exp", 1, np.exp, _exp, unit="transcendental"),
+    Operator("log", 1, np.log, _log, unit="transcendental"),
+    Operator("sqrt", 1, np.sqrt, _guarded(math.sqrt), unit="transcendental"),
+    Operator("rsqrt", 1, lambda a: 1.0 / np.sqrt(a), _rsqrt, unit="transcendental"),
+    Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental"),
+    Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental"),
+    Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental"),
+    Operator("erf", 1, special.erf, math.erf, unit="transcendental"),
+    Operator("sigmoid", 1, lambda a: 1.0 / (1.0 + np.exp(-a)), _sigmoid, unit="transcendental"),
+)
+
+OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
+
+REDUCERS: dict[str, Reducer] = {
+    row.name: row
+    for row in (
+        Reducer("sum", np.add, lambda a, b: a + b, 0.0),
+        Reducer("max", np.maximum, _max, -INF),
+        Reducer("min", np.minimum, lambda a, b: math.nan if a != a or b != b else min(a, b), INF),
+        Reducer("prod", np.multiply, lambda a, b: a * b, 1.0, "mul"),
+    )
+}
+
+
+def operator(name: str) -> Operator:
+    """The operator called `name`; raises `ProgramError` with the nearest right name."""
+    if name not in OPERATORS:
+        raise ProgramError(f"unknown operator `{name}`", hint=did_you_mean(name, OPERATORS))
+    return OPERATORS[name]
+
+
+def reducer(name: str) -> Reducer:
+    """The reduction called `name`; raises `ProgramError` with the nearest right name."""
+    if name not in REDUCERS:
+        raise ProgramError(f"unknown reduction `{name}`", hint=did_you_mean(name, REDUCERS))
+    return REDUCERS[name]

@@ -1,0 +1,369 @@
+"""The SAMML graph: dataflow nodes joined by typed token streams. Values only; see `streams` for tokens.
+
+A node names its inputs as ports of other nodes; `outputs` gives the kind and depth of each of its own. The meaning of every node is
+the table of primitives in the project's stream contract (docs/streams.md), its time `fuseflow.sim.reference`.
+Adding a primitive is adding a class here, a rule there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from fuseflow.tensors import Format
+
+Kind: TypeAlias = Literal["crd", "ref", "val"]
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One output of a node."""
+
+    node: str
+    output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamType:
+    """What a stream carries and how deep its lists are nested."""
+
+    kind: Kind
+    depth: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.depth})"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorDecl:
+    """A tensor that the graph reads or writes."""
+
+    name: str
+    shape: tuple[int, ...]
+    format: Format
+    dtype: str = "f32"
+    fill: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Base of all primitives. `name` is unique in the graph."""
+
+    op: ClassVar[str] = ""
+    ports: ClassVar[tuple[str, ...]] = ()
+    """Names of the outputs, for printing; variadic nodes compute theirs in `port_names`."""
+
+    name: str
+    inputs: tuple[Port, ...]
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        """Types of the outputs, given the types of the inputs (which `verify` has checked)."""
+        raise NotImplementedError
+
+    def port_names(self) -> tuple[str, ...]:
+        return self.ports
+
+
+@dataclass(frozen=True, slots=True)
+class Root(Node):
+    """`0 D`: one reference to the whole of every tensor."""
+
+    op: ClassVar[str] = "root"
+    ports: ClassVar[tuple[str, ...]] = ("ref",)
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("ref", 0),)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Node):
+    """ref(d) -> crd(d+1), ref(d+1): the fiber of `tensor` at storage level `level` for every reference.
+
+    `sequential`: the references come straight from this tensor's own parent scan, so a memory may prefetch.
+    """
+
+    op: ClassVar[str] = "scan"
+    ports: ClassVar[tuple[str, ...]] = ("crd", "ref")
+
+    tensor: str
+    level: int
+    sequential: bool = False
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        d = inputs[0].depth + 1
+        return StreamType("crd", d), StreamType("ref", d)
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Node):
+    """ref(d) -> crd(d+1): all coordinates 0..size-1 for every reference (`N` included); no tensor, no memory."""
+
+    op: ClassVar[str] = "range"
+    ports: ClassVar[tuple[str, ...]] = ("crd",)
+
+    size: int
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("crd", inputs[0].depth + 1),)
+
+
+@dataclass(frozen=True, slots=True)
+class Locate(Node):
+    """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token."""
+
+    op: ClassVar[str] = "locate"
+    ports: ClassVar[tuple[str, ...]] = ("ref",)
+
+    tensor: str
+    level: int
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("ref", inputs[0].depth),)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Sorted merge of several sides at one loop. Side s brings a coordinate stream and `payloads[s]` payload streams.
+
+    Inputs: crd, payloads of side 0, crd, payloads of side 1, ... Outputs: crd, then every payload in that order.
+    `intersect`: coordinates on all sides; `union`: on any; `left`: those of side 0. Absent payloads are `N`.
+    """
+
+    op: ClassVar[str] = "join"
+
+    kind: Literal["intersect", "union", "left"]
+    payloads: tuple[int, ...]
+
+    def sides(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """For each side: input position of its coordinates, and of its payloads."""
+        found, at = [], 0
+        for count in self.payloads:
+            found.append((at, tuple(range(at + 1, at + 1 + count))))
+            at += 1 + count
+        return tuple(found)
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        payloads = [inputs[p] for _, side in self.sides() for p in side]
+        return (StreamType("crd", inputs[0].depth), *payloads)
+
+    def port_names(self) -> tuple[str, ...]:
+        return ("crd", *(f"out{k}" for k in range(sum(self.payloads))))
+
+
+@dataclass(frozen=True, slots=True)
+class Align(Node):
+    """old crd(d), new crd(d), x(d+e) -> x(d+e): carries the subtree of x below each coordinate of `old` to the same coordinate of
+    `new`. A coordinate only in `old` loses its subtree, one only in `new` gets an empty one."""
+
+    op: ClassVar[str] = "align"
+    ports: ClassVar[tuple[str, ...]] = ("out",)
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (inputs[2],)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Node):
+    """x(d-1), signal(d) -> x(d): x once for every value of the signal's fiber; the stops are the signal's."""
+
+    op: ClassVar[str] = "repeat"
+    ports: ClassVar[tuple[str, ...]] = ("out",)
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        # A repeated coordinate need not ascend: it is of kind ref.
+        return (StreamType("val" if inputs[0].kind == "val" else "ref", inputs[1].depth),)
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Node):
+    """ref(d) -> val(d): the value array of `tensor`; `N` gives its implicit value."""
+
+    op: ClassVar[str] = "load"
+    ports: ClassVar[tuple[str, ...]] = ("val",)
+
+    tensor: str
+    sequential: bool = False
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("val", inputs[0].depth),)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand slot of an `Alu`: the next input stream with the implicit value that `N` takes, or a constant."""
+
+    value: float
+    constant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alu(Node):
+    """val(d)... -> val(d): a pointwise operator; inputs are aligned token by token."""
+
+    op: ClassVar[str] = "alu"
+    ports: ClassVar[tuple[str, ...]] = ("val",)
+
+    function: str
+    operands: tuple[Operand, ...]
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("val", inputs[0].depth),)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(Node):
+    """val(d) -> val(d-1): folds each innermost fiber in token order; an empty one gives the identity."""
+
+    op: ClassVar[str] = "reduce"
+    ports: ClassVar[tuple[str, ...]] = ("val",)
+
+    function: str
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("val", inputs[0].depth - 1),)
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate(Node):
+    """crd_0(d) .. crd_k(d+k), val(d+k) -> crd_1(d) .. crd_k(d+k-1), val(d+k-1): the higher-order reduction over crd_0, one
+    workspace for each fiber of crd_0, keyed by the other coordinates and emitted in sorted order when that fiber ends."""
+
+    op: ClassVar[str] = "accumulate"
+
+    function: str
+    order: int
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        d = inputs[0].depth
+        return (*(StreamType("crd", d + k) for k in range(self.order)), StreamType("val", d + self.order - 1))
+
+    def port_names(self) -> tuple[str, ...]:
+        return (*(f"crd{k}" for k in range(1, self.order + 1)), "val")
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Node):
+    """crds (outermost first), val -> same. `value` None: `N` values leave, else entries equal to it too. A coordinate below which
+    nothing is left leaves with it, all levels at once."""
+
+    op: ClassVar[str] = "drop"
+
+    value: float | None = None
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return tuple(inputs)
+
+    def port_names(self) -> tuple[str, ...]:
+        return (*(f"crd{k}" for k in range(len(self.inputs) - 1)), "val")
+
+
+@dataclass(frozen=True, slots=True)
+class Flatten(Node):
+    """crd(d), crd(d+1) -> crd(d): two levels as one, coordinate outer * size + inner."""
+
+    op: ClassVar[str] = "flatten"
+    ports: ClassVar[tuple[str, ...]] = ("crd",)
+
+    size: int
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("crd", inputs[0].depth),)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitLevel(Node):
+    """crd(d) -> crd(d), crd(d+1): one level as two, outer = coordinate // size, inner = coordinate % size."""
+
+    op: ClassVar[str] = "split"
+    ports: ClassVar[tuple[str, ...]] = ("outer", "inner")
+
+    size: int
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        d = inputs[0].depth
+        return StreamType("crd", d), StreamType("crd", d + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLevel(Node):
+    """crd(d) -> memory: level `level` of `tensor`. A compressed level appends; a dense one addresses parent * size + coordinate."""
+
+    op: ClassVar[str] = "write"
+
+    tensor: str
+    level: int
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteValues(Node):
+    """val(d) -> memory: the values of `tensor`, where its level writers address them."""
+
+    op: ClassVar[str] = "write_values"
+
+    tensor: str
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return ()
+
+
+NODE_TYPES: tuple[type[Node], ...] = (
+    Root, Scan, Range, Locate, Join, Align, Repeat, Load, Alu, Reduce, Accumulate, Drop, Flatten, SplitLevel, WriteLevel, WriteValues,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One reader of a stream: input `input` of node `node`."""
+
+    node: str
+    input: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes in an order in which every input is defined before it is used.
+
+    `tensors` declares everything read or written; `outputs` names the tensors written. `fiber_fifos` lists the edges that must hold
+    a whole fiber (a value used before and after a reduction of itself): where a small FIFO deadlocks. `depths` overrides the
+    machine's FIFO depth for single edges.
+    """
+
+    name: str
+    tensors: tuple[TensorDecl, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    fiber_fifos: tuple[Edge, ...] = ()
+    depths: tuple[tuple[Edge, int], ...] = ()
+
+    @property
+    def by_name(self) -> dict[str, Node]:
+        return {n.name: n for n in self.nodes}
+
+    @property
+    def declared(self) -> dict[str, TensorDecl]:
+        return {t.name: t for t in self.tensors}
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the tensors read from memory."""
+        return tuple(t.name for t in self.tensors if t.name not in self.outputs)
+
+    def types(self) -> dict[Port, StreamType]:
+        """The type of every stream (the graph must have been verified)."""
+        found: dict[Port, StreamType] = {}
+        for node in self.nodes:
+            for k, kind in enumerate(node.outputs([found[p] for p in node.inputs])):
+                found[Port(node.name, k)] = kind
+        return found
+
+    def readers(self) -> dict[Port, tuple[Edge, ...]]:
+        """Who reads each stream, in node order."""
+        found: dict[Port, list[Edge]] = {}
+        for node in self.nodes:
+            for k, port in enumerate(node.inputs):
+                found.setdefault(port, []).append(Edge(node.name, k))
+        return {port: tuple(edges) for port, edges in found.items()}

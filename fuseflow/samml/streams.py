@@ -1,0 +1,180 @@
+"""Tokens: how a nested list becomes a stream, and back (`encode`, `decode`), and what a well-formed stream is (`check`).
+
+A stream of depth d linearizes a d-deep nested list. A stop says which levels it closes, lowest and highest, level 0 being the
+innermost; an element is a coordinate, a reference or a number; `N` stands for an absent payload; `D` ends the stream.
+
+>>> " ".join(map(str, encode([[1, 2], [3]], 2)))
+'1 2 S0 3 S1 D'
+>>> " ".join(map(str, encode([], 2)))
+'S1-1 D'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from fuseflow.errors import GraphError
+
+
+class Stop:
+    """Closes the levels `low`..`high`. Made by `stop`, which returns one object for each pair, so stops compare by identity."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+    def raised(self, levels: int = 1) -> Stop:
+        """The stop that closes the same lists seen from `levels` deeper: S(l-h) becomes S(l+n - h+n)."""
+        return stop(self.low + levels, self.high + levels)
+
+    def with_low(self, low: int) -> Stop:
+        return stop(low, self.high)
+
+    def __repr__(self) -> str:
+        return f"S{self.high}" if self.low == 0 else f"S{self.low}-{self.high}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return stop, (self.low, self.high)
+
+
+class Mark:
+    """One of the tokens without content."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> str:
+        return self.text
+
+
+N: Final = Mark("N")
+"""Empty: absent on this side. On payloads only, never on coordinates."""
+D: Final = Mark("D")
+"""Done: the end of the stream, once, last."""
+
+Token: TypeAlias = int | float | Stop | Mark
+Stream: TypeAlias = list[Token]
+
+
+@cache
+def stop(low: int, high: int) -> Stop:
+    """The stop that closes levels `low`..`high`."""
+    if not 0 <= low <= high:
+        raise ValueError(f"a stop closes levels low..high, not {low}..{high}")
+    return Stop(low, high)
+
+
+def is_control(token: Token) -> bool:
+    """Whether the token is a stop or done."""
+    return token is D or token.__class__ is Stop
+
+
+def encode(nested: Any, depth: int) -> Stream:
+    """The stream of a `depth`-deep nested list (depth 0: a single element)."""
+    if depth == 0:
+        return [nested, D]
+    out: Stream = []
+
+    def close(level: int) -> None:
+        # The list just ended at `level`: extend the stop of its last inner list if there is one, else start a stop here.
+        last = out[-1] if out else None
+        if isinstance(last, Stop) and last.high == level - 1 and opened[level]:
+            out[-1] = stop(last.low, level)
+        else:
+            out.append(stop(level, level))
+
+    opened = [False] * (depth + 1)  # whether the list at this level has had an element
+
+    def put(value: Any, level: int) -> None:
+        opened[level] = False
+        for element in value:
+            if level == 0:
+                out.append(element)
+            else:
+                put(element, level - 1)
+            opened[level] = True
+        if level == 0:
+            out.append(stop(0, 0))
+        else:
+            close(level)
+
+    put(nested, depth - 1)
+    return [*out, D]
+
+
+def decode(stream: Sequence[Token], depth: int) -> Any:
+    """The nested list of a stream; raises `GraphError` if the stream is malformed."""
+    check(stream, depth)
+    if depth == 0:
+        return stream[0]
+    open_lists: list[list[Any]] = [[] for _ in range(depth)]  # open_lists[l]: elements so far of the current list at level l
+    for token in stream:
+        if isinstance(token, Stop):
+            for level in range(token.low, token.high + 1):
+                done, open_lists[level] = open_lists[level], []
+                if level + 1 < depth:
+                    open_lists[level + 1].append(done)
+                else:
+                    return done
+        else:
+            open_lists[0].append(token)
+    raise GraphError(f"stream ends before its outermost list is closed: {show(stream)}")
+
+
+def check(stream: Iterable[Token], depth: int, kind: str = "") -> None:
+    """Raise `GraphError` unless the stream is well-formed: `D` once and last, stops that close an open list, the outermost list
+    closed exactly once; coordinates (`kind` "crd") ascending and never `N`."""
+    tokens = list(stream)
+    if not tokens or tokens[-1] is not D or any(t is D for t in tokens[:-1]):
+        raise GraphError(f"`D` must stand once, last: {show(tokens)}")
+    body = tokens[:-1]
+    if depth == 0:
+        if len(body) != 1 or isinstance(body[0], Stop):
+            raise GraphError(f"a stream of depth 0 holds one element: {show(tokens)}")
+        return
+    top = [t for t in body if isinstance(t, Stop) and t.high == depth - 1]
+    if len(top) != 1 or body[-1] is not top[0]:
+        raise GraphError(f"S{depth - 1} must stand once, before D: {show(tokens)}")
+    last: float = -1
+    low = depth - 1  # the highest level that a stop may start at: 0 after an element; after a stop, the levels that it closed
+    for token in body:
+        if isinstance(token, Stop):
+            if token.high >= depth or token.low > low:
+                raise GraphError(f"stop {token} does not close an open list: {show(tokens)}")
+            last, low = -1, token.high
+            continue
+        if kind == "crd":
+            if token is N or not isinstance(token, int) or token <= last:
+                raise GraphError(f"coordinates must ascend: {show(tokens)}")
+            last = token
+        low = 0
+
+
+def show(stream: Iterable[Token], limit: int = 40) -> str:
+    """The stream as text, shortened."""
+    tokens = [f"{t:g}" if isinstance(t, float) else str(t) for t in stream]
+    return " ".join(tokens[:limit]) + (f" ... ({len(tokens)} tokens)" if len(tokens) > limit else "")
+
+
+def parse(text: str) -> Stream:
+    """Read the text form: `1 2 S0 3 S1-2 N D`."""
+    out: Stream = []
+    for word in text.split():
+        if word == "D":
+            out.append(D)
+        elif word == "N":
+            out.append(N)
+        elif word.startswith("S"):
+            low, _, high = word[1:].rpartition("-")
+            out.append(stop(int(low or 0), int(high)))
+        else:
+            out.append(int(word) if word.lstrip("-").isdigit() else float(word))
+    return out

@@ -1,0 +1,7 @@
+"""Fibertrees: level formats, packing and unpacking, byte sizes."""
+
+from fuseflow.tensors.format import Format
+from fuseflow.tensors.pack import from_coordinates, pack, repack
+from fuseflow.tensors.tensor import Tensor
+
+__all__ = ["Format", "Tensor", "from_coordinates", "pack", "repack"]

@@ -1,0 +1,121 @@
+"""Storage formats: level formats, outermost first, and the mode order (which dimension each level stores)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fuseflow.errors import TensorError, did_you_mean
+from fuseflow.tensors.levels import LEVELS, Compressed, Dense, Level, Singleton
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`levels[p]` stores dimension `order[p]` of the tensor.
+
+    >>> str(Format.parse("csc", 2))
+    '(dense, compressed) order (1, 0)'
+    """
+
+    levels: tuple[Level, ...]
+    order: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(self.order) != list(range(len(self.levels))):
+            raise TensorError(f"mode order {self.order} is not a permutation of the {len(self.levels)} dimensions")
+        for above, level in zip((None, *self.levels), self.levels, strict=False):
+            if isinstance(level, Singleton) and not isinstance(above, Compressed | Singleton):
+                raise TensorError(f"a singleton level needs a compressed or singleton level above it: {self}")
+            repeats = isinstance(above, Compressed | Singleton) and not above.unique
+            if repeats and not isinstance(level, Singleton):
+                raise TensorError(f"below a nonunique level stands a singleton level: {self}")
+        if self.levels and isinstance(self.levels[-1], Compressed | Singleton) and not self.levels[-1].unique:
+            raise TensorError(f"the last level is nonunique: {self}")
+
+    @property
+    def rank(self) -> int:
+        return len(self.levels)
+
+    @property
+    def all_dense(self) -> bool:
+        return all(level.full for level in self.levels)
+
+    def __str__(self) -> str:
+        levels = ", ".join(level.text for level in self.levels)
+        if self.order == tuple(range(self.rank)):
+            return f"({levels})"
+        return f"({levels}) order ({', '.join(map(str, self.order))})"
+
+    def short(self) -> str:
+        """The short name where there is one, else the full text; `parse` reads both."""
+        for name in SHORT_NAMES:
+            try:
+                if named(name, self.rank) == self:
+                    return name
+            except TensorError:
+                continue
+        return str(self)
+
+    @classmethod
+    def dense(cls, rank: int) -> Format:
+        return cls((Dense(),) * rank, tuple(range(rank)))
+
+    @classmethod
+    def of(cls, *levels: str, order: tuple[int, ...] | None = None) -> Format:
+        """From level names: `Format.of("dense", "compressed")`."""
+        return cls(tuple(level_named(name) for name in levels), tuple(range(len(levels))) if order is None else order)
+
+    @classmethod
+    def parse(cls, text: str, rank: int) -> Format:
+        """Read a short name or `(level, ...) [order (d, ...)]`; raises `TensorError` with the nearest right name."""
+        text = text.strip()
+        if not text.startswith("("):
+            return named(text, rank)
+        match = re.fullmatch(r"\((.*?)\)\s*(?:order\s*\(([\d\s,]*)\))?", _hide_nested(text))
+        if not match:
+            raise TensorError(f"cannot read the format `{text}`", hint="write `(dense, compressed) order (1, 0)` or a short name such as `csr`")
+        names = [n.strip().replace("<", "(").replace(">", ")") for n in match[1].split(",") if n.strip()]
+        if len(names) != rank:
+            raise TensorError(f"format `{text}` has {len(names)} levels, the tensor {rank} dimensions")
+        order = tuple(int(n) for n in match[2].split(",") if n.strip()) if match[2] is not None else None
+        return cls.of(*names, order=order)
+
+
+SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
+
+
+def level_named(name: str) -> Level:
+    if name not in LEVELS:
+        raise TensorError(f"unknown level format `{name}`", hint=did_you_mean(name, LEVELS))
+    return LEVELS[name]
+
+
+def named(name: str, rank: int) -> Format:
+    """The format with a short name, for tensors of this rank."""
+    if name.startswith("bsr"):
+        raise TensorError(f"format `{name}`: blocked levels are not executed yet", hint="use `csr`")
+    if name not in SHORT_NAMES:
+        raise TensorError(f"unknown format `{name}`", hint=did_you_mean(name, [*SHORT_NAMES, "(level, ...)"]))
+    if name in ("csr", "csc", "dcsr", "dcsc") and rank != 2:
+        raise TensorError(f"format `{name}` is for matrices, the tensor has {rank} dimensions", hint="write the levels: `(dense, compressed, ...)`")
+    match name:
+        case "dense":
+            return Format.dense(rank)
+        case "csr":
+            return Format.of("dense", "compressed")
+        case "csc":
+            return Format.of("dense", "compressed", order=(1, 0))
+        case "dcsr":
+            return Format.of("compressed", "compressed")
+        case "dcsc":
+            return Format.of("compressed", "compressed", order=(1, 0))
+        case "coo" if rank > 1:
+            middle = ["singleton(nonunique)"] * (rank - 2)
+            return Format.of("compressed(nonunique)", *middle, "singleton")
+        case _:  # csf of any rank, coo of a vector
+            return Format.of(*["compressed"] * rank)
+
+
+def _hide_nested(text: str) -> str:
+    """`compressed(nonunique)` -> `compressed<nonunique>`, so that the outer parentheses can be matched."""
+    return re.sub(r"(\w)\((\w+)\)", r"\1<\2>", text)

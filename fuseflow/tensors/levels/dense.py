@@ -1,0 +1,47 @@
+"""The dense level: every coordinate is there, nothing is stored; the reference is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fuseflow.tensors.levels.base import Fibers, Ints, Level
+
+
+class DenseFibers(Fibers):
+    """Below reference r: coordinates 0..size-1 with references r*size + coordinate."""
+
+    __slots__ = ("parents",)
+
+    def __init__(self, size: int, parents: int) -> None:
+        super().__init__(size)
+        self.parents = parents
+
+    def fiber(self, ref: int) -> tuple[Sequence[int], Sequence[int]]:
+        return range(self.size), range(ref * self.size, (ref + 1) * self.size)
+
+    def expand(self, refs: Ints) -> tuple[Ints, Ints, Ints]:
+        owner = np.repeat(np.arange(len(refs), dtype=np.int64), self.size)
+        crds = np.tile(np.arange(self.size, dtype=np.int64), len(refs))
+        return owner, crds, refs[owner] * self.size + crds
+
+    @property
+    def entries(self) -> int:
+        return self.parents * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Dense(Level):
+    """Every coordinate of the dimension, in order, below every parent."""
+
+    full: ClassVar[bool] = True
+
+    @property
+    def text(self) -> str:
+        return "dense"
+
+    def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
+        return DenseFibers(size, parents), refs * size + crds

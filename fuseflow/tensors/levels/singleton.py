@@ -1,0 +1,64 @@
+"""The singleton level: one stored coordinate for each reference of its parent (the later levels of COO)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fuseflow.tensors.levels.base import Fibers, Ints, Level, segments
+
+
+class SingletonFibers(Fibers):
+    """Below reference r: the coordinates crd[r..stop[r]), with their positions as references.
+
+    `stop` ends the run of entries that share the parent's coordinate (r + 1 below a unique parent). It is not stored: a scanner
+    sees the end of a run in the parent's coordinates. If coordinates repeat here too (`unique=False`), a run of equal ones is one
+    element and its first position is its reference.
+    """
+
+    __slots__ = ("crd", "starts", "stop")
+
+    def __init__(self, size: int, crd: Ints, parent: Ints, unique: bool = True) -> None:
+        super().__init__(size)
+        self.crd = crd
+        edges = np.flatnonzero(np.diff(parent) != 0) + 1
+        bounds = np.concatenate((edges, [len(crd)])).astype(np.int64)
+        self.stop = bounds[np.searchsorted(edges, np.arange(len(crd)), side="right")] if len(crd) else crd
+        new = np.ones(len(crd), dtype=bool)
+        new[1:] = (np.diff(parent) != 0) | (np.diff(crd) != 0)
+        self.starts = np.arange(len(crd), dtype=np.int64) if unique else np.flatnonzero(new)
+
+    def fiber(self, ref: int) -> tuple[Sequence[int], Sequence[int]]:
+        a, b = np.searchsorted(self.starts, (ref, int(self.stop[ref])))
+        refs = self.starts[a:b]
+        return self.crd[refs].tolist(), refs.tolist()
+
+    def expand(self, refs: Ints) -> tuple[Ints, Ints, Ints]:
+        low, high = np.searchsorted(self.starts, refs), np.searchsorted(self.starts, self.stop[refs])
+        owner, within = segments(high - low)
+        found = self.starts[low[owner] + within]
+        return owner, self.crd[found], found
+
+    @property
+    def entries(self) -> int:
+        return len(self.crd)
+
+    @property
+    def crd_count(self) -> int:
+        return len(self.crd)
+
+
+@dataclass(frozen=True, slots=True)
+class Singleton(Level):
+    """One coordinate for each entry of a level whose coordinates repeat. `unique=False`: repeats too, more singletons follow."""
+
+    unique: bool = True
+
+    @property
+    def text(self) -> str:
+        return "singleton" if self.unique else "singleton(nonunique)"
+
+    def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
+        return SingletonFibers(size, crds, prefixes, self.unique), refs

@@ -1,0 +1,94 @@
+"""Packing: dense arrays, scipy sparse arrays and coordinate lists to fibertrees of any format."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fuseflow.errors import TensorError
+from fuseflow.tensors.format import Format
+from fuseflow.tensors.levels.base import Fibers, Ints
+from fuseflow.tensors.tensor import Tensor
+
+
+def pack(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format, fill: float = 0.0) -> Tensor:
+    """Pack an array. Stored are the entries of a scipy array (explicit zeros too), or those of a dense array that differ from `fill`.
+
+    >>> pack([[0, 5], [0, 0]], Format.parse("csr", 2)).values.tolist()
+    [5]
+    """
+    if sparse.issparse(array):
+        coo = sparse.coo_array(array)
+        if fill != 0:
+            raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
+        return from_coordinates(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data, format)
+    dense = np.asarray(array)
+    if format.all_dense:
+        order = format.order
+        values = np.ascontiguousarray(dense.transpose(order)).reshape(-1)
+        return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill)
+    found = np.nonzero(dense != fill)
+    return from_coordinates(dense.shape, np.array(found, dtype=np.int64), dense[found], format, fill)
+
+
+def from_coordinates(
+    shape: tuple[int, ...], coordinates: Ints, values: npt.NDArray[np.generic], format: Format, fill: float = 0.0
+) -> Tensor:
+    """Pack a list of entries: `coordinates` is [rank, n] in dimension order, `values` has n elements. Duplicates are added up,
+    as scipy and PyTorch do."""
+    if format.rank != len(shape):
+        raise TensorError(f"format {format} has {format.rank} levels, the tensor {len(shape)} dimensions")
+    coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1)
+    for dimension, size in enumerate(shape):
+        outside = (coordinates[dimension] < 0) | (coordinates[dimension] >= size)
+        if outside.any():
+            raise TensorError(f"coordinate {coordinates[dimension][outside][0]} of dimension {dimension} is outside 0..{size - 1}")
+    columns, values = _sorted(coordinates[list(format.order)], values)
+    refs = prefixes = np.zeros(len(values), dtype=np.int64)
+    parents, levels = 1, list[Fibers]()
+    for level, dimension, crds in zip(format.levels, format.order, columns, strict=True):
+        fibers, refs = level.pack(shape[dimension], parents, refs, prefixes, crds)
+        prefixes = _refine(prefixes, crds)
+        parents = fibers.entries
+        levels.append(fibers)
+    stored = np.full(parents, fill, dtype=values.dtype)
+    stored[refs] = values
+    return Tensor(tuple(shape), format, tuple(levels), stored, fill)
+
+
+def repack(tensor: Tensor, format: Format) -> Tensor:
+    """The same stored entries in another format."""
+    return from_coordinates(tensor.shape, tensor.coordinates(), tensor.values, format, tensor.fill)
+
+
+def _sorted(columns: Ints, values: npt.NDArray[np.generic]) -> tuple[Ints, npt.NDArray[np.generic]]:
+    """Entries in storage order, equal coordinates added up."""
+    if not len(columns):
+        return columns, values
+    by = np.lexsort(columns[::-1])
+    columns, values = columns[:, by], values[by]
+    new = np.ones(columns.shape[1], dtype=bool)
+    new[1:] = (np.diff(columns) != 0).any(axis=0)
+    if new.all():
+        return columns, values
+    sums: npt.NDArray[np.generic] = np.add.reduceat(values, np.flatnonzero(new)).astype(values.dtype)
+    return columns[:, new], sums
+
+
+def _refine(prefixes: Ints, crds: Ints) -> Ints:
+    """Prefix numbers one level further in: entries share one if they shared the last and have the same coordinate."""
+    change = np.zeros(len(crds), dtype=np.int64)
+    change[1:] = (np.diff(prefixes) != 0) | (np.diff(crds) != 0)
+    return np.cumsum(change)
+
+
+def _dense_levels(shape: tuple[int, ...], format: Format) -> tuple[Fibers, ...]:
+    none = np.zeros(0, dtype=np.int64)
+    sizes = [shape[d] for d in format.order]
+    return tuple(
+        level.pack(size, math.prod(sizes[:p]), none, none, none)[0]
+        for p, (level, size) in enumerate(zip(format.levels, sizes, strict=True))
+    )

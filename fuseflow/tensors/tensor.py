@@ -1,0 +1,76 @@
+"""A packed tensor: a fibertree with its values, its shape and its implicit value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fuseflow.tensors.format import Format
+from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES, Fibers, Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """`levels[p]` are the stored fibers of dimension `format.order[p]`; `values` is indexed by the last level's references.
+
+    Entries that are not stored have the implicit value `fill`.
+    """
+
+    shape: tuple[int, ...]
+    format: Format
+    levels: tuple[Fibers, ...]
+    values: npt.NDArray[np.generic]
+    fill: float = 0.0
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return self.values.dtype
+
+    @property
+    def stored(self) -> int:
+        """Number of stored values."""
+        return len(self.values)
+
+    @property
+    def pos_bytes(self) -> int:
+        return POS_BYTES * sum(level.pos_count for level in self.levels)
+
+    @property
+    def crd_bytes(self) -> int:
+        return CRD_BYTES * sum(level.crd_count for level in self.levels)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the positions, coordinates and values in accelerator memory."""
+        return self.pos_bytes + self.crd_bytes + self.values.nbytes
+
+    def coordinates(self) -> Ints:
+        """Coordinates of every stored value in storage order: an array [rank, stored], dimension by dimension."""
+        refs = np.zeros(1, dtype=np.int64)
+        columns: list[Ints] = []
+        for level in self.levels:
+            owner, crds, refs = level.expand(refs)
+            columns = [c[owner] for c in columns] + [crds]
+        out = np.empty((len(self.shape), len(refs)), dtype=np.int64)
+        for dimension, column in zip(self.format.order, columns, strict=True):
+            out[dimension] = column
+        return out
+
+    def to_dense(self) -> npt.NDArray[np.generic]:
+        """The array, implicit entries filled in."""
+        out = np.full(self.shape, self.fill, dtype=self.values.dtype)
+        out[tuple(self.coordinates())] = self.values if self.shape else self.values[0]
+        return out
+
+    def to_scipy(self) -> sparse.coo_array:
+        """A scipy COO array with the stored entries (explicit zeros included); for tensors whose implicit value is 0."""
+        if self.fill != 0:
+            raise ValueError("scipy arrays have the implicit value 0")
+        return sparse.coo_array((self.values, tuple(self.coordinates())), shape=self.shape)
+
+    def __repr__(self) -> str:
+        fill = f", fill {self.fill:g}" if self.fill else ""
+        return f"Tensor({self.shape}, {self.format.short()}, {self.dtype}, {self.stored} stored{fill})"
