@@ -1,0 +1,52 @@
+# Everything on a fresh machine: `make demo`, `make test`. Both create .venv and install into it only when pyproject.toml changed.
+
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
+	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PROTOS := $(wildcard fuseflow/samml/*.proto)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format proto clean
+
+help:
+	@echo 'make demo    install into .venv, compile and run a two-layer GCN on the karate club, layer 1 fused'
+	@echo 'make test    install into .venv, then ruff, mypy and pytest'
+	@echo 'make format  format the code'
+	@echo 'make proto   regenerate the protobuf modules'
+	@echo 'make clean   remove .venv and everything that was generated'
+
+demo: .venv/installed
+	$(BIN)/fuseflow run models/gcn.py --fuse layer1
+
+test: .venv/installed-test lint
+	$(BIN)/python -m pytest
+
+lint: .venv/installed-test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: .venv/installed-test
+	$(BIN)/ruff format
+
+proto: .venv/installed-test
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. $(PROTOS)
+
+clean:
+	rm -rf .venv build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n '$(PYTHON)' || { echo 'fuseflow needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3.12' >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | $(BIN)/python
+	@echo 'installing fuseflow into .venv (PyTorch is large: minutes the first time)'
+	@$(PIP) install --editable .
+	@touch $@
+
+.venv/installed-test: .venv/installed
+	@echo 'installing the test tools into .venv'
+	@$(PIP) install --editable '.[test]'
+	@touch $@

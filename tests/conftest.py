@@ -1,0 +1,39 @@
+"""Shared fixtures: golden texts, and random tests that repeat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+GOLDEN = Path(__file__).parent / "data" / "golden"
+
+# In CI the same examples every time; elsewhere new ones in every run, failures with the blob that repeats them.
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/data/golden from what this run prints")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)` compares `text` with the file tests/data/golden/`name`; `--update-golden` rewrites the file."""
+    update = request.config.getoption("--update-golden")
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists():
+            pytest.fail(f"no golden text tests/data/golden/{name}; look at the text, then write it with `pytest --update-golden`")
+        expected = path.read_text(encoding="utf-8")
+        assert text == expected, f"differs from tests/data/golden/{name}; if that is right, rewrite it with `pytest --update-golden`"
+
+    return compare
