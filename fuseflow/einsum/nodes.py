@@ -8,6 +8,27 @@ from typing import TypeAlias
 
 from fuseflow.errors import Span
 from fuseflow.tensors import Format
+from fuseflow.tensors.dtypes import DTYPES
+
+__all__ = [
+    "DTYPES",
+    "Access",
+    "Apply",
+    "Const",
+    "Einsum",
+    "Expr",
+    "Index",
+    "Location",
+    "Program",
+    "Reduce",
+    "Split",
+    "TensorType",
+    "accesses",
+    "children",
+    "free_indices",
+    "index_names",
+    "walk",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +95,14 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A declaration: `format` None leaves it to inference (intermediates); `fill` is the implicit value."""
+    """A declaration: `format` None leaves it to inference; `dtype` is a key of `DTYPES`; `fill` is the implicit value."""
 
     name: str
     shape: tuple[int, ...]
     format: Format | None = None
     dtype: str = "f32"
     fill: float = 0.0
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +142,6 @@ class Program:
         """The declared tensors that no Einsum defines."""
         made = {e.name for e in self.einsums}
         return tuple(t for t in self.tensors if t.name not in made)
-
-
-DTYPES = ("f32", "f64", "i32", "i64")
 
 
 def children(node: Expr) -> tuple[Expr, ...]:

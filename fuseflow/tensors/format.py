@@ -73,7 +73,8 @@ class Format:
             return named(text, rank)
         match = re.fullmatch(r"\((.*?)\)\s*(?:order\s*\(([\d\s,]*)\))?", _hide_nested(text))
         if not match:
-            raise TensorError(f"cannot read the format `{text}`", hint="write `(dense, compressed) order (1, 0)` or a short name such as `csr`")
+            hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
+            raise TensorError(f"cannot read the format `{text}`", hint=hint)
         names = [n.strip().replace("<", "(").replace(">", ")") for n in match[1].split(",") if n.strip()]
         if len(names) != rank:
             raise TensorError(f"format `{text}` has {len(names)} levels, the tensor {rank} dimensions")
@@ -97,7 +98,8 @@ def named(name: str, rank: int) -> Format:
     if name not in SHORT_NAMES:
         raise TensorError(f"unknown format `{name}`", hint=did_you_mean(name, [*SHORT_NAMES, "(level, ...)"]))
     if name in ("csr", "csc", "dcsr", "dcsc") and rank != 2:
-        raise TensorError(f"format `{name}` is for matrices, the tensor has {rank} dimensions", hint="write the levels: `(dense, compressed, ...)`")
+        hint = "write the levels: `(dense, compressed, ...)`"
+        raise TensorError(f"format `{name}` is for matrices, the tensor has {rank} dimensions", hint=hint)
     match name:
         case "dense":
             return Format.dense(rank)

@@ -15,7 +15,7 @@ from fuseflow.tensors.tensor import Tensor
 
 
 def pack(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format, fill: float = 0.0) -> Tensor:
-    """Pack an array. Stored are the entries of a scipy array (explicit zeros too), or those of a dense array that differ from `fill`.
+    """Pack an array. Stored are a scipy array's entries, explicit zeros too, or those of a dense array that differ from `fill`.
 
     >>> pack([[0, 5], [0, 0]], Format.parse("csr", 2)).values.tolist()
     [5]
@@ -45,7 +45,8 @@ def from_coordinates(
     for dimension, size in enumerate(shape):
         outside = (coordinates[dimension] < 0) | (coordinates[dimension] >= size)
         if outside.any():
-            raise TensorError(f"coordinate {coordinates[dimension][outside][0]} of dimension {dimension} is outside 0..{size - 1}")
+            wrong = coordinates[dimension][outside][0]
+            raise TensorError(f"coordinate {wrong} of dimension {dimension} is outside 0..{size - 1}")
     columns, values = _sorted(coordinates[list(format.order)], values)
     refs = prefixes = np.zeros(len(values), dtype=np.int64)
     parents, levels = 1, list[Fibers]()

@@ -1,0 +1,163 @@
+"""The dense meaning of an Einsum program, in float64 NumPy: the oracle that every other level is compared with.
+
+A value is an array with one name for each axis. Pointwise operators broadcast over the union of their operands' names, reductions
+fold the axes they name; a sum of products of finite factors goes to `np.einsum`, which never builds the product.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, free_indices, index_names
+from fuseflow.einsum.verify import extents, verify
+from fuseflow.errors import ProgramError, did_you_mean
+from fuseflow.ops import Array, operator, reducer
+
+LARGEST: Final = 1 << 22
+"""Points of the index space that are materialized at once (32 MB of float64)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """An array and the index name of each of its axes."""
+
+    array: Array
+    names: tuple[str, ...]
+
+    def over(self, names: tuple[str, ...]) -> Array:
+        """The array with its axes in the order of `names`, and axes of length 1 where it lacks a name."""
+        axes = [self.names.index(n) for n in names if n in self.names]
+        shape = iter(self.array.shape[a] for a in axes)
+        return self.array.transpose(axes).reshape([next(shape) if n in self.names else 1 for n in names])
+
+
+def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    """Every result of the program, by name, in float64; raises `ProgramError` for missing or misshapen inputs.
+
+    >>> from fuseflow.einsum.parse import parse
+    >>> evaluate(parse("tensor A[2, 2]\\n s = sum(i, j) A[i, j]\\n output s"), {"A": [[1, 2], [3, 4]]})["s"].item()
+    10.0
+    """
+    verify(program)
+    known = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
+    sizes = extents(program)
+    for einsum in program.einsums:
+        known[einsum.name] = evaluate_einsum(einsum, known, sizes[einsum.name])
+    return {e.name: known[e.name] for e in program.einsums}
+
+
+def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> Array:
+    """The result of one Einsum, its dimensions as on the left side."""
+    names = index_names(einsum.indices)
+    value = evaluate_expr(einsum.body, arrays, sizes)
+    full = np.broadcast_to(value.over(names), [sizes[n] for n in names])
+    shape = [sizes[i.outer] * i.size if isinstance(i, Split) else sizes[i] for i in einsum.indices]
+    return full.reshape(shape).copy()
+
+
+def evaluate_expr(node: Expr, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> Value:
+    """The value of an expression; `sizes` holds the extent of every index in it."""
+    return _evaluate(node, arrays, sizes, {})
+
+
+Ranges = dict[str, slice]
+"""Part of the index space: indices that are not named run over their whole extent."""
+
+
+def _evaluate(node: Expr, arrays: Mapping[str, Array], sizes: Mapping[str, int], part: Ranges) -> Value:
+    match node:
+        case Const():
+            return Value(np.asarray(node.value, dtype=np.float64), ())
+        case Access():
+            return _read(node, arrays[node.tensor], sizes, part)
+        case Apply():
+            values = [_evaluate(arg, arrays, sizes, part) for arg in node.args]
+            names = tuple(dict.fromkeys(n for v in values for n in v.names))
+            return Value(operator(node.op)(*(v.over(names) for v in values)), names)
+        case Reduce():
+            return _reduce(node, arrays, sizes, part)
+
+
+def _read(access: Access, array: Array, sizes: Mapping[str, int], part: Ranges) -> Value:
+    """The array with split dimensions taken apart, diagonals read, and only the part asked for."""
+    shape = [size for i, n in zip(access.indices, array.shape, strict=True) for size in _axes(i, n)]
+    array = np.reshape(array, shape)
+    axes, names = access.names, tuple(dict.fromkeys(access.names))
+    if len(names) < len(axes):
+        array = np.einsum(f"{_letters(axes, names)}->{_letters(names, names)}", array)
+    return Value(array[tuple(part.get(n, slice(None)) for n in names)], names)
+
+
+def _axes(index: str | Split, size: int) -> tuple[int, ...]:
+    return (size // index.size, index.size) if isinstance(index, Split) else (size,)
+
+
+def _reduce(node: Reduce, arrays: Mapping[str, Array], sizes: Mapping[str, int], part: Ranges) -> Value:
+    factors = _factors(node.body) if node.op == "sum" else ()
+    if len(factors) > 1:
+        value = _sum_of_products(node, [_evaluate(f, arrays, sizes, part) for f in factors])
+        if value is not None:
+            return value
+    kept = tuple(n for n in free_indices(node.body) if n not in node.over)
+    space = (*kept, *node.over)
+    lengths = [len(range(*part[n].indices(sizes[n]))) if n in part else sizes[n] for n in space]
+    if math.prod(lengths) > LARGEST:
+        return _in_chunks(node, arrays, sizes, part, space, lengths)
+    full = np.broadcast_to(_evaluate(node.body, arrays, sizes, part).over(space), lengths)
+    row = reducer(node.op)
+    with np.errstate(all="ignore"):
+        return Value(row.array.reduce(full, axis=tuple(range(len(kept), len(space))), initial=row.identity), kept)
+
+
+def _in_chunks(
+    node: Reduce, arrays: Mapping[str, Array], sizes: Mapping[str, int], part: Ranges, space: tuple[str, ...], lengths: list[int]
+) -> Value:
+    """Halve the first index of the space that can be halved; its halves are concatenated, or combined if it is reduced."""
+    at = next(a for a, length in enumerate(lengths) if length > 1)
+    index = space[at]
+    start = part[index].start if index in part else 0
+    middle, stop = start + lengths[at] // 2, start + lengths[at]
+    first, second = (_reduce(node, arrays, sizes, {**part, index: slice(*ends)}) for ends in ((start, middle), (middle, stop)))
+    if index in node.over:
+        with np.errstate(all="ignore"):
+            return Value(reducer(node.op).array(first.array, second.over(first.names)), first.names)
+    return Value(np.concatenate((first.array, second.over(first.names)), axis=first.names.index(index)), first.names)
+
+
+def _factors(node: Expr) -> tuple[Expr, ...]:
+    if isinstance(node, Apply) and node.op == "mul":
+        return tuple(f for arg in node.args for f in _factors(arg))
+    return (node,)
+
+
+def _sum_of_products(node: Reduce, factors: list[Value]) -> Value | None:
+    """The contraction, or None where an infinity or NaN appears: there the annihilators of the operator table decide."""
+    if not all(np.isfinite(f.array).all() for f in factors):
+        return None
+    names = tuple(dict.fromkeys(n for f in factors for n in f.names))
+    kept = tuple(n for n in names if n not in node.over)
+    subscripts = ",".join(_letters(f.names, names) for f in factors) + "->" + _letters(kept, names)
+    with np.errstate(all="ignore"):
+        result = np.asarray(np.einsum(subscripts, *(f.array for f in factors), optimize="greedy"))
+    return Value(result, kept) if np.isfinite(result).all() else None
+
+
+def _letters(names: tuple[str, ...], known: tuple[str, ...]) -> str:
+    """The subscripts of `np.einsum`: a letter for each name."""
+    return "".join(string.ascii_letters[known.index(n)] for n in names)
+
+
+def _input(name: str, shape: tuple[int, ...], arrays: Mapping[str, npt.ArrayLike]) -> Array:
+    if name not in arrays:
+        raise ProgramError(f"no array for input `{name}`", hint=did_you_mean(name, arrays))
+    array = np.asarray(arrays[name], dtype=np.float64)
+    if array.shape != shape:
+        raise ProgramError(f"input `{name}` has the shape {list(shape)}, its array {list(array.shape)}")
+    return array

@@ -1,0 +1,346 @@
+"""Reads the text form of an Einsum program (`fuseflow.einsum.text` prints it): a statement a line, comments after `#`.
+
+    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? dtype? ("fill" number)?
+               | "output" NAME ("," NAME)*  |  "program" NAME
+               | NAME ("[" indices "]")? "=" expression ("@" PATH)?
+    expression = sum (COMPARISON sum)?
+    sum        = term (("+" | "-") term)*
+    term       = REDUCER "(" indices ")" term  |  unary (("*" | "/") unary)*
+    unary      = "-" unary  |  number  |  NAME ("[" indices "]")?  |  OPERATOR "(" expressions ")"  |  "(" expression ")"
+    indices    = index | index "*" size "+" index, ...
+
+Parsing checks the form and the names of operators and formats;
+`fuseflow.einsum.verify` checks the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from fuseflow.einsum.nodes import DTYPES, Access, Apply, Const, Einsum, Expr, Index, Location, Program, Reduce, Split, TensorType
+from fuseflow.einsum.text import COMPARISON
+from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
+from fuseflow.ops import OPERATORS, REDUCERS
+from fuseflow.tensors import Format
+
+SYMBOLS: Final = {row.symbol: row for row in OPERATORS.values() if row.symbol}
+_ADD: Final = OPERATORS["add"].precedence
+_MUL: Final = OPERATORS["mul"].precedence
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<path>@\S*)
+      | (?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?![\w.]))
+      | (?P<name>\w+(\.\w+)*)
+      | (?P<symbol>==|!=|<=|>=|[-+*/<>=()\[\],])""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str  # number, name, path, symbol or end
+    text: str
+    start: int  # offset in the line
+
+
+def parse(text: str, file: str = "<text>") -> Program:
+    """The program that the text means; raises `ProgramError` with the line and column of the first mistake.
+
+    >>> program = parse("tensor A[3, 4] csr\\n tensor x[4]\\n y[i] = sum(j) A[i, j] * x[j]\\n output y")
+    >>> program.einsums[0].operands
+    ('A', 'x')
+    """
+    tensors: list[TensorType] = []
+    einsums: list[Einsum] = []
+    outputs: list[str] = []
+    name = "program"
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = _Line(raw.partition("#")[0], file, number)
+        if line.peek().kind == "end":
+            continue
+        keyword = line.peek().text if line.peek(1).kind == "name" else ""
+        match keyword:
+            case "tensor":
+                tensors.append(line.declaration())
+            case "output":
+                outputs += line.outputs()
+            case "program":
+                name = line.program()
+            case "":
+                einsums.append(line.statement())
+            case _:
+                hint = did_you_mean(keyword, ["tensor", "output", "program"])
+                line.fail(f"a line cannot start with `{keyword} {line.peek(1).text}`", line.peek(), hint)
+        line.finish()
+    return Program(tuple(tensors), tuple(einsums), tuple(outputs), name)
+
+
+def parse_expr(text: str, file: str = "<text>") -> Expr:
+    """One expression: `sum(k) A[i, k] * B[k, j]`."""
+    line = _Line(text, file, 1)
+    body = line.expression()
+    line.finish()
+    return body
+
+
+class _Line:
+    """The tokens of one line and the place reached in them; one method for each rule of the grammar."""
+
+    def __init__(self, text: str, file: str, number: int) -> None:
+        self.text, self.file, self.number = text, file, number
+        self.tokens = self.tokenize()
+        self.at = 0
+
+    def tokenize(self) -> list[Token]:
+        tokens: list[Token] = []
+        at = 0
+        while at < len(self.text):
+            match = _TOKEN.match(self.text, at)
+            if match is None:
+                self.fail(f"unexpected character `{self.text[at]}`", Token("symbol", self.text[at], at))
+            kind = str(match.lastgroup)
+            if kind != "space":
+                tokens.append(Token(kind, match[0], at))
+            at = match.end()
+        return [*tokens, Token("end", "", len(self.text.rstrip()))]
+
+    # Reading
+
+    def peek(self, ahead: int = 0) -> Token:
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Take the token if it is this one."""
+        if self.peek().text != text:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, text: str, where: str) -> None:
+        if not self.accept(text):
+            self.fail(f"expected `{text}` {where}, found {self.found()}")
+
+    def expect_name(self, what: str) -> str:
+        if self.peek().kind != "name":
+            self.fail(f"expected {what}, found {self.found()}")
+        return self.take().text
+
+    def expect_integer(self, what: str) -> int:
+        if not self.peek().text.isdecimal():
+            self.fail(f"expected {what}, found {self.found()}")
+        return int(self.take().text)
+
+    def finish(self) -> None:
+        if self.peek().kind != "end":
+            self.fail(f"unexpected {self.found()}")
+
+    def found(self) -> str:
+        return f"`{self.peek().text}`" if self.peek().kind != "end" else "the end of the line"
+
+    def span(self, token: Token | None = None) -> Span:
+        return Span(self.file, self.number, (token or self.peek()).start + 1)
+
+    def fail(self, message: str, token: Token | None = None, hint: str = "") -> NoReturn:
+        raise ProgramError(message, hint=hint, span=Span(self.file, self.number, token.start + 1) if token else self.span())
+
+    # Lines
+
+    def program(self) -> str:
+        self.take()
+        return self.take().text
+
+    def outputs(self) -> list[str]:
+        self.take()
+        names = [self.expect_name("an output")]
+        while self.accept(","):
+            names.append(self.expect_name("an output"))
+        return names
+
+    def declaration(self) -> TensorType:
+        self.take()
+        span = self.span()
+        name = self.expect_name("a tensor name")
+        shape = self.shape(name)
+        format = self.format(len(shape))
+        dtype = self.take().text if self.peek().text in DTYPES else "f32"
+        fill = 0.0
+        if self.accept("fill"):
+            fill = self.signed_number()
+        if self.peek().kind == "name":
+            hint = did_you_mean(self.peek().text, [*DTYPES, "fill"])
+            self.fail(f"expected a dtype or `fill`, found {self.found()}", hint=hint)
+        return TensorType(name, shape, format, dtype, fill, span)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        self.expect("[", f"and the sizes of `{name}`")
+        sizes: list[int] = []
+        while not self.accept("]"):
+            sizes.append(self.expect_integer(f"a size of `{name}`"))
+            if self.peek().text != "]":
+                self.expect(",", f"or `]` after a size of `{name}`")
+        return tuple(sizes)
+
+    def format(self, rank: int) -> Format | None:
+        """The format, as a slice of the line that `Format.parse` reads."""
+        first = self.peek()
+        if first.text == "(":
+            self.skip_group()
+        elif first.kind == "name" and first.text not in DTYPES and first.text != "fill":
+            self.take()
+            if self.peek().text == "(":
+                self.skip_group()
+        else:
+            return None
+        if self.accept("order"):
+            if self.peek().text != "(":
+                self.fail(f"expected the dimensions in storage order, as in `order (1, 0)`, found {self.found()}")
+            self.skip_group()
+        last = self.tokens[self.at - 1]
+        try:
+            return Format.parse(self.text[first.start : last.start + len(last.text)], rank)
+        except TensorError as error:
+            self.fail(error.message, first, error.hint)
+
+    def skip_group(self) -> None:
+        """Take everything up to the parenthesis that closes the next one."""
+        opened, depth = self.peek(), 0
+        while True:
+            token = self.take()
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if depth == 0:
+                return
+            if token.kind == "end":
+                self.fail("this `(` is not closed", opened)
+
+    def signed_number(self) -> float:
+        sign = -1.0 if self.accept("-") else 1.0
+        if not _is_number(self.peek()):
+            self.fail(f"expected a number, found {self.found()}")
+        return sign * float(self.take().text)
+
+    def statement(self) -> Einsum:
+        span = self.span()
+        name = self.expect_name("a statement, a declaration or an output")
+        indices = self.indices("[", "]") if self.peek().text == "[" else ()
+        self.expect("=", f"after the left side of `{name}`")
+        body = self.expression()
+        path = self.take().text[1:] if self.peek().kind == "path" else ""
+        return Einsum(name, indices, body, Location(path, span))
+
+    def indices(self, opens: str, closes: str) -> tuple[Index, ...]:
+        self.expect(opens, "and an index list")
+        out: list[Index] = []
+        while not self.accept(closes):
+            out.append(self.index())
+            if self.peek().text != closes:
+                self.expect(",", f"or `{closes}` after an index")
+        return tuple(out)
+
+    def index(self) -> Index:
+        outer = self.expect_name("an index")
+        if not self.accept("*"):
+            return outer
+        size = self.expect_integer("the size of the inner index, as in `h*64 + d`,")
+        self.expect("+", "and the inner index, as in `h*64 + d`,")
+        return Split(outer, self.expect_name("the inner index"), size)
+
+    # Expressions
+
+    def expression(self) -> Expr:
+        left = self.sum()
+        row = SYMBOLS.get(self.peek().text)
+        if row is None or row.precedence != COMPARISON:
+            return left
+        self.take()
+        result = Apply(row.name, (left, self.sum()))
+        again = SYMBOLS.get(self.peek().text)
+        if again is not None and again.precedence == COMPARISON:
+            self.fail("comparisons do not chain", hint="parenthesise one of them")
+        return result
+
+    def sum(self) -> Expr:
+        left = self.term()
+        while (row := SYMBOLS.get(self.peek().text)) and row.precedence == _ADD:
+            self.take()
+            left = Apply(row.name, (left, self.term()))
+        return left
+
+    def term(self) -> Expr:
+        if self.at_reduction():
+            op = self.take().text
+            over = self.reduced()
+            return Reduce(op, over, self.term())
+        left = self.unary()
+        while (row := SYMBOLS.get(self.peek().text)) and row.precedence == _MUL:
+            self.take()
+            left = Apply(row.name, (left, self.unary()))
+        return left
+
+    def reduced(self) -> tuple[str, ...]:
+        self.expect("(", "and the reduced indices")
+        names = [self.expect_name("a reduced index")]
+        while self.accept(","):
+            names.append(self.expect_name("a reduced index"))
+        self.expect(")", "after the reduced indices")
+        return tuple(names)
+
+    def at_reduction(self) -> bool:
+        """Whether a reduction starts here. `max` and `min` are operators too: there, names directly followed by an operand."""
+        name = self.peek().text
+        if name not in REDUCERS or self.peek(1).text != "(":
+            return False
+        if name not in OPERATORS:
+            return True
+        ahead = 2
+        while self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ",":
+            ahead += 2
+        after = self.peek(ahead + 2)
+        closed = self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ")"
+        return closed and (after.kind in ("name", "number") or after.text == "(")
+
+    def unary(self) -> Expr:
+        token = self.peek()
+        if token.text == "-":
+            self.take()
+            if _is_number(self.peek()):
+                return Const(-float(self.take().text))
+            return Apply("neg", (self.unary(),))
+        if self.at_reduction():
+            hint = f"parenthesise the reduction: `({token.text}(...) ...)`"
+            self.fail(f"`{token.text}(...)` inside a product or after a minus", hint=hint)
+        if self.accept("("):
+            inner = self.expression()
+            self.expect(")", "to close a parenthesis")
+            return inner
+        if _is_number(token) and self.peek(1).text != "[":
+            return Const(float(self.take().text))
+        name = self.expect_name("an operand")
+        if self.peek().text == "(":
+            return self.call(token)
+        return Access(name, self.indices("[", "]") if self.peek().text == "[" else ())
+
+    def call(self, name: Token) -> Expr:
+        row = OPERATORS.get(name.text)
+        if row is None:
+            self.fail(f"unknown operator `{name.text}`", name, did_you_mean(name.text, [*OPERATORS, *REDUCERS]))
+        self.take()
+        args = [self.expression()]
+        while self.accept(","):
+            args.append(self.expression())
+        self.expect(")", f"to close `{name.text}(`")
+        if len(args) != row.arity:
+            hint = f"to reduce a negated operand, parenthesise it: `{name.text}(i) (-A[i])`" if name.text in REDUCERS else ""
+            self.fail(f"operator `{name.text}` takes {row.arity} operands, not {len(args)}", name, hint)
+        return Apply(name.text, tuple(args))
+
+
+def _is_number(token: Token) -> bool:
+    return token.kind == "number" or token.text in ("inf", "nan")

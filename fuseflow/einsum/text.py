@@ -1,0 +1,114 @@
+"""The text form of an Einsum program: `show` prints what `fuseflow.einsum.parse` reads, without loss.
+
+    tensor X[34, 8]  csr
+    tensor W[8, 4]   dense
+    T[i, j] = relu(sum(k) X[i, k] * W[k, j])  @layer1
+    output T
+
+A reduction binds one product term: tighter than `+`, looser than `*`. Everything else is parenthesised.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, TensorType
+from fuseflow.ops import OPERATORS
+
+COMPARISON: Final = 1
+TERM: Final = 2.5
+"""Where a reduction binds: between `+` (2) and `*` (3)."""
+UNARY: Final = 4
+ATOM: Final = 5
+
+_WIDEST = 28  # names longer than this do not push the others' columns
+
+
+def show(program: Program) -> str:
+    """The program as text, a newline at its end."""
+    lines = [] if program.name == "program" else [f"program {program.name}"]
+    lines += _columns([(f"tensor {t.name}[{', '.join(map(str, t.shape))}]", show_type(t)) for t in program.tensors], "  ")
+    lines += _columns([(show_left(e), show_right(e)) for e in program.einsums], " = ")
+    if program.outputs:
+        lines.append(f"output {', '.join(program.outputs)}")
+    return "".join(line + "\n" for line in lines)
+
+
+def show_type(tensor: TensorType) -> str:
+    """What a declaration says after the shape: `csr f64 fill -inf`."""
+    words = [tensor.format.short()] if tensor.format is not None else []
+    words += [tensor.dtype] if tensor.dtype != "f32" else []
+    words += [f"fill {show_number(tensor.fill)}"] if tensor.fill != 0 else []
+    return " ".join(words)
+
+
+def show_einsum(einsum: Einsum) -> str:
+    """One statement on one line."""
+    return f"{show_left(einsum)} = {show_right(einsum)}"
+
+
+def show_left(einsum: Einsum) -> str:
+    return f"{einsum.name}[{show_indices(einsum.indices)}]"
+
+
+def show_right(einsum: Einsum) -> str:
+    path = einsum.location.path
+    return show_expr(einsum.body) + (f"  @{path}" if path else "")
+
+
+def show_indices(indices: tuple[Index, ...]) -> str:
+    return ", ".join(map(str, indices))
+
+
+def show_expr(node: Expr) -> str:
+    """An expression with no more parentheses than it needs."""
+    return _show(node)[0]
+
+
+def show_number(value: float) -> str:
+    """The shortest text that reads back as the same float: `1`, `0.5`, `1e-5`, `-inf`."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
+        return "-0" if value == 0 and math.copysign(1, value) < 0 else str(int(value))
+    mantissa, e, exponent = repr(float(value)).partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
+
+
+def _show(node: Expr) -> tuple[str, float]:
+    """The text and how tightly it binds."""
+    match node:
+        case Const():
+            text = show_number(node.value)
+            return text, UNARY if text.startswith("-") else ATOM
+        case Access():
+            return f"{node.tensor}[{show_indices(node.indices)}]", ATOM
+        case Reduce():
+            body = _within(node.body, TERM)
+            # `max(i, j) -x` would read as the pointwise maximum of two scalars, minus x.
+            body = f"({body})" if body.startswith("-") else body
+            return f"{node.op}({', '.join(node.over)}) {body}", TERM
+        case Apply():
+            return _show_apply(node)
+
+
+def _show_apply(node: Apply) -> tuple[str, float]:
+    row = OPERATORS.get(node.op)
+    if node.op == "neg" and len(node.args) == 1:
+        return f"-{_within(node.args[0], ATOM, number=True)}", UNARY
+    if row is None or not row.symbol or len(node.args) != 2:
+        return f"{node.op}({', '.join(map(show_expr, node.args))})", ATOM
+    left, right = node.args
+    above = row.precedence + 0.25  # binds tighter than this operator
+    first = _within(left, above if row.precedence == COMPARISON else row.precedence)
+    return f"{first} {row.symbol} {_within(right, above)}", row.precedence
+
+
+def _within(node: Expr, least: float, number: bool = False) -> str:
+    """The text of an operand that must bind at least so tightly. `number`: parenthesise a number, or `-` and `1` would be one."""
+    text, binds = _show(node)
+    return f"({text})" if binds < least or (number and isinstance(node, Const)) else text
+
+
+def _columns(rows: list[tuple[str, str]], between: str) -> list[str]:
+    width = max((len(left) for left, _ in rows if len(left) <= _WIDEST), default=0)
+    return [f"{left:<{width}}{between}{right}".rstrip() for left, right in rows]

@@ -1,0 +1,225 @@
+"""What must hold of an Einsum program, and the sizes that follow from it: `verify`, `shapes`, `extents`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final, NoReturn
+
+from fuseflow.einsum.nodes import (
+    DTYPES,
+    Access,
+    Apply,
+    Einsum,
+    Expr,
+    Index,
+    Program,
+    Reduce,
+    Split,
+    TensorType,
+    accesses,
+    free_indices,
+    index_names,
+)
+from fuseflow.einsum.text import show_einsum, show_expr, show_left
+from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
+from fuseflow.ops import operator, reducer
+
+NAME: Final = re.compile(r"\w+(\.\w+)*")
+"""Names of tensors and Einsums: words joined by dots (`layer1.weight`), not a number."""
+INDEX: Final = re.compile(r"[^\W\d]\w*")
+
+
+def verify(program: Program) -> None:
+    """Raise `ProgramError` unless the program has a meaning; the message names the statement, its tensors and indices."""
+    _check_declarations(program)
+    for einsum in program.einsums:
+        _check_indices(einsum)
+    shapes(program)
+    _check_outputs(program)
+
+
+def shapes(program: Program) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor, declared ones first, then the results in order."""
+    return _sizes(program)[0]
+
+
+def extents(program: Program) -> dict[str, dict[str, int]]:
+    """For every Einsum by name: the extent of each of its indices, reduced ones too, in order of appearance."""
+    return _sizes(program)[1]
+
+
+def _check_declarations(program: Program) -> None:
+    for name, count in Counter(t.name for t in program.tensors).items():
+        if count > 1:
+            again = [t.span for t in program.tensors if t.name == name][-1]
+            raise ProgramError(f"tensor `{name}` is declared {count} times", span=again)
+    for tensor in program.tensors:
+        _check_declaration(tensor)
+    for name, count in Counter(e.name for e in program.einsums).items():
+        if count > 1:
+            last = [e for e in program.einsums if e.name == name][-1]
+            _fail(last, f"`{name}` is defined {count} times", "give each result its own name")
+
+
+def _check_declaration(tensor: TensorType) -> None:
+    where = f"tensor `{tensor.name}`"
+    _check_name(tensor.name, tensor.span)
+    if any(size < 0 for size in tensor.shape):
+        raise ProgramError(f"{where} has a negative size: {list(tensor.shape)}", span=tensor.span)
+    if tensor.dtype not in DTYPES:
+        hint = did_you_mean(tensor.dtype, DTYPES)
+        raise ProgramError(f"{where} has the unknown dtype `{tensor.dtype}`", hint=hint, span=tensor.span)
+    if tensor.format is not None and tensor.format.rank != len(tensor.shape):
+        message = f"{where} has {len(tensor.shape)} dimensions, its format {tensor.format} has {tensor.format.rank} levels"
+        raise ProgramError(message, span=tensor.span)
+
+
+def _check_name(name: str, span: Span | None) -> None:
+    if not NAME.fullmatch(name) or _is_number(name):
+        hint = "names are words of letters, digits and `_`, joined by dots: `layer1.weight`"
+        raise ProgramError(f"`{name}` cannot name a tensor", hint=hint, span=span)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text[0].isdigit()
+
+
+def _check_outputs(program: Program) -> None:
+    if not program.outputs:
+        raise ProgramError("the program has no outputs", hint="add a line `output NAME`")
+    for name, count in Counter(program.outputs).items():
+        if name not in program.defined:
+            what = "is an input: nothing computes it" if name in program.declared else "is not defined"
+            raise ProgramError(f"output `{name}` {what}", hint=did_you_mean(name, program.defined))
+        if count > 1:
+            raise ProgramError(f"`{name}` is an output {count} times")
+
+
+def _check_indices(einsum: Einsum) -> None:
+    """Index names, splits, operators and the scope of every index of one statement."""
+    _check_name(einsum.name, einsum.location.span)
+    for indices in (einsum.indices, *(a.indices for a in accesses(einsum.body))):
+        _check_spelling(einsum, indices)
+    left = index_names(einsum.indices)
+    for index, count in Counter(left).items():
+        if count > 1:
+            _fail(einsum, f"index `{index}` stands {count} times on the left side", "a diagonal can be read, not written")
+    _check_scope(einsum, einsum.body, frozenset(left), frozenset())
+
+
+def _check_spelling(einsum: Einsum, indices: Iterable[Index]) -> None:
+    for index in indices:
+        if isinstance(index, Split) and index.size < 1:
+            _fail(einsum, f"the split `{index}` has the size {index.size}", "an inner index has at least one value")
+    for name in index_names(tuple(indices)):
+        if not INDEX.fullmatch(name):
+            _fail(einsum, f"`{name}` cannot name an index", "index names are words that start with a letter")
+
+
+def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: frozenset[str]) -> None:
+    """Every index is on the left side or bound by one reduction around it; operators exist and have all their operands."""
+    match node:
+        case Access():
+            for name in node.names:
+                if name not in left and name not in reduced:
+                    hint = f"reduce it, as in `sum({name}) ...`, or add it to the left side"
+                    _fail(einsum, f"index `{name}` of `{show_expr(node)}` is neither on the left side nor reduced", hint)
+        case Apply():
+            _check_arity(einsum, node)
+            for arg in node.args:
+                _check_scope(einsum, arg, left, reduced)
+        case Reduce():
+            _check_reduction(einsum, node, left, reduced)
+            _check_scope(einsum, node.body, left, reduced | set(node.over))
+
+
+def _check_arity(einsum: Einsum, node: Apply) -> None:
+    try:
+        arity = operator(node.op).arity
+    except FuseFlowError as error:
+        _fail(einsum, error.message, error.hint)
+    if len(node.args) != arity:
+        _fail(einsum, f"operator `{node.op}` takes {arity} operands, not {len(node.args)}")
+
+
+def _check_reduction(einsum: Einsum, node: Reduce, left: frozenset[str], reduced: frozenset[str]) -> None:
+    try:
+        reducer(node.op)
+    except FuseFlowError as error:
+        _fail(einsum, error.message, error.hint)
+    what = f"{node.op}({', '.join(node.over)})"
+    if not node.over or len(set(node.over)) < len(node.over):
+        _fail(einsum, f"`{what}` must name indices, each once")
+    free = free_indices(node.body)
+    for name in node.over:
+        if name in left:
+            _fail(einsum, f"`{what}` reduces `{name}`, which is on the left side", "give the reduction an index of its own")
+        if name in reduced:
+            _fail(einsum, f"`{what}` reduces `{name}` inside a reduction over `{name}`", "give the inner one an index of its own")
+        if name not in free:
+            hint = f"indices there: {', '.join(free) or 'none'}"
+            _fail(einsum, f"`{what}` reduces `{name}`, which its operand does not have", hint)
+
+
+def _sizes(program: Program) -> tuple[dict[str, tuple[int, ...]], dict[str, dict[str, int]]]:
+    declared, defined = program.declared, program.defined
+    known = {t.name: t.shape for t in program.inputs}
+    sizes: dict[str, dict[str, int]] = {}
+    for einsum in program.einsums:
+        for name in einsum.operands:
+            if name not in known:
+                late = "is used before it is defined" if name in defined else "is not declared"
+                _fail(einsum, f"tensor `{name}` {late}", "" if name in defined else did_you_mean(name, [*declared, *defined]))
+        sizes[einsum.name] = _extents(einsum, known, declared.get(einsum.name))
+        known[einsum.name] = tuple(_dimension(index, sizes[einsum.name]) for index in einsum.indices)
+    order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
+    return {name: known[name] for name in order}, sizes
+
+
+def _extents(einsum: Einsum, known: Mapping[str, tuple[int, ...]], declared: TensorType | None) -> dict[str, int]:
+    """Extents of one statement from the shapes of its operands and, last, from the declaration of its result."""
+    found: dict[str, tuple[int, str]] = {}
+    for access in accesses(einsum.body):
+        _bind(einsum, access, known[access.tensor], found)
+    if declared is not None:
+        _bind(einsum, Access(einsum.name, einsum.indices), declared.shape, found)
+    for name in index_names(einsum.indices):
+        if name not in found:
+            hint = f"declare the result: `tensor {einsum.name}[sizes]`"
+            _fail(einsum, f"nothing gives index `{name}` of `{show_left(einsum)}` an extent", hint)
+    return {name: extent for name, (extent, _) in found.items()}
+
+
+def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], found: dict[str, tuple[int, str]]) -> None:
+    """Match the indices of an access with a shape; `found` maps an index to its extent and the access that gave it."""
+    text = show_expr(access)
+    if len(shape) != len(access.indices):
+        _fail(einsum, f"`{text}` has {len(access.indices)} indices, `{access.tensor}` has {len(shape)} dimensions: {list(shape)}")
+    for dimension, (index, size) in enumerate(zip(access.indices, shape, strict=True)):
+        for name, extent in _parts(einsum, access, dimension, index, size):
+            first, where = found.setdefault(name, (extent, text))
+            if first != extent:
+                _fail(einsum, f"index `{name}` has the extent {first} in `{where}` and {extent} in `{text}`")
+
+
+def _parts(einsum: Einsum, access: Access, dimension: int, index: Index, size: int) -> tuple[tuple[str, int], ...]:
+    if not isinstance(index, Split):
+        return ((index, size),)
+    if index.size < 1 or size % index.size:
+        where = f"dimension {dimension} of `{show_expr(access)}`"
+        _fail(einsum, f"{where} has {size} entries, which the split size {index.size} does not divide")
+    return (index.outer, size // index.size), (index.inner, index.size)
+
+
+def _dimension(index: Index, sizes: Mapping[str, int]) -> int:
+    return sizes[index.outer] * sizes[index.inner] if isinstance(index, Split) else sizes[index]
+
+
+def _fail(einsum: Einsum, message: str, hint: str = "") -> NoReturn:
+    raise ProgramError(message, hint=hint, notes=[f"in `{show_einsum(einsum)}`"], span=einsum.location.span)

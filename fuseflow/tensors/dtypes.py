@@ -1,0 +1,35 @@
+"""Element types: the names that programs and schedules use, and the NumPy types that hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fuseflow.errors import TensorError, did_you_mean
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+}
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """The NumPy type called `name`; raises `TensorError` with the nearest right name."""
+    if name not in DTYPES:
+        raise TensorError(f"unknown dtype `{name}`", hint=did_you_mean(name, DTYPES))
+    return DTYPES[name]
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """The name of a NumPy type; raises `TensorError` for a type that tensors cannot have.
+
+    >>> dtype_name(np.dtype("float32"))
+    'f32'
+    """
+    for name, known in DTYPES.items():
+        if known == dtype:
+            return name
+    raise TensorError(f"tensors cannot hold `{dtype}`", hint=f"convert to one of {', '.join(str(d) for d in DTYPES.values())}")
