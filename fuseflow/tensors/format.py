@@ -48,6 +48,8 @@ class Format:
 
     def short(self) -> str:
         """The short name where there is one, else the full text; `parse` reads both."""
+        if self.rank == 1 and not self.all_dense:
+            return str(self)  # a sparse vector is `coo` and `csf` alike
         for name in SHORT_NAMES:
             try:
                 if named(name, self.rank) == self:
