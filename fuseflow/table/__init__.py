@@ -1,0 +1,7 @@
+"""Fusion tables: a fused region in a loop order to a table of primitives, and the table to a graph (the paper's Algorithm 2)."""
+
+from fuseflow.table.emit import emit
+from fuseflow.table.results import build_table
+from fuseflow.table.table import Column, FusionTable
+
+__all__ = ["Column", "FusionTable", "build_table", "emit"]

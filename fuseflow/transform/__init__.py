@@ -1,0 +1,11 @@
+"""Passes over a graph: one pass, one file, one name. A pass may assume a verified graph and leaves a verified graph."""
+
+from collections.abc import Callable
+
+from fuseflow.samml.nodes import Graph
+from fuseflow.transform.fifos import fifos
+from fuseflow.transform.prune import prune
+
+PASSES: dict[str, Callable[[Graph], Graph]] = {"prune": prune, "fifos": fifos}
+
+__all__ = ["PASSES", "fifos", "prune"]

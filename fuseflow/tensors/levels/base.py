@@ -39,6 +39,11 @@ class Fibers(ABC):
         """Number of references this level hands to the next one."""
 
     @property
+    def elements(self) -> int:
+        """Number of coordinates over all fibers: fewer than `entries` where stored coordinates repeat."""
+        return self.entries
+
+    @property
     def pos_count(self) -> int:
         """Number of stored positions."""
         return 0

@@ -48,6 +48,10 @@ class CompressedFibers(Fibers):
         return len(self.crd)
 
     @property
+    def elements(self) -> int:
+        return len(self.crd) if self.firsts is None else len(self.firsts)
+
+    @property
     def pos_count(self) -> int:
         return len(self.pos)
 

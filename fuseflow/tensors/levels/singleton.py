@@ -46,6 +46,10 @@ class SingletonFibers(Fibers):
         return len(self.crd)
 
     @property
+    def elements(self) -> int:
+        return len(self.starts)
+
+    @property
     def crd_count(self) -> int:
         return len(self.crd)
 

@@ -1,0 +1,135 @@
+"""Merging views: a reduction index is unified with an index of its consumer where that makes two views equal (rule F4).
+
+Softmax reads T[i, j] and, below a reduction, T[i, k]: with k unified with j it reads one view, and the producer of T runs once.
+
+    m[i] = max(k) T[i, k];  Y[i, j] = T[i, j] - m[i]        views T[i, k], T[i, j]
+    m[i] = max(j) T[i, j];  Y[i, j] = T[i, j] - m[i]        view  T[i, j], and m must be complete before loop j
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import networkx as nx
+
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View, nodes, reductions, views
+
+ViewKey = tuple[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Trees on their way through merging: (result name, indices, tree), every view's key, and the merges made so far."""
+
+    results: tuple[tuple[str, tuple[str, ...], Tree], ...]
+    views: tuple[ViewKey, ...]
+    merged: tuple[tuple[Reduction, str], ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def trees(self) -> tuple[Tree, ...]:
+        return tuple(tree for _, _, tree in self.results)
+
+    def indices(self) -> tuple[str, ...]:
+        found = dict.fromkeys(v for _, indices, _ in self.results for v in indices)
+        for node in reversed(nodes(*self.trees)):
+            if isinstance(node, Reduction):
+                found |= dict.fromkeys((*node.free, *node.over))
+            elif isinstance(node, View):
+                found |= dict.fromkeys(node.indices)
+        return tuple(found)
+
+
+def merge_views(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]) -> Fused:
+    """Merge until nothing more can be. `constrain` gives the order graph of a candidate: it must stay acyclic."""
+    while (better := _merge_one(fused, trees, sizes, constrain)) is not None:
+        fused = better
+    return fused
+
+
+def _merge_one(
+    fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]
+) -> Fused | None:
+    """The first merge that is allowed, consumers first."""
+    for reduction in reversed(reductions(*fused.trees)):
+        inside = _indices_inside(reduction)
+        for u, c in _candidates(reduction, fused.views):
+            if c in inside or sizes[u] != sizes[c]:
+                continue
+            trial = _unify(fused, trees, reduction, u, c)
+            if not _captures(trial) and nx.is_directed_acyclic_graph(constrain(trial)):
+                return trial
+    return None
+
+
+def _candidates(reduction: Reduction, keys: tuple[ViewKey, ...]) -> Iterator[tuple[str, str]]:
+    """Pairs (reduction index, other index) that would make two views of one tensor equal."""
+    by_tensor: dict[str, list[tuple[str, ...]]] = {}
+    for tensor, indices in keys:
+        by_tensor.setdefault(tensor, []).append(indices)
+    seen: set[tuple[str, str]] = set()
+    for u in reduction.over:
+        for uses in by_tensor.values():
+            for a in uses:
+                if u not in a:
+                    continue
+                for b in uses:
+                    different = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
+                    if len(different) == 1 and different[0][0] == u and different[0] not in seen:
+                        seen.add(different[0])
+                        yield different[0]
+
+
+def _unify(fused: Fused, trees: Trees, reduction: Reduction, u: str, c: str) -> Fused:
+    """Rename u to c; below views that became equal, unify the reduction indices of their producers too."""
+    trial, memo = _renamed(fused, trees, {u: c})
+    merged = memo[reduction]
+    while (clash := _clash(trial)) is not None:
+        kept, other = clash
+        trial, memo = _renamed(trial, trees, dict(zip(other.over, kept.over, strict=True)))
+        merged = memo.get(merged, merged)
+    assert isinstance(merged, Reduction)
+    return replace(trial, merged=(*trial.merged, (merged, c)))
+
+
+def _clash(fused: Fused) -> tuple[Reduction, Reduction] | None:
+    """Two reductions that are the same view but reduce over different indices."""
+    known: dict[tuple[str, str, tuple[str, ...]], Reduction] = {}
+    for node in reductions(*fused.trees):
+        first = known.setdefault((node.label, node.op, node.free), node)
+        if first is not node and first.over != node.over:
+            return first, node
+    return None
+
+
+def _renamed(fused: Fused, trees: Trees, table: dict[str, str]) -> tuple[Fused, dict[Tree, Tree]]:
+    memo: dict[Tree, Tree] = {}
+    results = tuple(
+        (name, tuple(table.get(v, v) for v in indices), trees.rename(tree, table, memo)) for name, indices, tree in fused.results
+    )
+    keys = dict.fromkeys((name, tuple(table.get(v, v) for v in indices)) for name, indices in fused.views)
+    merged = []
+    for reduction, index in fused.merged:
+        now = memo.get(reduction, reduction)
+        assert isinstance(now, Reduction)
+        merged.append((now, table.get(index, index)))
+    renamed = (*((a, table.get(b, b)) for a, b in fused.renamed), *table.items())
+    return Fused(results, tuple(keys), tuple(merged), renamed), memo
+
+
+def _captures(fused: Fused) -> bool:
+    """Whether a renaming made two indices of one view, reduction or result the same."""
+    tuples = [indices for _, indices, _ in fused.results]
+    tuples += [v.indices for v in views(*fused.trees)] + [(*r.free, *r.over) for r in reductions(*fused.trees)]
+    return any(len(set(t)) < len(t) for t in tuples)
+
+
+def _indices_inside(reduction: Reduction) -> set[str]:
+    found = set(reduction.over)
+    for node in nodes(reduction):
+        if isinstance(node, View):
+            found.update(node.indices)
+        elif isinstance(node, Reduction):
+            found.update(node.free, node.over)
+    return found

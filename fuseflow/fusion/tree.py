@@ -1,0 +1,183 @@
+"""The fused tree: a result with every producer of its region inlined.
+
+A tree is a DAG with one node for each view, kept small by interning: a `Trees` table makes every node, equal nodes are one object,
+so identity is equality and reuse of a producer never grows the tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fuseflow.ops import operator, reducer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A stored tensor read at an index tuple."""
+
+    tensor: str
+    indices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.tensor}[{', '.join(self.indices)}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    value: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """A pointwise operator."""
+
+    name: str
+    args: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction:
+    """A reduction of `body` over `over`, a view of the Einsum (or part of one) called `label` at the indices `free`."""
+
+    op: str
+    over: tuple[str, ...]
+    free: tuple[str, ...]
+    body: Tree
+    label: str
+
+    def __str__(self) -> str:
+        return f"{self.label}[{', '.join(self.free)}]"
+
+
+Tree: TypeAlias = View | Number | Op | Reduction
+
+
+@dataclass(slots=True)
+class Trees:
+    """Makes nodes; equal ones once."""
+
+    _made: dict[tuple[object, ...], Tree] = field(default_factory=dict)
+
+    def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
+        return self._made.setdefault((View, tensor, indices), View(tensor, indices))
+
+    def number(self, value: float) -> Tree:
+        return self._made.setdefault((Number, value, math.copysign(1, value)), Number(value))
+
+    def op(self, name: str, args: tuple[Tree, ...]) -> Tree:
+        """An operator; of constants, the constant."""
+        if all(isinstance(a, Number) for a in args):
+            return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Number)))))
+        return self._made.setdefault((Op, name, *map(id, args)), Op(name, args))
+
+    def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
+        return self._made.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
+
+    def rename(self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree]) -> Tree:
+        """`tree` with indices renamed; `memo` maps the old nodes to the new ones."""
+
+        def new(node: Tree) -> Tree:
+            match node:
+                case View():
+                    return self.view(node.tensor, renamed(node.indices, table))
+                case Number():
+                    return node
+                case Op():
+                    return self.op(node.name, tuple(memo[a] for a in node.args))
+                case Reduction():
+                    return self.reduction(
+                        node.op, renamed(node.over, table), renamed(node.free, table), memo[node.body], node.label
+                    )
+
+        for node in nodes(tree):
+            if node not in memo:
+                memo[node] = new(node)
+        return memo[tree]
+
+
+def renamed(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(table.get(v, v) for v in indices)
+
+
+def children(node: Tree) -> tuple[Tree, ...]:
+    match node:
+        case Op():
+            return node.args
+        case Reduction():
+            return (node.body,)
+        case _:
+            return ()
+
+
+def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) -> tuple[Tree, ...]:
+    """All nodes of the trees, producers first, each once. `below` may hide what is not to be looked into."""
+    seen: dict[Tree, None] = {}
+    stack: list[tuple[Tree, Iterator[Tree]]] = []
+    for tree in trees:
+        if tree in seen:
+            continue
+        stack.append((tree, iter(below(tree))))
+        while stack:
+            node, rest = stack[-1]
+            child = next((c for c in rest if c not in seen), None)
+            if child is None:
+                stack.pop()
+                seen[node] = None
+            else:
+                stack.append((child, iter(below(child))))
+    return tuple(seen)
+
+
+def views(*trees: Tree) -> tuple[View, ...]:
+    return tuple(n for n in nodes(*trees) if isinstance(n, View))
+
+
+def reductions(*trees: Tree) -> tuple[Reduction, ...]:
+    return tuple(n for n in nodes(*trees) if isinstance(n, Reduction))
+
+
+def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
+    """For every node of the trees, the indices of its value in order of appearance."""
+    found: dict[Tree, tuple[str, ...]] = {}
+    for node in nodes(*trees):
+        match node:
+            case View():
+                found[node] = node.indices
+            case Number():
+                found[node] = ()
+            case Op():
+                found[node] = tuple(dict.fromkeys(v for a in node.args for v in found[a]))
+            case Reduction():
+                found[node] = node.free
+    return found
+
+
+def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapping[str, int]) -> dict[Tree, float]:
+    """For every node, its implicit value: of a view its tensor's; of an operator f(fills), or what an annihilator fixes; of a
+    reduction the fold of as many equal values as it reduces."""
+    found: dict[Tree, float] = {}
+    for node in nodes(*trees):
+        match node:
+            case View():
+                found[node] = tensor_fill[node.tensor]
+            case Number():
+                found[node] = node.value
+            case Op():
+                fixed = [f for k in range(len(node.args)) if (f := annihilated(node, k, found)) is not None]
+                found[node] = fixed[0] if fixed else float(operator(node.name)(*(found[a] for a in node.args)))
+            case Reduction():
+                count = math.prod(sizes[v] for v in node.over)
+                found[node] = reducer(node.op).repeated(found[node.body], count)
+    return found
+
+
+def annihilated(node: Op, position: int, fill: Mapping[Tree, float]) -> float | None:
+    """What an absent operand fixes the result to, or None if the other operands matter."""
+    arg = node.args[position]
+    if isinstance(arg, Number):
+        return None
+    constants = tuple(a.value if isinstance(a, Number) else None for a in node.args)
+    return operator(node.name).annihilated(position, fill[arg], constants)

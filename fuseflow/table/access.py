@@ -1,0 +1,43 @@
+"""Where a view stands while its loops run: references so far, levels to go, dense levels waiting to be located."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fuseflow.samml.nodes import Port
+
+Context: TypeAlias = tuple[tuple[str, Port], ...]
+"""The loops already run, outermost first, each with its final coordinate stream (after every join of that loop)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A view of a stored tensor: `port` holds the references after `level` storage levels.
+
+    `waiting` has the coordinate streams of loops whose dense level is not reached yet: it is located when the levels above it are
+    there (rule L2). `nullable`: the references may be `N`.
+    """
+
+    port: Port
+    level: int = 0
+    nullable: bool = False
+    waiting: tuple[tuple[str, Port], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A completed reduction: the coordinate streams of its remaining levels, and its values.
+
+    `base` is the depth of the context in which it was completed; `whole` says that none of its levels has been consumed yet.
+    """
+
+    levels: tuple[tuple[str, Port], ...]
+    value: Port
+    base: int
+    nullable: bool = False
+    whole: bool = True
+
+    @property
+    def indices(self) -> tuple[str, ...]:
+        return tuple(v for v, _ in self.levels)

@@ -1,0 +1,49 @@
+"""The primitives that the cells of a table name, made as the table is filled: equal primitives are one (rule L10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from fuseflow.samml.nodes import Node, Port, Root, StreamType
+
+
+@dataclass(slots=True)
+class Cells:
+    """Makes nodes and knows the type of every stream. Node names come from what they do: `A_i`, `intersect_k`, `mul'2`."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    types: dict[Port, StreamType] = field(default_factory=dict)
+    _made: dict[Node, tuple[Port, ...]] = field(default_factory=dict)
+    _uses: dict[str, int] = field(default_factory=dict)
+
+    def put(self, node: Node) -> tuple[Port, ...]:
+        """The output ports of `node`; of the equal node made before, if there is one. `node.name` is the wanted base name."""
+        key = replace(node, name="")
+        if key not in self._made:
+            named = replace(node, name=self._fresh(node.name))
+            self.nodes[named.name] = named
+            outputs = named.outputs([self.types[p] for p in named.inputs])
+            ports = tuple(Port(named.name, k) for k in range(len(outputs)))
+            self.types |= zip(ports, outputs, strict=True)
+            self._made[key] = ports
+        return self._made[key]
+
+    def root(self) -> Port:
+        return self.put(Root("root", ()))[0]
+
+    def depth(self, port: Port) -> int:
+        return self.types[port].depth
+
+    def text(self, port: Port) -> str:
+        """How a cell refers to a stream: `<A_i.crd>`, or the bare name for nodes with one output."""
+        node = self.nodes[port.node]
+        if isinstance(node, Root):
+            return "root"
+        names = node.port_names()
+        return f"<{node.name}>" if len(names) == 1 else f"<{node.name}.{names[port.output]}>"
+
+    def _fresh(self, base: str) -> str:
+        count = self._uses[base] = self._uses.get(base, 0) + 1
+        name = base if count == 1 else f"{base}'{count}"
+        return name if name not in self.nodes else self._fresh(base)
+

@@ -1,0 +1,42 @@
+"""Emission: a fusion table becomes a SAMML graph, walked from its writes, so that cells nobody needs vanish (rule L14)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fuseflow.samml.nodes import Graph, Load, Locate, Node, Port, Root, Scan
+from fuseflow.table.table import FusionTable
+
+
+def emit(table: FusionTable) -> Graph:
+    """The nodes that the writes of the table reach, inputs first, in the order in which the table made them."""
+    made = {n.name: n for n in table.nodes}
+    needed: set[str] = set()
+    waiting = [p.node for w in table.writes for p in w.inputs]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += [p.node for p in made[name].inputs]
+    nodes = tuple(_with_access(n, made) for n in table.nodes if n.name in needed)
+    used = {n.tensor for n in nodes if isinstance(n, Scan | Locate | Load)} | set(table.outputs)
+    tensors = tuple(t for t in table.tensors if t.name in used)
+    return Graph(table.region, tensors, (*nodes, *table.writes), table.outputs)
+
+
+def _with_access(node: Node, made: dict[str, Node]) -> Node:
+    """Mark scans and loads whose references come straight from their tensor's own parent scan: a memory may prefetch them."""
+    match node:
+        case Scan():
+            return replace(node, sequential=_from_parent(node.inputs[0], node.tensor, node.level, made))
+        case Load():
+            return replace(node, sequential=_from_parent(node.inputs[0], node.tensor, None, made))
+        case _:
+            return node
+
+
+def _from_parent(port: Port, tensor: str, level: int | None, made: dict[str, Node]) -> bool:
+    source = made[port.node]
+    if isinstance(source, Root):
+        return level in (0, None)
+    return isinstance(source, Scan) and source.tensor == tensor and (level is None or source.level == level - 1)
