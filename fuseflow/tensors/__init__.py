@@ -1,7 +1,8 @@
 """Fibertrees: level formats, packing and unpacking, byte sizes."""
 
+from fuseflow.tensors.dtypes import DTYPES
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.pack import from_coordinates, pack, repack
 from fuseflow.tensors.tensor import Tensor
 
-__all__ = ["Format", "Tensor", "from_coordinates", "pack", "repack"]
+__all__ = ["DTYPES", "Format", "Tensor", "from_coordinates", "pack", "repack"]

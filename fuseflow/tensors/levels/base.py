@@ -44,14 +44,19 @@ class Fibers(ABC):
         return self.entries
 
     @property
+    def arrays(self) -> dict[str, Ints]:
+        """What is stored: positions as `seg`, coordinates as `crd` (the names of fibertree files)."""
+        return {}
+
+    @property
     def pos_count(self) -> int:
         """Number of stored positions."""
-        return 0
+        return len(self.arrays.get("seg", ()))
 
     @property
     def crd_count(self) -> int:
         """Number of stored coordinates."""
-        return 0
+        return len(self.arrays.get("crd", ()))
 
 
 class Level(ABC):

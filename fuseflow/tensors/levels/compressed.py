@@ -52,12 +52,8 @@ class CompressedFibers(Fibers):
         return len(self.crd) if self.firsts is None else len(self.firsts)
 
     @property
-    def pos_count(self) -> int:
-        return len(self.pos)
-
-    @property
-    def crd_count(self) -> int:
-        return len(self.crd)
+    def arrays(self) -> dict[str, Ints]:
+        return {"seg": self.pos, "crd": self.crd}
 
 
 @dataclass(frozen=True, slots=True)

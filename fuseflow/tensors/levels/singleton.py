@@ -50,8 +50,8 @@ class SingletonFibers(Fibers):
         return len(self.starts)
 
     @property
-    def crd_count(self) -> int:
-        return len(self.crd)
+    def arrays(self) -> dict[str, Ints]:
+        return {"crd": self.crd}
 
 
 @dataclass(frozen=True, slots=True)
