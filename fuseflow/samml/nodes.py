@@ -1,7 +1,7 @@
 """The SAMML graph: dataflow nodes joined by typed token streams. Values only; see `streams` for tokens.
 
-A node names its inputs as ports of other nodes; `outputs` gives the kind and depth of each of its own. The meaning of every node is
-the table of primitives in the project's stream contract (docs/streams.md), its time `fuseflow.sim.reference`.
+A node names its inputs as ports of other nodes; `outputs` gives the kind and depth of each of its own. The meaning of every node
+is the table of primitives in the project's stream contract (docs/streams.md), its time `fuseflow.sim.reference`.
 Adding a primitive is adding a class here, a rule there.
 """
 
@@ -110,7 +110,10 @@ class Range(Node):
 
 @dataclass(frozen=True, slots=True)
 class Locate(Node):
-    """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token."""
+    """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token.
+
+    Without its second input it locates the outermost level, whose only parent is reference 0: the coordinate is the reference.
+    """
 
     op: ClassVar[str] = "locate"
     ports: ClassVar[tuple[str, ...]] = ("ref",)
@@ -239,13 +242,13 @@ class Accumulate(Node):
         return (*(StreamType("crd", d + k) for k in range(self.order)), StreamType("val", d + self.order - 1))
 
     def port_names(self) -> tuple[str, ...]:
-        return (*(f"crd{k}" for k in range(1, self.order + 1)), "val")
+        return (*(["crd"] if self.order == 1 else [f"crd{k}" for k in range(1, self.order + 1)]), "val")
 
 
 @dataclass(frozen=True, slots=True)
 class Drop(Node):
     """crds (outermost first), val -> same. `value` None: `N` values leave, else entries equal to it too. A coordinate below which
-    nothing is left leaves with it, all levels at once."""
+    nothing is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost crds."""
 
     op: ClassVar[str] = "drop"
 
@@ -255,7 +258,8 @@ class Drop(Node):
         return tuple(inputs)
 
     def port_names(self) -> tuple[str, ...]:
-        return (*(f"crd{k}" for k in range(len(self.inputs) - 1)), "val")
+        crds = len(self.inputs) - 1
+        return (*(["crd"] if crds == 1 else [f"crd{k}" for k in range(crds)]), "val")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +291,7 @@ class SplitLevel(Node):
 
 @dataclass(frozen=True, slots=True)
 class WriteLevel(Node):
-    """crd(d) -> memory: level `level` of `tensor`. A compressed level appends; a dense one addresses parent * size + coordinate."""
+    """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate."""
 
     op: ClassVar[str] = "write"
 
@@ -310,8 +314,15 @@ class WriteValues(Node):
         return ()
 
 
+def stream_name(node: Node, output: int) -> str:
+    """The name of an output stream: `A_i.crd`, or the node's own name where it has one output."""
+    names = node.port_names()
+    return node.name if len(names) == 1 else f"{node.name}.{names[output]}"
+
+
 NODE_TYPES: tuple[type[Node], ...] = (
-    Root, Scan, Range, Locate, Join, Align, Repeat, Load, Alu, Reduce, Accumulate, Drop, Flatten, SplitLevel, WriteLevel, WriteValues,
+    Root, Scan, Range, Locate, Join, Align, Repeat, Load, Alu, Reduce, Accumulate, Drop, Flatten, SplitLevel,
+    WriteLevel, WriteValues,
 )  # fmt: skip
 
 
@@ -327,9 +338,9 @@ class Edge:
 class Graph:
     """Nodes in an order in which every input is defined before it is used.
 
-    `tensors` declares everything read or written; `outputs` names the tensors written. `fiber_fifos` lists the edges that must hold
-    a whole fiber (a value used before and after a reduction of itself): where a small FIFO deadlocks. `depths` overrides the
-    machine's FIFO depth for single edges.
+    `tensors` declares everything read or written; `outputs` names the tensors written. `fiber_fifos` lists the edges that must
+    hold a whole fiber (a value used before and after a reduction of itself): where a small FIFO deadlocks. `depths` overrides
+    the machine's FIFO depth for single edges.
     """
 
     name: str

@@ -1,0 +1,37 @@
+"""A graph as Graphviz text: one box a node, one arrow a reader. Coordinates are dashed, references dotted, values solid."""
+
+from __future__ import annotations
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.text import detail
+
+COLORS: dict[str, str] = {
+    "root": "gray90", "scan": "palegreen", "range": "palegreen", "locate": "palegreen", "join": "plum", "align": "plum",
+    "repeat": "lightcyan", "load": "lightyellow", "alu": "lightsalmon", "reduce": "lightsalmon", "accumulate": "lightsalmon",
+    "drop": "plum", "flatten": "plum", "split": "plum", "write": "lightyellow", "write_values": "lightyellow",
+}  # fmt: skip
+STYLES: dict[n.Kind, str] = {"crd": "dashed", "ref": "dotted", "val": "solid"}
+
+
+def dot(graph: n.Graph) -> str:
+    """Graphviz text of a verified graph."""
+    types, readers, by_name = graph.types(), graph.readers(), graph.by_name
+    whole = {(edge.node, edge.input) for edge in graph.fiber_fifos}
+    lines = [f"digraph {_quote(graph.name)} {{", '  node [shape=box style=filled fontname="monospace"];']
+    for node in graph.nodes:
+        op = "write" if isinstance(node, n.WriteValues) else node.op
+        label = f"{node.name}\n{op} {detail(node)}".rstrip()
+        lines.append(f"  {_quote(node.name)} [label={_quote(label)} fillcolor={COLORS[node.op]}];")
+    for port, edges in readers.items():
+        names = by_name[port.node].port_names()
+        label = f"{names[port.output]}({types[port].depth})"
+        for edge in edges:
+            bold = " penwidth=3" if (edge.node, edge.input) in whole else ""
+            style = STYLES[types[port].kind]
+            lines.append(f"  {_quote(port.node)} -> {_quote(edge.node)} [label={_quote(label)} style={style}{bold}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,354 @@
+"""What each primitive takes and makes: one rule a node type. `verify` applies them in graph order.
+
+A rule gets the streams that a node reads, refuses what the stream contract does not allow, and returns what it knows of the
+streams that the node makes. Adding a primitive is adding a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias
+
+from fuseflow.errors import GraphError, did_you_mean
+from fuseflow.ops import OPERATORS, REDUCERS
+from fuseflow.samml import nodes as n
+from fuseflow.samml.shapes import Shape, Shapes
+from fuseflow.tensors.levels import Compressed, Dense
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What references index: the fibers of storage level `level` of `tensor`, or its values where `level` is its rank.
+
+    References of the root, `tensor` "", index level 0 of every tensor.
+    """
+
+    tensor: str
+    level: int
+
+    def __str__(self) -> str:
+        return f"{self.tensor}.{self.level}" if self.tensor else "the root"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is known of a stream. `nullable`: it may hold `N`. `position`: what its references index, None for other streams."""
+
+    type: n.StreamType
+    shape: Shape
+    nullable: bool = False
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a rule says of an output; its type is the node's to say."""
+
+    shape: Shape
+    nullable: bool = False
+    position: Position | None = None
+
+
+Streams: TypeAlias = Sequence[Stream]
+
+
+@dataclass(slots=True)
+class Context:
+    """The graph around the node that is being checked."""
+
+    graph: str
+    tensors: Mapping[str, n.TensorDecl]
+    outputs: frozenset[str]
+    shapes: Shapes = field(default_factory=Shapes)
+    nodes: dict[str, n.Node] = field(default_factory=dict)  # those that were checked
+
+    def refuse(self, node: n.Node, why: str, hint: str = "") -> NoReturn:
+        raise GraphError(f"graph `{self.graph}`, node `{node.name}` ({node.op}): {why}", hint=hint)
+
+    def stream(self, node: n.Node, k: int) -> str:
+        """How errors name input `k`."""
+        port = node.inputs[k]
+        return f"input {k} (`{n.stream_name(self.nodes[port.node], port.output)}`)"
+
+    def kinds(self, node: n.Node, streams: Streams, *wanted: str) -> None:
+        """Refuse another number of inputs, or kinds other than `wanted` (one text an input, such as `crd` or `ref or val`)."""
+        if len(streams) != len(wanted):
+            self.refuse(node, f"takes {_count(len(wanted), 'input')} ({', '.join(wanted)}), not {len(streams)}")
+        for k, (stream, kinds) in enumerate(zip(streams, wanted, strict=True)):
+            if kinds != "any" and stream.type.kind not in kinds.split(" or "):
+                self.refuse(node, f"{self.stream(node, k)} is {stream.type}; this node takes {kinds} there")
+
+    def aligned(self, node: n.Node, streams: Streams, *which: int) -> None:
+        """Refuse inputs that are not provably aligned token by token."""
+        first = streams[which[0]]
+        for k in which[1:]:
+            self._depth(node, k, streams[k].type, first.type.depth)
+            if streams[k].shape is not first.shape:
+                self.refuse(node, f"{self.stream(node, k)} is not aligned with {self.stream(node, which[0])}")
+
+    def nested(self, node: n.Node, streams: Streams, outer: int, inner: int) -> None:
+        """Refuse an input whose innermost lists are not one for each element of another."""
+        self._depth(node, inner, streams[inner].type, streams[outer].type.depth + 1)
+        if streams[inner].shape.parent is not streams[outer].shape:
+            self.refuse(node, f"{self.stream(node, inner)} does not hang below {self.stream(node, outer)}")
+
+    def _depth(self, node: n.Node, k: int, found: n.StreamType, depth: int) -> None:
+        if found.depth != depth:
+            self.refuse(node, f"{self.stream(node, k)} is {found}; this node takes depth {depth} there")
+
+    def solid(self, node: n.Node, streams: Streams, k: int) -> None:
+        if streams[k].nullable:
+            self.refuse(node, f"{self.stream(node, k)} may hold `N`", hint="put an `alu copy` with its implicit value before it")
+
+    def deep(self, node: n.Node, streams: Streams, k: int, least: int = 1) -> Shape:
+        """The shape above input `k`, which must be at least `least` deep."""
+        shape = streams[k].shape.parent
+        if shape is None or streams[k].type.depth < least:
+            self.refuse(node, f"{self.stream(node, k)} is {streams[k].type}; this node takes depth {least} or more")
+        return shape
+
+    def function(self, node: n.Node, name: str, table: Mapping[str, object]) -> None:
+        if name not in table:
+            self.refuse(node, f"unknown function `{name}`", hint=did_you_mean(name, table))
+
+    def declared(self, node: n.Node, name: str, written: bool) -> n.TensorDecl:
+        if name not in self.tensors:
+            self.refuse(node, f"tensor `{name}` is not declared", hint=did_you_mean(name, self.tensors))
+        if written != (name in self.outputs):
+            self.refuse(node, f"writes `{name}`, which is not an output" if written else f"reads output `{name}`")
+        return self.tensors[name]
+
+    def level(self, node: n.Node, name: str, level: int, written: bool = False) -> n.TensorDecl:
+        tensor = self.declared(node, name, written)
+        if not 0 <= level < tensor.format.rank:
+            self.refuse(node, f"`{name}` has no level {level}: it has {_count(tensor.format.rank, 'level')} {tensor.format}")
+        return tensor
+
+    def indexes(self, node: n.Node, streams: Streams, k: int, tensor: str, level: int) -> None:
+        """Refuse references that index something else."""
+        found, wanted = streams[k].position, Position(tensor, level)
+        if found != wanted and not (level == 0 and found == _ROOT):
+            holds = f"references into {found}" if found else "coordinates, not references"
+            self.refuse(node, f"{self.stream(node, k)} holds {holds}; this node takes references into {wanted}")
+
+    def access(self, node: n.Scan | n.Load) -> None:
+        """Refuse `sequential` where the references come another way than straight from the parent level."""
+        if node.sequential and not isinstance(self.nodes[node.inputs[0].node], n.Scan | n.Root):
+            self.refuse(node, f"is sequential, but {self.stream(node, 0)} is not the parent level's own scan")
+
+
+_ROOT = Position("", 0)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")
+
+
+def _root(c: Context, node: n.Root, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs)
+    return [Made(c.shapes.single, position=_ROOT)]
+
+
+def _scan(c: Context, node: n.Scan, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "ref")
+    tensor = c.level(node, node.tensor, node.level)
+    c.indexes(node, inputs, 0, node.tensor, node.level)
+    c.access(node)
+    (ref,) = inputs
+    if tensor.format.levels[node.level].full and not ref.nullable:
+        shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[node.level]])
+    else:
+        shape = c.shapes.below(ref.shape, "scan", node.tensor, node.level, node.inputs[0])
+    return [Made(shape), Made(shape, position=Position(node.tensor, node.level + 1))]
+
+
+def _range(c: Context, node: n.Range, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "ref")
+    if node.size < 0:
+        c.refuse(node, f"the size is {node.size}")
+    return [Made(c.shapes.full(inputs[0].shape, node.size))]
+
+
+def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[Made]:
+    # A coordinate that was repeated is of kind ref, and indexes nothing.
+    c.kinds(node, inputs, *["crd or ref", "ref"][: max(1, len(inputs))])
+    tensor = c.level(node, node.tensor, node.level)
+    if not tensor.format.levels[node.level].full:
+        c.refuse(
+            node,
+            f"level {node.level} of `{node.tensor}` is {tensor.format.levels[node.level].text}",
+            hint="only dense levels are located",
+        )
+    if inputs[0].position is not None:
+        c.refuse(node, f"{c.stream(node, 0)} holds references; this node takes coordinates there")
+    if len(inputs) == 1 and node.level > 0:
+        c.refuse(node, f"level {node.level} needs the references of level {node.level - 1} as its second input")
+    if len(inputs) == 2:
+        c.indexes(node, inputs, 1, node.tensor, node.level)
+        c.aligned(node, inputs, 0, 1)
+    return [Made(inputs[0].shape, inputs[-1].nullable, Position(node.tensor, node.level + 1))]
+
+
+def _join(c: Context, node: n.Join, inputs: Streams) -> list[Made]:
+    if node.kind not in ("intersect", "union", "left"):
+        c.refuse(node, f"unknown kind `{node.kind}`", hint=did_you_mean(node.kind, ("intersect", "union", "left")))
+    if not node.payloads or min(node.payloads) < 0:
+        c.refuse(node, f"the payload counts are {node.payloads}: one number for each side, at least one side")
+    c.kinds(node, inputs, *(kind for count in node.payloads for kind in ("crd", *["ref or val"] * count)))
+    above = c.deep(node, inputs, 0)
+    for crd, payloads in node.sides():
+        c.aligned(node, inputs, crd, *payloads)
+        if inputs[crd].shape.parent is not above:
+            c.refuse(node, f"{c.stream(node, crd)} does not hang below the same stream as {c.stream(node, 0)}")
+    sides = [inputs[crd].shape for crd, _ in node.sides()]
+    result = c.shapes.joined(node.kind, sides)
+    made = [Made(result)]
+    for s, (crd, payloads) in enumerate(node.sides()):
+        probed = node.kind == "union" or (node.kind == "left" and s > 0)
+        hidden = probed and inputs[crd].shape is not result and not inputs[crd].shape.full
+        made += [Made(result, inputs[p].nullable or hidden, inputs[p].position) for p in payloads]
+    return made
+
+
+def _align(c: Context, node: n.Align, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "crd", "crd", "any")
+    old, new, x = inputs
+    if c.deep(node, inputs, 0) is not new.shape.parent:
+        c.refuse(node, f"{c.stream(node, 1)} does not hang below the same stream as {c.stream(node, 0)}")
+    c.deep(node, inputs, 2, old.type.depth + 1)
+    if x.shape.ancestor(x.type.depth - old.type.depth) is not old.shape:
+        c.refuse(node, f"{c.stream(node, 2)} does not hang below {c.stream(node, 0)}")
+    return [Made(c.shapes.aligned(x.shape, old.shape, new.shape), x.nullable, x.position)]
+
+
+def _repeat(c: Context, node: n.Repeat, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "any", "any")
+    c.nested(node, inputs, 0, 1)
+    return [Made(inputs[1].shape, inputs[0].nullable, inputs[0].position)]
+
+
+def _load(c: Context, node: n.Load, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "ref")
+    tensor = c.declared(node, node.tensor, written=False)
+    c.indexes(node, inputs, 0, node.tensor, tensor.format.rank)
+    c.access(node)
+    return [Made(inputs[0].shape)]
+
+
+def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[Made]:
+    c.function(node, node.function, OPERATORS)
+    arity = OPERATORS[node.function].arity
+    if len(node.operands) != arity:
+        c.refuse(node, f"`{node.function}` takes {_count(arity, 'operand')}, not {len(node.operands)}")
+    streams = sum(not slot.constant for slot in node.operands)
+    if streams == 0:
+        c.refuse(node, "all operands are constants", hint="use the value that they give")
+    c.kinds(node, inputs, *["val"] * streams)
+    c.aligned(node, inputs, *range(streams))
+    return [Made(inputs[0].shape)]
+
+
+def _reduce(c: Context, node: n.Reduce, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "val")
+    c.function(node, node.function, REDUCERS)
+    c.solid(node, inputs, 0)
+    return [Made(c.deep(node, inputs, 0))]
+
+
+def _accumulate(c: Context, node: n.Accumulate, inputs: Streams) -> list[Made]:
+    if node.order < 1:
+        c.refuse(node, f"the order is {node.order}", hint="a reduction that keeps no inner loop is a `reduce`")
+    c.kinds(node, inputs, *["crd"] * (node.order + 1), "val")
+    c.function(node, node.function, REDUCERS)
+    above = c.deep(node, inputs, 0)
+    _chain(c, node, inputs)
+    c.solid(node, inputs, node.order + 1)
+    levels = c.shapes.chain(above, node.order, "accumulate", inputs[node.order].shape)
+    return [Made(shape) for shape in (*levels, levels[-1])]
+
+
+def _drop(c: Context, node: n.Drop, inputs: Streams) -> list[Made]:
+    if len(inputs) < 2:
+        c.refuse(node, f"takes at least 2 inputs (crd, ..., val), not {len(inputs)}")
+    c.kinds(node, inputs, *["crd"] * (len(inputs) - 1), "val" if node.value is not None else "any")
+    above = c.deep(node, inputs, 0)
+    _chain(c, node, inputs)
+    levels = c.shapes.chain(above, len(inputs) - 1, "drop", node.name)
+    return [*map(Made, levels), Made(levels[-1], position=inputs[-1].position)]
+
+
+def _chain(c: Context, node: n.Node, inputs: Streams) -> None:
+    """Refuse coordinates (outermost first) that are not below each other, and a last input not aligned with the innermost."""
+    last = len(inputs) - 1
+    for k in range(1, last):
+        c.nested(node, inputs, k - 1, k)
+    c.aligned(node, inputs, last - 1, last)
+
+
+def _flatten(c: Context, node: n.Flatten, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "crd", "crd")
+    _sized(c, node, node.size)
+    above = c.deep(node, inputs, 0)
+    c.nested(node, inputs, 0, 1)
+    return [Made(c.shapes.below(above, "flatten", inputs[1].shape, node.size))]
+
+
+def _split(c: Context, node: n.SplitLevel, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "crd")
+    _sized(c, node, node.size)
+    levels = c.shapes.chain(c.deep(node, inputs, 0), 2, "split", inputs[0].shape, node.size)
+    return [*map(Made, levels)]
+
+
+def _sized(c: Context, node: n.Node, size: int) -> None:
+    if size < 1:
+        c.refuse(node, f"the size is {size}")
+
+
+def _write(c: Context, node: n.WriteLevel, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "crd")
+    tensor = c.level(node, node.tensor, node.level, written=True)
+    if tensor.format.levels[node.level] not in (Dense(), Compressed()):
+        c.refuse(
+            node,
+            f"level {node.level} of `{node.tensor}` is {tensor.format.levels[node.level].text}",
+            hint="dense and compressed levels are written",
+        )
+    _reaches(c, node, inputs, node.level + 1)
+    return []
+
+
+def _write_values(c: Context, node: n.WriteValues, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "val")
+    tensor = c.declared(node, node.tensor, written=True)
+    _reaches(c, node, inputs, tensor.format.rank)
+    c.solid(node, inputs, 0)
+    return []
+
+
+def _reaches(c: Context, node: n.Node, inputs: Streams, depth: int) -> None:
+    if inputs[0].type.depth != depth:
+        c.refuse(node, f"{c.stream(node, 0)} is {inputs[0].type}; this node takes depth {depth} there")
+
+
+Rule: TypeAlias = Callable[[Context, Any, Streams], list[Made]]
+
+RULES: dict[type[n.Node], Rule] = {
+    n.Root: _root,
+    n.Scan: _scan,
+    n.Range: _range,
+    n.Locate: _locate,
+    n.Join: _join,
+    n.Align: _align,
+    n.Repeat: _repeat,
+    n.Load: _load,
+    n.Alu: _alu,
+    n.Reduce: _reduce,
+    n.Accumulate: _accumulate,
+    n.Drop: _drop,
+    n.Flatten: _flatten,
+    n.SplitLevel: _split,
+    n.WriteLevel: _write,
+    n.WriteValues: _write_values,
+}

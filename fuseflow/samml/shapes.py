@@ -1,0 +1,74 @@
+"""Shapes: which streams of a graph provably have the same structure.
+
+Streams that meet in a node must be aligned token by token. The verifier proves that by computing a *shape* for every stream: the
+nested lists without their values. A shape hangs below the shape one level up, and says how its innermost lists came about; equal
+shapes are one object. A shape also fixes its coordinates: two coordinate streams of one shape are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """The structure of a stream. `parent`: the structure one level up (None: a single element); `origin`: what made the innermost
+    lists."""
+
+    parent: Shape | None
+    origin: tuple[Hashable, ...]
+
+    @property
+    def full(self) -> bool:
+        """Whether every list holds every coordinate of its dimension."""
+        return self.origin[0] == "full"
+
+    def ancestor(self, levels: int) -> Shape | None:
+        """The structure `levels` levels up."""
+        found: Shape | None = self
+        for _ in range(levels):
+            found = found.parent if found else None
+        return found
+
+
+class Shapes:
+    """Makes shapes, one object for equal ones."""
+
+    def __init__(self) -> None:
+        self.single = Shape(None, ("single",))
+        self._known: dict[tuple[Shape, tuple[Hashable, ...]], Shape] = {}
+
+    def below(self, parent: Shape, *origin: Hashable) -> Shape:
+        """One level deeper; equal origins below equal parents are the same structure."""
+        key = parent, origin
+        if key not in self._known:
+            self._known[key] = Shape(parent, origin)
+        return self._known[key]
+
+    def full(self, parent: Shape, size: int) -> Shape:
+        """Every coordinate 0..size-1 below every element."""
+        return self.below(parent, "full", size)
+
+    def joined(self, kind: str, sides: Sequence[Shape]) -> Shape:
+        """The structure of a join: that of side 0 for `left`, and of every side where all are equal. Sides have one parent."""
+        if kind == "left" or len(set(sides)) == 1:
+            return sides[0]
+        parent = sides[0].parent
+        assert parent is not None
+        return self.below(parent, kind, frozenset(sides))
+
+    def aligned(self, shape: Shape, old: Shape, new: Shape) -> Shape:
+        """The structure of a stream below `old` after its subtrees are carried to `new`."""
+        if shape is old:
+            return new
+        assert shape.parent is not None
+        return self.below(self.aligned(shape.parent, old, new), "align", shape, old, new)
+
+    def chain(self, parent: Shape, count: int, *origin: Hashable) -> list[Shape]:
+        """`count` levels that one node makes, outermost first."""
+        found = []
+        for level in range(count):
+            parent = self.below(parent, *origin, level)
+            found.append(parent)
+        return found

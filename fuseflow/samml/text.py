@@ -1,0 +1,256 @@
+"""The text form of a graph: `show` prints it, `parse` reads it back without loss (and without verifying).
+
+    graph spmv
+    tensor A[4, 5]  csr
+    tensor x[5]  dense
+    tensor y[4]  dense
+    output y
+
+    root = root()
+    A_i = scan(root) A.0 sequential
+    A_k = scan(A_i.ref) A.1 sequential
+    x_k = locate(A_k.crd) x.0
+    A_val = load(A_k.ref) A sequential
+    x_val = load(x_k) x
+    mul = alu(A_val, x_val) mul N->0,N->0
+    sum_k = reduce(mul) sum
+    write_i = write(A_i.crd) y.0
+    write_val = write(sum_k) y.vals
+
+One node a line: its name, its primitive with the streams it reads, its attributes. A stream is `node.port`, or `node` if the
+node makes one stream. Sides of a join are separated by `;`. A slot of an alu is `N->x`, the next stream with its implicit
+value, or a number. After the nodes: `fiber_fifo node[input]` and `depth node[input] 64`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from fuseflow.einsum.text import show_number
+from fuseflow.errors import FuseFlowError, GraphError, Span, did_you_mean
+from fuseflow.samml import nodes as n
+from fuseflow.tensors import Format
+
+VALUES = "vals"
+"""What stands for a level where the values are written."""
+
+
+def show(graph: n.Graph) -> str:
+    """The graph as text, a newline at its end."""
+    lines = [f"graph {graph.name}"]
+    lines += [_show_tensor(tensor) for tensor in graph.tensors]
+    lines += [f"output {', '.join(graph.outputs)}", ""] if graph.outputs else [""]
+    by_name = graph.by_name
+    lines += [_show_node(node, by_name) for node in graph.nodes]
+    lines += [""] if graph.fiber_fifos or graph.depths else []
+    lines += [f"fiber_fifo {edge.node}[{edge.input}]" for edge in graph.fiber_fifos]
+    lines += [f"depth {edge.node}[{edge.input}] {depth}" for edge, depth in graph.depths]
+    return "\n".join(lines) + "\n"
+
+
+def detail(node: n.Node) -> str:
+    """The attributes of a node as the text form shows them."""
+    match node:
+        case n.Scan():
+            return f"{node.tensor}.{node.level}" + (" sequential" if node.sequential else "")
+        case n.Load():
+            return node.tensor + (" sequential" if node.sequential else "")
+        case n.Locate() | n.WriteLevel():
+            return f"{node.tensor}.{node.level}"
+        case n.WriteValues():
+            return f"{node.tensor}.{VALUES}"
+        case n.Range() | n.Flatten() | n.SplitLevel():
+            return str(node.size)
+        case n.Join():
+            return node.kind
+        case n.Alu():
+            slots = (show_number(s.value) if s.constant else f"N->{show_number(s.value)}" for s in node.operands)
+            return f"{node.function} {','.join(slots)}"
+        case n.Reduce():
+            return node.function
+        case n.Accumulate():
+            return f"{node.function} order={node.order}"
+        case n.Drop() if node.value is not None:
+            return f"value={show_number(node.value)}"
+        case _:
+            return ""
+
+
+def _show_tensor(tensor: n.TensorDecl) -> str:
+    words = [f"tensor {tensor.name}[{', '.join(map(str, tensor.shape))}] ", tensor.format.short()]
+    words += [tensor.dtype] if tensor.dtype != "f32" else []
+    words += [f"fill {show_number(tensor.fill)}"] if tensor.fill != 0 else []
+    return " ".join(words)
+
+
+def _show_node(node: n.Node, by_name: dict[str, n.Node]) -> str:
+    names = [n.stream_name(by_name[port.node], port.output) for port in node.inputs]
+    if isinstance(node, n.Join):
+        inputs = "; ".join(", ".join(names[k] for k in (crd, *payloads)) for crd, payloads in node.sides())
+    else:
+        inputs = ", ".join(names)
+    op = "write" if isinstance(node, n.WriteValues) else node.op
+    return f"{node.name} = {op}({inputs}) {detail(node)}".rstrip()
+
+
+def parse(text: str, file: str = "<text>") -> n.Graph:
+    """Read the text form. Raises `GraphError` with the line; what a well-formed text means is for `verify` to judge."""
+    reader = _Reader()
+    for number, line in enumerate(text.splitlines(), 1):
+        statement = line.partition("#")[0].strip() if not line.startswith("graph ") else line.strip()
+        if not statement:
+            continue
+        try:
+            reader.read(statement)
+        except FuseFlowError as error:
+            raise GraphError(error.message, hint=error.hint, span=Span(file, number)) from None
+    return reader.graph()
+
+
+_TENSOR = re.compile(r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]\d+))?(?:\s+fill\s+(\S+))?")
+_NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
+_EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
+_STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth")
+
+
+@dataclass(slots=True)
+class _Reader:
+    name: str = "graph"
+    tensors: list[n.TensorDecl] = field(default_factory=list)
+    nodes: list[n.Node] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    fifos: list[n.Edge] = field(default_factory=list)
+    depths: list[tuple[n.Edge, int]] = field(default_factory=list)
+    ports: dict[str, n.Port] = field(default_factory=dict)
+
+    def graph(self) -> n.Graph:
+        return n.Graph(
+            self.name, tuple(self.tensors), tuple(self.nodes), tuple(self.outputs), tuple(self.fifos), tuple(self.depths)
+        )
+
+    def read(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if match := _NODE.fullmatch(line):
+            self.read_node(match)
+        elif word == "graph":
+            self.name = rest.strip()
+        elif word == "tensor":
+            self.tensors.append(_read_tensor(rest.strip()))
+        elif word == "output":
+            self.outputs += [name.strip() for name in rest.split(",")]
+        elif word in ("fiber_fifo", "depth"):
+            self.read_edge(word, rest.strip())
+        else:
+            raise GraphError(
+                f"cannot read `{line}`", hint=f"a line is `name = primitive(streams)`, or one of {', '.join(_STATEMENTS)}"
+            )
+
+    def read_edge(self, word: str, text: str) -> None:
+        match = _EDGE.fullmatch(text)
+        if not match or (match[3] is None) != (word == "fiber_fifo"):
+            raise GraphError(f"cannot read `{word} {text}`", hint="write `fiber_fifo node[input]` or `depth node[input] 64`")
+        edge = n.Edge(match[1], int(match[2]))
+        if match[3] is None:
+            self.fifos.append(edge)
+        else:
+            self.depths.append((edge, int(match[3])))
+
+    def read_node(self, match: re.Match[str]) -> None:
+        name, op, streams, attributes = match.groups()
+        sides = [[self.port(text.strip()) for text in side.split(",") if text.strip()] for side in streams.split(";")]
+        if len(sides) > 1 and op != "join":
+            raise GraphError(f"`{name}`: only a join has sides; write `,` instead of `;`")
+        words = attributes.split()
+        node = _read_join(name, sides, words) if op == "join" else _read_plain(name, op, tuple(sides[0]), words)
+        self.nodes.append(node)
+        self.ports |= {n.stream_name(node, k): n.Port(name, k) for k in range(len(node.port_names()))}
+
+    def port(self, text: str) -> n.Port:
+        if text not in self.ports:
+            raise GraphError(f"no stream `{text}` so far", hint=did_you_mean(text, self.ports))
+        return self.ports[text]
+
+
+def _read_tensor(text: str) -> n.TensorDecl:
+    match = _TENSOR.fullmatch(text)
+    if not match:
+        raise GraphError(f"cannot read the tensor `{text}`", hint="write `tensor A[4, 5] csr f32 fill 0`")
+    name, dims, layout, dtype, fill = match.groups()
+    shape = tuple(_integer(d) for d in dims.split(",") if d.strip())
+    return n.TensorDecl(name, shape, Format.parse(layout, len(shape)), dtype or "f32", _number(fill or "0"))
+
+
+def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Node:
+    kinds = {"intersect", "union", "left"}
+    if len(words) != 1 or words[0] not in kinds:
+        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), kinds))
+    inputs = tuple(port for side in sides for port in side)
+    return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))  # type: ignore[arg-type]
+
+
+def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Node:
+    """Any node but a join."""
+    try:
+        match op, words:
+            case "root", []:
+                return n.Root(name, inputs)
+            case "scan", [place, *access] if access in ([], ["sequential"]):
+                return n.Scan(name, inputs, *_place(place), sequential=bool(access))
+            case "load", [tensor, *access] if access in ([], ["sequential"]):
+                return n.Load(name, inputs, tensor, sequential=bool(access))
+            case "locate", [place]:
+                return n.Locate(name, inputs, *_place(place))
+            case "range", [size]:
+                return n.Range(name, inputs, int(size))
+            case "align", []:
+                return n.Align(name, inputs)
+            case "repeat", []:
+                return n.Repeat(name, inputs)
+            case "alu", [function, slots]:
+                return n.Alu(name, inputs, function, tuple(map(_slot, slots.split(","))))
+            case "reduce", [function]:
+                return n.Reduce(name, inputs, function)
+            case "accumulate", [function, order] if order.startswith("order="):
+                return n.Accumulate(name, inputs, function, int(order.removeprefix("order=")))
+            case "drop", []:
+                return n.Drop(name, inputs)
+            case "drop", [value] if value.startswith("value="):
+                return n.Drop(name, inputs, float(value.removeprefix("value=")))
+            case "flatten", [size]:
+                return n.Flatten(name, inputs, int(size))
+            case "split", [size]:
+                return n.SplitLevel(name, inputs, int(size))
+            case "write", [place] if place.endswith(f".{VALUES}"):
+                return n.WriteValues(name, inputs, place.removesuffix(f".{VALUES}"))
+            case "write", [place]:
+                return n.WriteLevel(name, inputs, *_place(place))
+    except ValueError:
+        pass
+    known = {kind.op for kind in n.NODE_TYPES} - {"write_values"}
+    if op not in known:
+        raise GraphError(f"`{name}`: unknown primitive `{op}`", hint=did_you_mean(op, known))
+    raise GraphError(f"`{name}`: cannot read the attributes `{' '.join(words)}` of {op}")
+
+
+def _place(text: str) -> tuple[str, int]:
+    tensor, _, level = text.rpartition(".")
+    return tensor, int(level)
+
+
+def _slot(text: str) -> n.Operand:
+    return n.Operand(float(text.removeprefix("N->")), constant=not text.startswith("N->"))
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise GraphError(f"`{text.strip()}` is not a whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise GraphError(f"`{text}` is not a number") from None

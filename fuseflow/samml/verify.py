@@ -1,0 +1,146 @@
+"""What must hold in a graph (`verify`), and what is known of its streams (`streams`).
+
+Names, declarations and edges are checked here, nodes by `rules`: number, kinds and depths of their inputs, the tensors and levels
+that references index, and that streams which meet are aligned. A graph that passes can be executed on any data of its shapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
+
+from fuseflow.errors import GraphError, did_you_mean
+from fuseflow.samml import nodes as n
+from fuseflow.samml.rules import RULES, Context, Stream
+from fuseflow.tensors.dtypes import DTYPES
+
+NAME = re.compile(r"[^\s()\[\],;#=]+")
+"""Names of tensors and nodes: what the text form can hold."""
+
+
+def verify(graph: n.Graph) -> None:
+    """Raise `GraphError`, naming graph, node and input, unless the graph is well-formed."""
+    if not graph.name or graph.name != graph.name.strip() or set(graph.name) & {"\n", "#"}:
+        raise GraphError(f"the graph's name {graph.name!r} is empty or has a line break, a `#` or spaces around it")
+    _verify_tensors(graph)
+    _verify_names(graph)
+    found = streams(graph)
+    _verify_outputs(graph, found)
+    _verify_edges(graph)
+
+
+def streams(graph: n.Graph) -> dict[n.Port, Stream]:
+    """What is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+    context = Context(graph.name, graph.declared, frozenset(graph.outputs))
+    later = {node.name for node in graph.nodes}
+    found: dict[n.Port, Stream] = {}
+    for node in graph.nodes:
+        if type(node) not in RULES:
+            context.refuse(node, "is no primitive")
+        for port in node.inputs:
+            if port not in found:
+                _refuse_port(context, node, port, later)
+        inputs = [found[port] for port in node.inputs]
+        made = RULES[type(node)](context, node, inputs)
+        context.nodes[node.name] = node
+        for k, (kind, what) in enumerate(zip(node.outputs([s.type for s in inputs]), made, strict=True)):
+            found[n.Port(node.name, k)] = Stream(kind, what.shape, what.nullable, what.position)
+    return found
+
+
+def _refuse_port(context: Context, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
+    if port.node in context.nodes:
+        context.refuse(
+            node, f"reads output {port.output} of `{port.node}`, which has {len(context.nodes[port.node].port_names())}"
+        )
+    if port.node in names:
+        context.refuse(node, f"reads `{port.node}` before it is defined")
+    context.refuse(node, f"reads `{port.node}`, which is not in the graph", hint=did_you_mean(port.node, names))
+
+
+def _verify_tensors(graph: n.Graph) -> None:
+    _verify_unique(graph, "tensor", [t.name for t in graph.tensors])
+    _verify_unique(graph, "output", graph.outputs)
+    for tensor in graph.tensors:
+        _verify_name(graph, "tensor", tensor.name)
+        if len(tensor.shape) != tensor.format.rank:
+            _refuse(
+                graph,
+                f"tensor `{tensor.name}` has {len(tensor.shape)} dimensions, its format {tensor.format} has {tensor.format.rank}",
+            )
+        if min(tensor.shape, default=0) < 0:
+            _refuse(graph, f"tensor `{tensor.name}` has shape {tensor.shape}")
+        if tensor.dtype not in DTYPES:
+            _refuse(graph, f"tensor `{tensor.name}` has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
+    for name in graph.outputs:
+        if name not in graph.declared:
+            _refuse(graph, f"output `{name}` is not declared", did_you_mean(name, graph.declared))
+
+
+def _verify_names(graph: n.Graph) -> None:
+    """Node names are unique, and none reads like a stream of another node (`A_i.crd` beside the scan `A_i`)."""
+    _verify_unique(graph, "node", [node.name for node in graph.nodes])
+    names = graph.by_name
+    for node in graph.nodes:
+        _verify_name(graph, "node", node.name)
+        for k in range(len(node.port_names())):
+            other = n.stream_name(node, k)
+            if other != node.name and other in names:
+                _refuse(graph, f"node `{other}` is named like a stream of node `{node.name}`")
+
+
+def _verify_name(graph: n.Graph, what: str, name: str) -> None:
+    if not NAME.fullmatch(name):
+        _refuse(graph, f"{what} name `{name}` is empty or has spaces or one of ( ) [ ] , ; # =")
+
+
+def _verify_unique(graph: n.Graph, what: str, names: Sequence[str]) -> None:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        _refuse(graph, f"two {what}s are named `{twice}`")
+
+
+def _verify_outputs(graph: n.Graph, found: Mapping[n.Port, Stream]) -> None:
+    """Every level of every output is written once, and its values, by streams that belong together."""
+    writers: dict[tuple[str, int | None], n.Node] = {}
+    for node in graph.nodes:
+        if isinstance(node, n.WriteLevel | n.WriteValues):
+            part = node.tensor, node.level if isinstance(node, n.WriteLevel) else None
+            if part in writers:
+                _refuse(graph, f"{_part(*part)} is written by `{writers[part].name}` and by `{node.name}`")
+            writers[part] = node
+    declared = graph.declared
+    for name in graph.outputs:
+        above, above_by = None, None
+        for level in (*range(declared[name].format.rank), None):
+            if (name, level) not in writers:
+                _refuse(graph, f"nothing writes {_part(name, level)}")
+            writer = writers[name, level]
+            shape = found[writer.inputs[0]].shape
+            if above is not None and (shape if level is None else shape.parent) is not above:
+                _refuse(
+                    graph, f"`{writer.name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"
+                )
+            above, above_by = shape, writer.name
+
+
+def _part(tensor: str, level: int | None) -> str:
+    return f"the values of `{tensor}`" if level is None else f"level {level} of `{tensor}`"
+
+
+def _verify_edges(graph: n.Graph) -> None:
+    names = graph.by_name
+    for edge in (*graph.fiber_fifos, *(edge for edge, _ in graph.depths)):
+        if edge.node not in names:
+            _refuse(graph, f"there is no edge into `{edge.node}`: no such node", did_you_mean(edge.node, names))
+        if not 0 <= edge.input < len(names[edge.node].inputs):
+            _refuse(graph, f"`{edge.node}` has no input {edge.input}: it has {len(names[edge.node].inputs)}")
+    for edge, depth in graph.depths:
+        if depth < 1:
+            _refuse(graph, f"the FIFO depth of input {edge.input} of `{edge.node}` is {depth}")
+
+
+def _refuse(graph: n.Graph, why: str, hint: str = "") -> NoReturn:
+    raise GraphError(f"graph `{graph.name}`: {why}", hint=hint)
