@@ -34,6 +34,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         elif not path.exists():
             pytest.fail(f"no golden text tests/data/golden/{name}; look at the text, then write it with `pytest --update-golden`")
         expected = path.read_text(encoding="utf-8")
-        assert text == expected, f"differs from tests/data/golden/{name}; if that is right, rewrite it with `pytest --update-golden`"
+        assert text == expected, (
+            f"differs from tests/data/golden/{name}; if that is right, rewrite it with `pytest --update-golden`"
+        )
 
     return compare

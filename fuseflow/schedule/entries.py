@@ -1,0 +1,102 @@
+"""What the entries of a schedule may be, and their canonical form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from fuseflow.errors import FuseFlowError, ScheduleError, UsageError
+from fuseflow.tensors import Format
+from fuseflow.tensors.format import SHORT_NAMES
+
+KEYWORDS = ("none", "layerwise", "full")
+
+T = TypeVar("T")
+Pairs = tuple[tuple[str, T], ...]
+
+
+def fuse_names(names: Iterable[str]) -> tuple[str, ...]:
+    unique = set(names)
+    for name in unique:
+        _check_name("--fuse", name)
+    keywords = [k for k in KEYWORDS if k in unique]
+    if unique - {"none"} and "none" in unique:  # everything that is not named is left alone anyway
+        return fuse_names(unique - {"none"})
+    if keywords and len(unique) > 1:
+        others = ", ".join(f"`{n}`" for n in sorted(unique - {keywords[0]}))
+        raise ScheduleError(f"`{keywords[0]}` says what is fused in the whole model and cannot stand beside {others}")
+    return tuple(sorted(unique)) or ("none",)
+
+
+def sorted_pairs(what: str, pairs: Pairs[T], check: Callable[[str, T], T]) -> Pairs[T]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        _check_name(what, name)
+        if names.count(name) > 1:
+            raise ScheduleError(f"{what} `{name}` is given twice")
+    return tuple(sorted((name, check(name, value)) for name, value in pairs))
+
+
+def _check_name(what: str, name: str) -> None:
+    if not name or re.search(r"[\s,=]", name):
+        hint = "give several names by repeating the flag" if "," in name else ""
+        raise ScheduleError(f"{what} `{name}`: not a name", hint=hint)
+
+
+def member_names(name: str, members: tuple[str, ...]) -> tuple[str, ...]:
+    if name in KEYWORDS:
+        raise ScheduleError(f"a region cannot be called `{name}`, which says what is fused in the whole model")
+    if not members:
+        raise ScheduleError(f"region `{name}` is empty", hint="list its Einsums or modules")
+    for member in members:
+        _check_name(f"region `{name}`: member", member)
+    return tuple(sorted(set(members)))
+
+
+def loop_order(target: str, indices: tuple[str, ...]) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in indices)
+    for word in words:
+        if not word.isidentifier():
+            raise ScheduleError(f"order of `{target}`: `{word}` is not an index", hint="write `i,k,j`, outermost index first")
+        if words.count(word) > 1:
+            raise ScheduleError(f"order of `{target}`: index `{word}` stands twice in {', '.join(words)}")
+    return words
+
+
+def format_text(tensor: str, text: str) -> str:
+    """The format in canonical spacing; whether it fits the rank of the tensor is seen when a program is compiled."""
+    if text.strip() in SHORT_NAMES:
+        return text.strip()
+    rank = len(re.findall(r"[a-z]\w*", re.sub(r"order\s*\(.*|\(\w+\)", "", text)))
+    try:
+        return str(Format.parse(text, rank))
+    except FuseFlowError as error:
+        raise ScheduleError(f"format of `{tensor}`: {error.message}", hint=error.hint) from error
+
+
+def lane_count(index: str, lanes: int) -> int:
+    if not index.isidentifier():
+        raise ScheduleError(f"lanes of `{index}`: not an index")
+    if isinstance(lanes, bool) or lanes < 1:
+        raise ScheduleError(f"lanes of `{index}`: {lanes} is not a number of lanes", hint="1 or more")
+    return lanes
+
+
+def assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """`NAME=VALUE` texts as a dictionary."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise UsageError(f"cannot read `{flag} {text}`", hint=f"write `{flag} {example}`")
+        if found.setdefault(name, value) != value:
+            raise UsageError(f"`{flag}` gives `{name}` twice: {found[name]} and {value}")
+    return found
+
+
+def lanes_text(index: str, text: str) -> int:
+    """The lanes of `--par INDEX=TEXT`."""
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise UsageError(f"`--par {index}={text}`: `{text}` is not a number of lanes", hint="1 or more")
+    return int(text)

@@ -1,0 +1,130 @@
+"""Softmaxes and norms, found by structure: Einsums that read a tensor again together with a reduction of it.
+
+Their tensor is needed twice, before and after the reduction. Run one by one they would write it to memory in between, so they
+stay together even where nothing is fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fuseflow.einsum.nodes import Einsum, Program, Reduce, Split, accesses, free_indices, index_names, walk
+
+
+def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
+    """The groups, each in program order, disjoint.
+
+    An Einsum closes a group if it reads a tensor X and something made from a reduction of X, without leaving the index space
+    of X (so a residual connection around a matmul is none). The group is everything on the paths from X to it. Groups are
+    merged where one starts from a result of the other, directly or through unary pointwise Einsums: max and sum of a softmax,
+    mean and variance of a norm.
+
+    >>> from fuseflow.einsum.parse import parse
+    >>> softmax_groups(parse('''
+    ... tensor S[4, 4] dense
+    ... m[i] = max(j) S[i, j]
+    ... E[i, j] = exp(S[i, j] - m[i])
+    ... d[i] = sum(j) E[i, j]
+    ... Y[i, j] = E[i, j] / d[i]
+    ... Z[i, j] = relu(Y[i, j])
+    ... output Z
+    ... '''))
+    (('m', 'E', 'd', 'Y'),)
+    """
+    defined, groups = program.defined, list[set[str]]()
+    for root, members in _reconvergences(program):
+        link = _link(root, groups, defined)
+        near = [g for g in groups if g & (members | link)]
+        groups = [g for g in groups if g not in near] + [members.union(link, *near)]
+    position = {e.name: n for n, e in enumerate(program.einsums)}
+    ordered = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
+    return tuple(sorted(ordered, key=lambda group: position[group[0]]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    """A tensor made from the root: the root's dimension that each of its own runs along, and whether a reduction lies between."""
+
+    dimensions: tuple[int, ...]
+    reduced: bool
+
+
+def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
+    """Every tensor from which a group starts, with the group, in program order."""
+    found = []
+    roots = {t.name: len(t.shape) for t in program.inputs} | {e.name: len(e.indices) for e in program.einsums}
+    for root, rank in roots.items():
+        derived = {root: _Derived(tuple(range(rank)), False)}
+        members = set[str]()
+        for einsum in program.einsums:
+            step = _derive(einsum, derived)
+            if step is None:
+                continue
+            derived[einsum.name] = step
+            if _closes(einsum, root, derived):
+                members |= _between(einsum.name, derived, program.defined)
+        if members:
+            found.append((root, members - {root}))
+    return found
+
+
+def _derive(einsum: Einsum, derived: Mapping[str, _Derived]) -> _Derived | None:
+    """What `einsum` makes of tensors derived from the root, or None if it reads none of them or leaves the root's index space."""
+    reads = [a for a in accesses(einsum.body) if a.tensor in derived]
+    if not reads or any(isinstance(i, Split) for i in (*einsum.indices, *(i for a in reads for i in a.indices))):
+        return None
+    along = dict[str, int]()
+    for access in reads:
+        for index, dimension in zip(access.names, derived[access.tensor].dimensions, strict=True):
+            if along.setdefault(index, dimension) != dimension:
+                return None
+    names = set(index_names(einsum.indices)).union(*(a.names for a in accesses(einsum.body)))
+    if not names <= along.keys():
+        return None
+    scopes = [free_indices(einsum.body), *(free_indices(node.body) for node in walk(einsum.body) if isinstance(node, Reduce))]
+    if any(len({along[name] for name in scope}) < len(scope) for scope in scopes):
+        return None  # two indices along one dimension meet: an outer product or a matmul with itself
+    reduced = any(derived[a.tensor].reduced for a in reads) or any(isinstance(n, Reduce) for n in walk(einsum.body))
+    return _Derived(tuple(along[name] for name in index_names(einsum.indices)), reduced)
+
+
+def _closes(einsum: Einsum, root: str, derived: Mapping[str, _Derived]) -> bool:
+    if root not in einsum.operands:
+        return False
+    if any(name != root and name in derived and derived[name].reduced for name in einsum.operands):
+        return True
+    inside = [a for node in walk(einsum.body) if isinstance(node, Reduce) for a in accesses(node) if a.tensor == root]
+    everywhere = [a for a in accesses(einsum.body) if a.tensor == root]
+    return 0 < len(inside) < len(everywhere)  # a whole softmax denominator in one Einsum
+
+
+def _between(name: str, derived: Mapping[str, _Derived], defined: Mapping[str, Einsum]) -> set[str]:
+    """The Einsums from the root to `name`, itself included."""
+    found, todo = set[str](), [name]
+    while todo:
+        at = todo.pop()
+        if at in derived and at in defined and at not in found:
+            found.add(at)
+            todo += defined[at].operands
+    return found
+
+
+def _link(root: str, groups: list[set[str]], defined: Mapping[str, Einsum]) -> set[str]:
+    """`root` and the unary pointwise Einsums back from it to the nearest group, that group's result included; else nothing."""
+    chain = {root}
+    name = root
+    while not any(name in group for group in groups):
+        if name not in defined or not _unary(defined[name]):
+            return set()
+        name = defined[name].operands[0]
+        chain.add(name)
+    return chain
+
+
+def _unary(einsum: Einsum) -> bool:
+    reads = {a.indices for a in accesses(einsum.body)}
+    if len(einsum.operands) != 1 or len(reads) != 1 or any(isinstance(n, Reduce) for n in walk(einsum.body)):
+        return False
+    indices = reads.pop()
+    return not any(isinstance(i, Split) for i in indices) and sorted(map(str, indices)) == sorted(map(str, einsum.indices))

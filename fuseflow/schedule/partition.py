@@ -1,0 +1,96 @@
+"""Regions grown Einsum by Einsum, in program order, so that they can always be run one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import networkx as nx
+
+from fuseflow.einsum.nodes import Einsum, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Einsums that run as one graph, in program order."""
+
+    name: str
+    einsums: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Growing:
+    """A region while it grows. Several may have one label: a layer that a reshape cuts."""
+
+    label: str
+    einsums: list[str]
+
+
+class Partition:
+    """A partition under construction. Its invariant: the regions depend on each other without a cycle."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._home = dict[str, Growing]()
+        self._needs: nx.DiGraph[Growing] = nx.DiGraph()  # an edge from a region to one that reads its results
+
+    def producers(self, einsum: Einsum) -> Iterator[Growing]:
+        """The regions that compute its operands, in order of the operands."""
+        return (self._home[name] for name in einsum.operands if name in self._home)
+
+    def called(self, label: str) -> list[Growing]:
+        return [region for region in self._needs if region.label == label]
+
+    def may_join(self, einsum: Einsum, region: Growing) -> bool:
+        """Whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet: program order.)"""
+        return not any(nx.has_path(self._needs, region, r) for r in self.producers(einsum) if r is not region)
+
+    def join(self, einsum: Einsum, region: Growing) -> None:
+        region.einsums.append(einsum.name)
+        self._needs.add_edges_from((r, region) for r in self.producers(einsum) if r is not region)
+        self._home[einsum.name] = region
+
+    def open(self, einsum: Einsum, label: str) -> None:
+        region = Growing(label, [])
+        self._needs.add_node(region)
+        self.join(einsum, region)
+
+    def join_or_open(self, einsum: Einsum, regions: Iterable[Growing], label: str) -> None:
+        """Join the first of the regions that it may join, else open one."""
+        for region in regions:
+            if self.may_join(einsum, region):
+                return self.join(einsum, region)
+        return self.open(einsum, label)
+
+    def detour(self, einsum: Einsum, region: Growing) -> str:
+        """The operand of `einsum` from outside that needs a result of the region: why it may not join."""
+        for name in einsum.operands:
+            home = self._home.get(name, region)
+            if home is not region and nx.has_path(self._needs, region, home):
+                return name
+        raise ValueError(f"{einsum.name} may join {region.label}")
+
+    def regions(self) -> tuple[Region, ...]:
+        """The regions in an order in which they can run, as near to program order as that allows, with unique names."""
+        position = {e.name: n for n, e in enumerate(self._program.einsums)}
+        ordered = list(nx.lexicographical_topological_sort(self._needs, key=lambda r: position[r.einsums[0]]))
+        return tuple(
+            Region(name, tuple(region.einsums))
+            for name, region in zip(_unique([region.label for region in ordered]), ordered, strict=True)
+        )
+
+
+def _unique(labels: list[str]) -> list[str]:
+    """The labels, repeated ones with a number.
+
+    >>> _unique(["a", "b", "a", "a"])
+    ['a', 'b', 'a-2', 'a-3']
+    """
+    names = list[str]()
+    for label in labels:
+        number = 2
+        name = label
+        while name in names:
+            name, number = f"{label}-{number}", number + 1
+        names.append(name)
+    return names

@@ -1,0 +1,35 @@
+"""Which Einsums run as one region: the schedule's choice, as a partition of the program in an order that can be executed."""
+
+from __future__ import annotations
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.schedule.layers import full, layerwise
+from fuseflow.schedule.named import find_members, named
+from fuseflow.schedule.partition import Region
+from fuseflow.schedule.schedule import Schedule
+
+
+def form_regions(program: Program, schedule: Schedule) -> tuple[Region, ...]:
+    """The regions of the program, each Einsum in exactly one, in an order in which they can run.
+
+    Raises `ScheduleError` for a name that the program does not have, for Einsums that two regions claim, for a reshape inside a
+    region of the user, and for a region that would have to be left and entered again.
+    """
+    match schedule.fuse_regions:
+        case ("layerwise",):
+            return layerwise(program)
+        case ("full",):
+            return full(program)
+        case ("none",):
+            return named(program, {})
+        case names:
+            return named(program, {name: find_members(program, schedule, name) for name in names})
+
+
+def region_results(program: Program, regions: tuple[Region, ...]) -> dict[str, tuple[str, ...]]:
+    """By region name: the results that it must write, because another region or the user reads them."""
+    home = {einsum: region.name for region in regions for einsum in region.einsums}
+    wanted = set(program.outputs)
+    for einsum in program.einsums:
+        wanted |= {name for name in einsum.operands if home.get(name) != home[einsum.name]}
+    return {region.name: tuple(name for name in region.einsums if name in wanted) for region in regions}

@@ -1,0 +1,177 @@
+"""The schedule: what is fused, in which loop order, stored how, on how many lanes. One value, however it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from fuseflow.errors import FileError
+from fuseflow.schedule import file as yaml
+from fuseflow.schedule.entries import (
+    KEYWORDS,
+    Pairs,
+    assignments,
+    format_text,
+    fuse_names,
+    lane_count,
+    lanes_text,
+    loop_order,
+    member_names,
+    sorted_pairs,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _fluent(Generic[P]):
+    """A method that also starts a schedule: `Schedule.fuse("layer1")` is `Schedule().fuse("layer1")`."""
+
+    def __init__(self, function: Callable[Concatenate[Schedule, P], Schedule]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, schedule: Schedule | None, owner: type[Schedule]) -> Callable[P, Schedule]:
+        return lambda *args, **kwargs: self.function(owner() if schedule is None else schedule, *args, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What the user decides about a program; everything else is chosen by the compiler.
+
+    >>> print(Schedule.fuse("layer1").order("layer1", "i,k,j").format("adj", "csr").par(i=4), end="")
+    fuse: [layer1]
+    order:
+      layer1: [i, k, j]
+    format: {adj: csr}
+    par: {i: 4}
+
+    The fields are canonical (sorted, each name once), so schedules that say the same are equal and print the same. Raises
+    `ScheduleError` where a field contradicts itself; names are compared with a program when it is compiled.
+    """
+
+    fuse_regions: tuple[str, ...] = ("layerwise",)
+    """What is fused: one of `none`, `layerwise`, `full`, or names of modules, Einsums and `regions`."""
+    regions: Pairs[tuple[str, ...]] = ()
+    """Named regions: the Einsums and modules of each."""
+    orders: Pairs[tuple[str, ...]] = ()
+    """Loop order of a region or of one Einsum, outermost index first."""
+    formats: Pairs[str] = ()
+    """Storage format of a tensor."""
+    parallel: Pairs[int] = ()
+    """Lanes over which an index is dealt."""
+
+    def __post_init__(self) -> None:
+        fields: dict[str, Any] = {
+            "fuse_regions": fuse_names(self.fuse_regions),
+            "regions": sorted_pairs("region", self.regions, member_names),
+            "orders": sorted_pairs("order of", self.orders, loop_order),
+            "formats": sorted_pairs("format of", self.formats, format_text),
+            "parallel": sorted_pairs("lanes of", self.parallel, lane_count),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @_fluent
+    def fuse(self, *names: str) -> Schedule:
+        """Fuse these regions, in addition to those named before; `none`, `layerwise` and `full` replace what was said before."""
+        if not names:
+            return self
+        before = () if set(names) & set(KEYWORDS) else tuple(n for n in self.fuse_regions if n not in KEYWORDS)
+        return replace(self, fuse_regions=before + names)
+
+    @_fluent
+    def region(self, name: str, *members: str) -> Schedule:
+        """Call these Einsums and modules a region; `fuse(name)` fuses them."""
+        return replace(self, regions=_with(self.regions, name, members))
+
+    @_fluent
+    def order(self, target: str, indices: str | Sequence[str]) -> Schedule:
+        """The loop order of a region or an Einsum, outermost index first: `order("layer1", "i,k,j")`."""
+        words = indices.split(",") if isinstance(indices, str) else indices
+        return replace(self, orders=_with(self.orders, target, tuple(words)))
+
+    @_fluent
+    def format(self, tensor: str, text: str) -> Schedule:
+        """Store the tensor in this format: `format("adj", "csr")`, `format("x", "(dense, compressed) order (1, 0)")`."""
+        return replace(self, formats=_with(self.formats, tensor, text))
+
+    @_fluent
+    def par(self, /, **lanes: int) -> Schedule:
+        """Deal each of these indices over so many lanes: `par(i=4)`."""
+        return replace(self, parallel=tuple((dict(self.parallel) | lanes).items()))
+
+    @classmethod
+    def from_flags(
+        cls,
+        fuse: Sequence[str] = (),
+        orders: Sequence[str] = (),
+        formats: Sequence[str] = (),
+        par: Sequence[str] = (),
+        base: Schedule | None = None,
+    ) -> Schedule:
+        """The schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--par i=4`, each repeatable, which add to
+        `base` and win over it. Raises `UsageError` for a malformed flag."""
+        start = cls() if base is None else base
+        lanes = {index: lanes_text(index, text) for index, text in assignments("--par", par, "i=4").items()}
+        return cls(
+            tuple(fuse) or start.fuse_regions,
+            start.regions,
+            _merged(start.orders, {e: tuple(o.split(",")) for e, o in assignments("--order", orders, "T=i,k,j").items()}),
+            _merged(start.formats, assignments("--format", formats, "adj=csr")),
+            _merged(start.parallel, lanes),
+        )
+
+    @classmethod
+    def from_yaml(cls, text: str, file: str = "<schedule>") -> Schedule:
+        """Read what `to_yaml` prints. Named regions without a `fuse` section are all fused. Raises `ScheduleError` with the
+        place of what is wrong."""
+        document = yaml.read(text, file)
+        given, schedule = document.sections, cls()
+        for name, members in given.regions.items():
+            with document.blame("regions", name):
+                schedule = schedule.region(name, *members)
+        with document.blame("fuse"):
+            schedule = schedule.fuse(*given.regions) if given.fuse is None else replace(schedule, fuse_regions=tuple(given.fuse))
+        for target, indices in given.order.items():
+            with document.blame("order", target):
+                schedule = schedule.order(target, indices)
+        for tensor, format in given.format.items():
+            with document.blame("format", tensor):
+                schedule = schedule.format(tensor, format)
+        for index, lanes in given.par.items():
+            with document.blame("par", index):
+                schedule = schedule.par(**{index: lanes})
+        return schedule
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schedule:
+        """Read a schedule file."""
+        try:
+            return cls.from_yaml(Path(path).read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise FileError(f"cannot read the schedule `{path}`: {reason}") from error
+
+    def to_yaml(self) -> str:
+        sections: dict[str, Any] = {
+            "fuse": list(self.fuse_regions),
+            "regions": {name: list(members) for name, members in self.regions},
+            "order": {target: list(indices) for target, indices in self.orders},
+            "format": dict(self.formats),
+            "par": dict(self.parallel),
+        }
+        return yaml.write({name: section for name, section in sections.items() if section})
+
+    def __str__(self) -> str:
+        return self.to_yaml()
+
+
+def _merged(base: Pairs[T], more: dict[str, T]) -> Pairs[T]:
+    return tuple((dict(base) | more).items())
+
+
+def _with(pairs: Pairs[T], name: str, value: T) -> Pairs[T]:
+    return _merged(pairs, {name: value})

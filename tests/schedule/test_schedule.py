@@ -1,0 +1,156 @@
+"""The schedule value: canonical, built in three ways, printed and re-read without loss."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
+from fuseflow.schedule import Schedule
+
+names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_size=8).filter(
+    lambda s: s not in ("none", "layerwise", "full")
+)
+indices = st.from_regex(r"[a-z_][a-z0-9_]{0,3}", fullmatch=True)
+schedules = st.builds(
+    Schedule,
+    fuse_regions=st.one_of(
+        st.sampled_from([("none",), ("layerwise",), ("full",)]), st.lists(names, min_size=1, max_size=3).map(tuple)
+    ),
+    regions=st.dictionaries(names, st.lists(names, min_size=1, max_size=3).map(tuple), max_size=3).map(
+        lambda d: tuple(d.items())
+    ),
+    orders=st.dictionaries(names, st.lists(indices, max_size=4, unique=True).map(tuple), max_size=3).map(
+        lambda d: tuple(d.items())
+    ),
+    formats=st.dictionaries(
+        names, st.sampled_from(["csr", "csf", "(dense, compressed) order (1,0)", "(compressed(nonunique),singleton)"]), max_size=3
+    ).map(lambda d: tuple(d.items())),
+    parallel=st.dictionaries(indices, st.integers(1, 64), max_size=3).map(lambda d: tuple(d.items())),
+)
+
+
+@given(schedules)
+def test_yaml_round_trip(schedule: Schedule) -> None:
+    again = Schedule.from_yaml(schedule.to_yaml())
+    assert again == schedule
+    assert str(again) == str(schedule)
+
+
+@given(schedules)
+def test_the_file_wins_over_nothing_and_flags_over_the_file(schedule: Schedule) -> None:
+    assert Schedule.from_flags(base=schedule) == schedule
+    changed = Schedule.from_flags(["none"], ["T=i,k,j"], ["adj=csc"], ["i=3"], base=schedule)
+    assert changed.fuse_regions == ("none",)
+    assert dict(changed.orders) == dict(schedule.orders) | {"T": ("i", "k", "j")}
+    assert dict(changed.formats) == dict(schedule.formats) | {"adj": "csc"}
+    assert dict(changed.parallel) == dict(schedule.parallel) | {"i": 3}
+
+
+def test_three_ways_to_say_it() -> None:
+    fluent = Schedule.fuse("layer1").par(i=4).order("layer1", "i,k,j").format("adj", "csr")
+    flags = Schedule.from_flags(["layer1"], ["layer1=i,k,j"], ["adj=csr"], ["i=4"])
+    text = "par: {i: 4}\nfuse: layer1\norder: {layer1: 'i, k, j'}\nformat:\n  adj: csr\n"
+    assert fluent == flags == Schedule.from_yaml(text)
+    assert str(fluent) == "fuse: [layer1]\norder:\n  layer1: [i, k, j]\nformat: {adj: csr}\npar: {i: 4}\n"
+
+
+def test_canonical() -> None:
+    assert Schedule.fuse("b").fuse("a") == Schedule.fuse("a", "b", "a")
+    assert Schedule.par(j=2).par(i=4) == Schedule.par(i=4, j=2)
+    assert Schedule.fuse("none", "layer1") == Schedule.fuse("layer1")
+    assert Schedule.fuse("a").fuse("full") == Schedule.fuse("full")
+    assert Schedule.fuse("full").fuse("a") == Schedule.fuse("a")
+    assert Schedule.format("A", "(dense,compressed)order(1,0)").formats == (("A", "(dense, compressed) order (1, 0)"),)
+    assert Schedule.order("T", "i,k").order("T", ("k", "i")).orders == (("T", ("k", "i")),)
+    assert hash(Schedule.fuse("a")) == hash(Schedule.fuse("a"))
+
+
+def test_empty_file_is_the_default() -> None:
+    assert Schedule.from_yaml("") == Schedule() == Schedule.from_yaml("# nothing\n")
+    assert str(Schedule()) == "fuse: [layerwise]\n"
+
+
+def test_named_regions_are_fused_unless_the_file_says_otherwise() -> None:
+    assert Schedule.from_yaml("regions: {head: [T1, layer2]}").fuse_regions == ("head",)
+    assert Schedule.from_yaml("regions: {head: [T1]}\nfuse: none").fuse_regions == ("none",)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "what"),
+    [
+        ("fuse: a\nordr: {T: i}\n", "s.yaml:2:1", "did you mean `order`?"),
+        ("fuse: [a\n", "s.yaml:2:1", "not YAML"),
+        ("fuse: a\nfuse: b\n", "s.yaml:2:1", "duplicate key"),
+        ("- a\n", "s.yaml:1:1", "is a mapping"),
+        ("par:\n  i: many\n", "s.yaml:2:3", "`par.i`: input should be a valid integer, not `many`"),
+        ("par:\n  i: 0\n", "s.yaml:2:3", "0 is not a number of lanes"),
+        ("par: {i: true}\n", "s.yaml:1:7", "`par.i`"),
+        ("order:\n  a: [i]\n  b: [i, 3]\n", "s.yaml:3:10", "`order.b.1`"),
+        ("order: {b: [i, i]}\n", "s.yaml:1:9", "index `i` stands twice"),
+        ("format: {A: crs}\n", "s.yaml:1:10", "did you mean `csr`?"),
+        ("format:\n  A: (dense, compresed)\n", "s.yaml:2:3", "did you mean `compressed`?"),
+        ("fuse: [full, a]\n", "s.yaml:1:1", "cannot stand beside `a`"),
+        ("regions: {full: [a]}\n", "s.yaml:1:11", "cannot be called `full`"),
+        ("regions: {r: []}\n", "s.yaml:1:11", "region `r` is empty"),
+        ("fuse: a\x00b\n", "s.yaml:1", "not YAML"),
+        ("a: &x [*x]\n", "s.yaml:1:1", "unknown key `a`"),
+        ("fuse: !!python/object:os.system x\n", "s.yaml:1", "not YAML"),
+    ],
+)
+def test_a_bad_file_names_the_place(text: str, where: str, what: str) -> None:
+    with pytest.raises(ScheduleError) as error:
+        Schedule.from_yaml(text, "s.yaml")
+    assert str(error.value.span).startswith(where)
+    assert what in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        ({"orders": ["i,k,j"]}, "`--order i,k,j`"),
+        ({"orders": ["T="]}, "write `--order T=i,k,j`"),
+        ({"formats": ["csr"]}, "`--format csr`"),
+        ({"par": ["i"]}, "`--par i`"),
+        ({"par": ["i=0"]}, "`0` is not a number of lanes"),
+        ({"par": ["i=2.5"]}, "`2.5` is not a number of lanes"),
+        ({"par": ["i=2", "i=4"]}, "gives `i` twice"),
+    ],
+)
+def test_a_malformed_flag(flags: dict[str, list[str]], what: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Schedule.from_flags(**flags)
+    assert what in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        ({"fuse": ["layer1,layer2"]}, "repeating the flag"),
+        ({"fuse": ["layerwise", "full"]}, "cannot stand beside"),
+        ({"orders": ["T=i,,j"]}, "`` is not an index"),
+        ({"orders": ["T=i,j,i"]}, "index `i` stands twice in i, j, i"),
+        ({"formats": ["A=cs"]}, "did you mean `csr`?"),
+        ({"formats": ["A=bsr(16, 16)"]}, "blocked levels are not executed yet"),
+        ({"par": ["4=i"]}, "`i` is not a number of lanes"),
+    ],
+)
+def test_flags_that_say_nothing_possible(flags: dict[str, list[str]], what: str) -> None:
+    with pytest.raises(FuseFlowError) as error:
+        Schedule.from_flags(**flags)
+    assert what in str(error.value)
+    assert error.value.exit_status == 2
+
+
+def test_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "s.yaml"
+    path.write_text(str(Schedule.fuse("layer1")))
+    assert Schedule.load(path) == Schedule.fuse("layer1")
+    with pytest.raises(FileError, match=r"cannot read the schedule .*No such file"):
+        Schedule.load(tmp_path / "t.yaml")
+    path.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(FileError, match="not UTF-8"):
+        Schedule.load(path)
