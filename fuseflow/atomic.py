@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from fuseflow.errors import FileError
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary name beside `path`, whose directory is made if need be. It replaces `path` at the end of the block; if the
     block fails it is removed. Raises `FileError` where the file cannot be written."""
-    path = Path(path)
+    path = Path(path).absolute()
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,6 +24,32 @@ def replacing(path: str | Path) -> Iterator[Path]:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error
+
+
+@contextmanager
+def replacing_directory(path: str | Path, marker: str) -> Iterator[Path]:
+    """An empty directory beside `path` that replaces it at the end of the block; if the block fails it is removed.
+
+    A directory that is not empty is replaced only if it holds a file `marker`, which says that it was written this way.
+    Raises `FileError` where it cannot be written, or must not be.
+    """
+    path = Path(path).absolute()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    if path.exists() and not path.is_dir():
+        raise FileError(f"`{path}` is a file, not a directory")
+    if path.is_dir() and any(path.iterdir()) and not (path / marker).is_file():
+        raise FileError(f"`{path}` is not empty and holds no `{marker}` of an earlier run", hint="name a new directory")
+    try:
+        temporary.mkdir(parents=True)
+        try:
+            yield temporary
+            if path.is_dir():
+                shutil.rmtree(path)
+            temporary.replace(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
@@ -31,13 +31,15 @@ def fuse(
     stored: Mapping[str, TensorType],
     *,
     chain: tuple[str, ...] = (),
+    pinned: Collection[str] = (),
     merge: bool = True,
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
-    `stored` declares what is in memory: program inputs and results of earlier regions, with their formats. A declared format of a
-    result fixes the relative order of its loops. `chain` is an order of some or all of the region's indices that the user asked
-    for: names of the region, or of its only Einsum.
+    `program` declares every tensor (`einsum.formats.infer`). `stored` declares what is in memory: program inputs and results of
+    earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order; the others
+    are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for: names of the
+    region, or of its only Einsum.
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
     chosen = {e.name: e for e in program.einsums if e.name in einsums}
@@ -47,8 +49,11 @@ def fuse(
     declared = program.declared
 
     def constrain(candidate: Fused) -> nx.DiGraph[str]:
-        chains = [(f"`{n}` is declared {t.format.short()}", tuple(i[d] for d in t.format.order))
-                  for n, i, _ in candidate.results if (t := declared.get(n)) and t.format and not t.format.all_dense]  # fmt: skip
+        chains = [
+            (f"`{name}` is to be stored {format.short()}", tuple(indices[d] for d in format.order))
+            for name, indices, _ in candidate.results
+            if name in pinned and (format := declared[name].format) is not None
+        ]
         return constraints(candidate.indices(), views(*candidate.trees), stored, candidate.merged, chains)
 
     if merge and nx.is_directed_acyclic_graph(constrain(fused)):
@@ -61,7 +66,7 @@ def fuse(
     region = FusedRegion(
         name=name,
         einsums=tuple(chosen),
-        results=tuple(Result(declared.get(n) or _undeclared(program, n), i, t) for n, i, t in fused.results),
+        results=tuple(Result(declared[n], i, t) for n, i, t in fused.results),
         sizes={v: inliner.sizes[v] for v in used},
         stored={v.tensor: stored[v.tensor] for v in views(*fused.trees)},
         fill=fills(fused.trees, {n: t.fill for n, t in stored.items()}, inliner.sizes),
@@ -105,6 +110,3 @@ def choose_order(region: FusedRegion, cost: Cost) -> FusedRegion:
     orders: tuple[Order, ...] = candidates(region.constraints, region.indices)
     return replace(region, order=best(orders, lambda o: cost(replace(region, order=o)), region.name))
 
-
-def _undeclared(program: Program, name: str) -> TensorType:
-    raise FusionError(f"`{name}` has no declared format: infer the program's formats before fusing it")

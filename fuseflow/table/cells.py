@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from fuseflow.samml.nodes import Node, Port, Root, StreamType
+from fuseflow.samml.nodes import Node, Port, Root, StreamType, stream_name
 
 
 @dataclass(slots=True)
@@ -37,10 +37,7 @@ class Cells:
     def text(self, port: Port) -> str:
         """How a cell refers to a stream: `<A_i.crd>`, or the bare name for nodes with one output."""
         node = self.nodes[port.node]
-        if isinstance(node, Root):
-            return "root"
-        names = node.port_names()
-        return f"<{node.name}>" if len(names) == 1 else f"<{node.name}.{names[port.output]}>"
+        return "root" if isinstance(node, Root) else f"<{stream_name(node, port.output)}>"
 
     def _fresh(self, base: str) -> str:
         count = self._uses[base] = self._uses.get(base, 0) + 1

@@ -1,0 +1,54 @@
+"""The pipeline, top to bottom: a model, its data, a schedule and a machine to a compiled program, and that to a result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fuseflow.compiler.check import Check
+from fuseflow.compiler.compiled import Compiled, Progress
+from fuseflow.compiler.lower import CompiledRegion, lower, refuse_parallel
+from fuseflow.compiler.result import RegionResult, Result
+from fuseflow.compiler.sources import Source, load
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine, load_machine
+
+if TYPE_CHECKING:
+    from fuseflow.compiler.sources import Model
+
+__all__ = ["Check", "Compiled", "CompiledRegion", "Progress", "RegionResult", "Result", "Source", "compile", "load", "lower"]
+
+
+def compile(
+    model: Model,
+    inputs: Sequence[Any] | None = None,
+    *,
+    schedule: Schedule | None = None,
+    data: str | None = None,
+    data_dir: str | Path | None = None,
+    tensors: str | Path | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    machine: str | Path | Machine = "ideal",
+    seed: int = 0,
+) -> Compiled:
+    """Compile a model to one dataflow graph for each region of the schedule.
+
+    `model` is a `torch.nn.Module` with its `inputs`, the path of a model file (`.py`, with `data` and `data_dir`), of a text program
+    (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program; the last three take their inputs from `tensors`: a YAML file or
+    arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes random weights and data.
+    Raises a subclass of `FuseFlowError`, which says what to change.
+
+    >>> import fuseflow as ff
+    >>> program = ff.compile("models/gcn.py", schedule=ff.Schedule.fuse("layer1"))   # doctest: +SKIP
+    >>> program.run().check.passed                                                   # doctest: +SKIP
+    True
+    """
+    schedule = schedule or Schedule()
+    refuse_parallel(schedule)
+    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
+    source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, seed=seed)
+    start = time.perf_counter()
+    program, regions = lower(source.program, schedule, source.tensors)
+    return Compiled(source, program, schedule, regions, hardware, seed, time.perf_counter() - start)

@@ -1,0 +1,101 @@
+"""A compiled program: every stage of every region, ready to print, save and run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.compiler import artifacts
+from fuseflow.compiler.check import Check, check
+from fuseflow.compiler.lower import CompiledRegion
+from fuseflow.compiler.result import RegionResult, Result, Seconds, Settings
+from fuseflow.compiler.sources import Source
+from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import UsageError
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine, simulate
+from fuseflow.tensors import Tensor, repack
+
+Progress = Callable[[str, int], None]
+"""Called now and then while a region runs, with its name and the number of firings so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """`program` has all formats inferred; `regions` are in the order in which they run."""
+
+    source: Source
+    program: Program
+    schedule: Schedule
+    regions: tuple[CompiledRegion, ...]
+    machine: Machine
+    seed: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def emit(self, stage: str) -> str | bytes:
+        """One stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot.
+
+        Stages behind the program show one region after the other; `proto` is the binary form of a single region.
+        Raises `UsageError` for an unknown stage and for one that this program did not go through.
+        """
+        return artifacts.emit(self, stage)
+
+    def save(self, directory: str | Path) -> None:
+        """Write every stage into a directory that describes itself; it replaces the directory only when it is complete."""
+        artifacts.save(self, Path(directory))
+
+    def inputs(self) -> dict[str, Tensor]:
+        """The program's inputs in their declared formats; raises `UsageError` if one has no data."""
+        found = {}
+        for declared in self.program.inputs:
+            tensor = self.source.tensors.get(declared.name)
+            if tensor is None:
+                raise UsageError(f"input `{declared.name}` of `{self.name}` has no data", hint="pass `--tensors FILE.yaml`")
+            fits = declared.format is None or tensor.format == declared.format
+            found[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
+        return found
+
+    def run(self, progress: Progress | None = None, check: bool = True) -> Result:
+        """Execute region after region on the real intermediates of the regions before, and check every model output."""
+        start = time.perf_counter()
+        memory = self.inputs()
+        regions = []
+        for region in self.regions:
+            report = None if progress is None else _named(progress, region.name)
+            read = {name: memory[name] for name in region.graph.inputs}
+            simulation = simulate(region.graph, read, self.machine, report)
+            memory |= simulation.outputs
+            regions.append(RegionResult(region.name, region.einsums, simulation))
+        simulated = time.perf_counter() - start
+        outputs = {name: memory[name] for name in self.program.outputs}
+        settings = Settings(
+            self.name, self.source.data, self.schedule.to_yaml(), self.machine.name, "reference", self.seed
+        )  # fmt: skip
+        seconds = Seconds(self.source.seconds, self.seconds, simulated)
+        return Result(settings, outputs, tuple(regions), self.compare(outputs) if check else None, seconds)
+
+    def compare(self, outputs: Mapping[str, Tensor]) -> Check:
+        """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""
+        if self.source.expected is not None:
+            return check(outputs, self.source.expected, "PyTorch")
+        return check(outputs, self.interpret(), "dense interpreter")
+
+    def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The program's outputs by the dense interpreter."""
+        dense = {name: tensor.to_dense() for name, tensor in self.inputs().items()}
+        results = evaluate(self.program, dense)
+        return {name: results[name] for name in self.program.outputs}
+
+
+def _named(progress: Progress, region: str) -> Callable[[int], None]:
+    return lambda firings: progress(region, firings)

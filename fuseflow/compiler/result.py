@@ -1,0 +1,166 @@
+"""What a run gives: outputs, cycles, statistics, the check; as Python values, as JSON, as files."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fuseflow.compiler.check import Check
+from fuseflow.sim import Simulation
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.files import save_array
+
+SCHEMA = 1
+PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
+
+
+@dataclass(frozen=True, slots=True)
+class RegionResult:
+    """One region's run."""
+
+    name: str
+    einsums: tuple[str, ...]
+    simulation: Simulation
+
+    @property
+    def cycles(self) -> int:
+        return self.simulation.cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Wall time of the stages."""
+
+    frontend: float
+    compile: float
+    simulate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was run: enough to run it again."""
+
+    model: str
+    data: str | None
+    schedule: str
+    machine: str
+    engine: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The run of a compiled program: regions one after the other, cycles added up."""
+
+    settings: Settings
+    tensors: Mapping[str, Tensor]
+    """Every model output, as stored."""
+    regions: tuple[RegionResult, ...]
+    check: Check | None
+    seconds: Seconds
+
+    @property
+    def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
+        """Every model output: dense, or a scipy array where it is stored compressed."""
+        return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in self.tensors.items()}
+
+    @property
+    def cycles(self) -> int:
+        return sum(r.cycles for r in self.regions)
+
+    @property
+    def flops(self) -> int:
+        return sum(r.simulation.flops for r in self.regions)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """FLOPs and bytes, by tensor, kind of array and direction."""
+        by_tensor: dict[str, dict[str, dict[str, int]]] = {}
+        total = {"read": 0, "write": 0}
+        for region in self.regions:
+            for t in region.simulation.traffic:
+                kind = by_tensor.setdefault(t.tensor, {}).setdefault(t.kind, {"read": 0, "write": 0})
+                kind[t.direction] += t.bytes
+                total[t.direction] += t.bytes
+        return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as plain values (schema 1)."""
+        s, stats = self.settings, self.stats
+        return {
+            "schema": SCHEMA,
+            "model": s.model,
+            "data": s.data,
+            "schedule": s.schedule,
+            "machine": s.machine,
+            "engine": s.engine,
+            "seed": s.seed,
+            "cycles": self.cycles,
+            "regions": [region_json(r) for r in self.regions],
+            "flops": stats["flops"],
+            "bytes": stats["bytes"],
+            "check": check_json(self.check),
+            "versions": versions(),
+            "seconds": {
+                "frontend": round(self.seconds.frontend, 3),
+                "compile": round(self.seconds.compile, 3),
+                "simulate": round(self.seconds.simulate, 3),
+            },
+        }
+
+    def save_outputs(self, directory: str | Path) -> list[Path]:
+        """Write `outputs/NAME.npy`, or `.npz` where the output is sparse; returns the files."""
+        folder = Path(directory) / "outputs"
+        written = []
+        for name, array in self.outputs.items():
+            path = folder / f"{name}.{'npz' if sparse.issparse(array) else 'npy'}"
+            save_array(path, array)
+            written.append(path)
+        return written
+
+
+def is_sparse(tensor: Tensor) -> bool:
+    return not tensor.format.all_dense and tensor.fill == 0
+
+
+def region_json(region: RegionResult) -> dict[str, Any]:
+    run = region.simulation
+    return {
+        "name": region.name,
+        "einsums": list(region.einsums),
+        "cycles": run.cycles,
+        "nodes": len(run.nodes),
+        "firings": run.firings,
+        "tokens": run.tokens,
+    }
+
+
+def check_json(check: Check | None) -> dict[str, Any] | None:
+    if check is None:
+        return None
+    error = check.max_rel_error
+    return {
+        "reference": check.reference,
+        "passed": check.passed,
+        "max_rel_error": error if np.isfinite(error) else None,
+        "masked_rows": check.masked_rows,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the packages that results depend on, as far as they are installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

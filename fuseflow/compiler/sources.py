@@ -1,0 +1,133 @@
+"""Where a program comes from: a PyTorch module, a model file, a text program, Linalg MLIR. Numbers stay beside it, by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fuseflow import frontend
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FileError, UsageError, did_you_mean
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.files import ArrayOrSparse, load_tensors, pack_declared
+
+if TYPE_CHECKING:
+    import torch
+
+    Model: TypeAlias = torch.nn.Module | Program | Path | str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program with its numbers.
+
+    `tensors` are the inputs that are known, by name; `expected` what PyTorch computes (None: the dense interpreter is the
+    reference); `mlir` the Linalg form, if the program went through it; `seconds` the time that importing took.
+    """
+
+    name: str
+    program: Program
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    expected: Mapping[str, npt.NDArray[np.generic]] | None = None
+    mlir: str | None = None
+    data: str | None = None
+    seconds: float = 0.0
+
+
+def load(
+    model: Model,
+    inputs: Sequence[Any] | None = None,
+    *,
+    data: str | None = None,
+    data_dir: str | Path | None = None,
+    tensors: str | Path | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    seed: int = 0,
+) -> Source:
+    """Read a model with its data.
+
+    `model` is a module (with its `inputs`), an Einsum program, or the path of a `.py` (a model file: with `data` and `data_dir`), an
+    `.ein` or an `.mlir` file (with `tensors`: a YAML file, or arrays by name).
+    Raises a `FuseFlowError` for what is missing, and `UsageError` for an argument that this kind of model does not take.
+    """
+    start = time.perf_counter()
+    if isinstance(model, str | Path):
+        source = _load_file(Path(model), data, data_dir, tensors, formats or {}, seed)
+    elif isinstance(model, Program):
+        _refuse(data=data, data_dir=data_dir, formats=formats, what="an Einsum program")
+        source = Source(model.name, model, _tensors(tensors, model))
+    else:
+        _refuse(data=data, data_dir=data_dir, tensors=tensors, what="a module")
+        source = _import(model, inputs, formats or {}, type(model).__name__, None)
+    seconds = time.perf_counter() - start
+    return Source(source.name, source.program, source.tensors, source.expected, source.mlir, source.data, seconds)
+
+
+def _load_file(
+    path: Path,
+    data: str | None,
+    data_dir: str | Path | None,
+    tensors: str | Path | Mapping[str, Any] | None,
+    formats: Mapping[str, str],
+    seed: int,
+) -> Source:
+    match path.suffix:
+        case ".py":
+            _refuse(tensors=tensors, what=f"the model file {path}")
+            loaded = frontend.load_data(data or "karate", Path(data_dir) if data_dir else None, seed)
+            module, inputs, options = frontend.load_model(path, loaded, seed)
+            return _import(module, inputs, {**options.formats, **formats}, path.stem, loaded.name)
+        case ".ein" | ".mlir":
+            _refuse(data=data, data_dir=data_dir, formats=formats, what=f"the program {path}")
+            text = read_text(path)
+            program = parse(text, str(path)) if path.suffix == ".ein" else frontend.read_mlir(text, str(path))
+            mlir = text if path.suffix == ".mlir" else None
+            return Source(path.stem, program, _tensors(tensors, program), None, mlir)
+        case _:
+            raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
+
+
+def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapping[str, str], name: str, data: str | None) -> Source:
+    if inputs is None:
+        raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
+    imported = frontend.import_model(module, tuple(inputs), formats, name)
+    return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, data)
+
+
+def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> Mapping[str, Tensor]:
+    if given is None:
+        return {}
+    if isinstance(given, str | Path):
+        return load_tensors(Path(given), program.inputs)
+    declared = {t.name: t for t in program.inputs}
+    for name in given:
+        if name not in declared:
+            raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
+    return {name: pack_declared(_array(array), declared[name]) for name, array in given.items()}
+
+
+def _array(given: Any) -> ArrayOrSparse:
+    return sparse.coo_array(given) if sparse.issparse(given) else np.asarray(given)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; raises `FileError` if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+
+
+def _refuse(*, what: str, **given: Any) -> None:
+    """No argument is silently ignored."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{what} takes no `{name.replace('_', '-')}`")

@@ -1,0 +1,28 @@
+"""Printing a fused region and its partial-order graph."""
+
+from __future__ import annotations
+
+from fuseflow.einsum import text as einsum_text
+from fuseflow.fusion.program import as_program
+from fuseflow.fusion.region import FusedRegion
+
+
+def show(region: FusedRegion) -> str:
+    """The region as Einsums in its own indices, with its order and the reductions merged with an index of their consumer."""
+    lines = [f"# region {region.name}: {', '.join(region.einsums)}"]
+    lines += [f"# order {', '.join(region.order)}"] if region.order else []
+    lines += [f"# {reduction} is complete before loop {index}" for reduction, index in region.merged]
+    return "\n".join(lines) + "\n" + einsum_text.show(as_program(region))
+
+
+def show_order(region: FusedRegion) -> str:
+    """The partial-order graph: what every index means, every edge with its reason, and the chosen order."""
+    lines = [f"region {region.name}", f"order {','.join(region.order)}" if region.order else "order not chosen"]
+    for v in region.indices:
+        uses = ", ".join(str(view) for view in region.views if v in view.indices)
+        lines.append(f"  {v} = 0..{region.sizes[v] - 1}  in {uses or 'no stored tensor'}")
+    place = {v: p for p, v in enumerate(region.indices)}
+    edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
+    edges.sort(key=lambda e: (place[e[0]], place[e[1]]))
+    lines += [f"  {u} before {v}: {why}" for u, v, why in edges] or ["  any order"]
+    return "\n".join(lines) + "\n"
