@@ -3,6 +3,5 @@
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.regions import form_regions, region_results
 from fuseflow.schedule.schedule import Schedule
-from fuseflow.schedule.verify import verify_schedule
 
-__all__ = ["Region", "Schedule", "form_regions", "region_results", "verify_schedule"]
+__all__ = ["Region", "Schedule", "form_regions", "region_results"]
