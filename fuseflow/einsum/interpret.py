@@ -145,7 +145,7 @@ def _sum_of_products(node: Reduce, factors: list[Value]) -> Value | None:
     kept = tuple(n for n in names if n not in node.over)
     subscripts = ",".join(_letters(f.names, names) for f in factors) + "->" + _letters(kept, names)
     with np.errstate(all="ignore"):
-        result = np.asarray(np.einsum(subscripts, *(f.array for f in factors), optimize="greedy"))
+        result = np.asarray(np.einsum(subscripts, *(f.array for f in factors), optimize="greedy")) + 0.0  # no -0
     return Value(result, kept) if np.isfinite(result).all() else None
 
 

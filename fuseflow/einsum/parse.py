@@ -1,6 +1,6 @@
 """Reads the text form of an Einsum program (`fuseflow.einsum.text` prints it): a statement a line, comments after `#`.
 
-    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? dtype? ("fill" number)?
+    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
                | NAME ("[" indices "]")? "=" expression ("@" PATH)?
     expression = sum (COMPARISON sum)?
@@ -170,14 +170,16 @@ class _Line:
         name = self.expect_name("a tensor name")
         shape = self.shape(name)
         format = self.format(len(shape))
-        dtype = self.take().text if self.peek().text in DTYPES else "f32"
-        fill = 0.0
-        if self.accept("fill"):
-            fill = self.signed_number()
-        if self.peek().kind == "name":
-            hint = did_you_mean(self.peek().text, [*DTYPES, "fill"])
-            self.fail(f"expected a dtype or `fill`, found {self.found()}", hint=hint)
-        return TensorType(name, shape, format, dtype, fill, span)
+        dtype, fill = None, None
+        while self.peek().kind == "name":
+            if dtype is None and self.peek().text in DTYPES:
+                dtype = self.take().text
+            elif fill is None and self.accept("fill"):
+                fill = self.signed_number()
+            else:
+                hint = did_you_mean(self.peek().text, [*DTYPES, "fill"])
+                self.fail(f"expected one dtype and one `fill` at most, found {self.found()}", hint=hint)
+        return TensorType(name, shape, format, dtype or "f32", fill or 0.0, span)
 
     def shape(self, name: str) -> tuple[int, ...]:
         self.expect("[", f"and the sizes of `{name}`")
@@ -248,8 +250,8 @@ class _Line:
         outer = self.expect_name("an index")
         if not self.accept("*"):
             return outer
-        size = self.expect_integer("the size of the inner index, as in `h*64 + d`,")
-        self.expect("+", "and the inner index, as in `h*64 + d`,")
+        size = self.expect_integer("the size of the inner index of a split such as `h*64 + d`")
+        self.expect("+", "and the inner index of a split such as `h*64 + d`")
         return Split(outer, self.expect_name("the inner index"), size)
 
     # Expressions

@@ -193,6 +193,10 @@ def _extents(einsum: Einsum, known: Mapping[str, tuple[int, ...]], declared: Ten
         if name not in found:
             hint = f"declare the result: `tensor {einsum.name}[sizes]`"
             _fail(einsum, f"nothing gives index `{name}` of `{show_left(einsum)}` an extent", hint)
+    for index in einsum.indices:
+        if isinstance(index, Split) and found[index.inner][0] != index.size:
+            extent, where = found[index.inner]
+            _fail(einsum, f"index `{index.inner}` has the extent {extent} in `{where}`, not that of the split `{index}`")
     return {name: extent for name, (extent, _) in found.items()}
 
 
