@@ -52,7 +52,9 @@ def emit(compiled: Compiled, stage: str) -> str | bytes:
     shown = [REGION_STAGES[stage][1](r) for r in compiled.regions]
     if len(shown) > 1 and stage == "proto":
         names = ", ".join(r.name for r in compiled.regions)
-        raise UsageError(f"`proto` is one graph in binary form, the program has {len(shown)}: {names}", hint="`-o DIR` writes them all")
+        raise UsageError(
+            f"`proto` is one graph in binary form, the program has {len(shown)}: {names}", hint="`-o DIR` writes them all"
+        )
     return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
 
 

@@ -54,7 +54,9 @@ def lower(program: Program, schedule: Schedule, tensors: Mapping[str, Tensor]) -
         verify_region(fused)
         verify_graph(graph)
         known |= written
-        stored |= {t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in graph.tensors if t.name in graph.outputs}
+        stored |= {
+            t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in graph.tensors if t.name in graph.outputs
+        }
         compiled.append(CompiledRegion(region.name, region.einsums, fused, table, graph, cost))
     return program, tuple(compiled)
 
@@ -72,7 +74,9 @@ def _fuse(
     fixed = {r for r in results if r in declared}
     formats = {r: program.declared[r].format for r in results}
     scanned = {r for r, f in formats.items() if f is not None and not f.all_dense and r not in program.outputs}
-    attempts = dict.fromkeys((pinned, merge) for merge in (True, False) for pinned in (frozenset(fixed | scanned), frozenset(fixed)))
+    attempts = dict.fromkeys(
+        (pinned, merge) for merge in (True, False) for pinned in (frozenset(fixed | scanned), frozenset(fixed))
+    )
     refusals: list[FusionError] = []
     for pinned, merge in attempts:
         try:
@@ -118,7 +122,9 @@ def chains(program: Program, regions: tuple[Region, ...], schedule: Schedule) ->
                     f"order of `{target}`: it is fused into region `{inside.name}` with {len(inside.einsums) - 1} other Einsums",
                     hint=f"order the region: `--order {inside.name}=...`",
                 )
-            raise ScheduleError(f"order of `{target}`: no region or Einsum has this name", hint=did_you_mean(target, names | alone.keys()))
+            raise ScheduleError(
+                f"order of `{target}`: no region or Einsum has this name", hint=did_you_mean(target, names | alone.keys())
+            )
         if region in found:
             raise ScheduleError(f"region `{region}` is ordered twice, as {','.join(found[region])} and as {','.join(order)}")
         found[region] = order
@@ -130,5 +136,6 @@ def refuse_parallel(schedule: Schedule) -> None:
     if schedule.parallel:
         asked = ", ".join(f"{index}={lanes}" for index, lanes in schedule.parallel)
         raise ScheduleError(
-            f"parallel lanes ({asked}) are not executed by this version", hint="leave `--par` (or `par:`) out; the schedule keeps the key"
+            f"parallel lanes ({asked}) are not executed by this version",
+            hint="leave `--par` (or `par:`) out; the schedule keeps the key",
         )

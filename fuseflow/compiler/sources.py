@@ -95,7 +95,9 @@ def _load_file(
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
 
 
-def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapping[str, str], name: str, data: str | None) -> Source:
+def _import(
+    module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapping[str, str], name: str, data: str | None
+) -> Source:
     if inputs is None:
         raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
     imported = frontend.import_model(module, tuple(inputs), formats, name)

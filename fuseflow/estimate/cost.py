@@ -134,10 +134,8 @@ def _join(node: Join, inputs: list[Shape]) -> Shape:
     first = sides[0]
     if node.kind == "left":
         return first
-    if node.kind == "intersect":
-        density = math.prod(s.density for s in sides)
-    else:
-        density = 1 - math.prod(1 - s.density for s in sides)
+    present = math.prod(s.density for s in sides)
+    density = present if node.kind == "intersect" else 1 - math.prod(1 - s.density for s in sides)
     return first.resized(first.fibers * first.size * density)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import networkx as nx
 
@@ -84,7 +85,7 @@ def with_chain(region: FusedRegion, chain: tuple[str, ...]) -> FusedRegion:
         legal = (o for o, _ in zip(enumerate_orders(region.constraints, region.indices), range(SHOWN_ORDERS), strict=False))
         refuse_order(region.constraints, names, region.name, legal)
     graph = region.constraints.copy()
-    for above, below in zip(names, names[1:], strict=False):
+    for above, below in pairwise(names):
         graph.add_edge(above, below, why=f"the schedule orders {','.join(chain)}")
     refuse_cycle(graph, region.name)
     return replace(region, constraints=graph)
@@ -109,4 +110,3 @@ def choose_order(region: FusedRegion, cost: Cost) -> FusedRegion:
     """The region in its best-ranked legal order."""
     orders: tuple[Order, ...] = candidates(region.constraints, region.indices)
     return replace(region, order=best(orders, lambda o: cost(replace(region, order=o)), region.name))
-

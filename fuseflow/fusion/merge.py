@@ -48,9 +48,7 @@ def merge_views(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Ca
     return fused
 
 
-def _merge_one(
-    fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]
-) -> Fused | None:
+def _merge_one(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]) -> Fused | None:
     """The first merge that is allowed, consumers first."""
     for reduction in reversed(reductions(*fused.trees)):
         inside = _indices_inside(reduction)

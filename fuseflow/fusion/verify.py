@@ -23,7 +23,9 @@ def verify(region: FusedRegion) -> None:
         shape = tuple(region.sizes[v] for v in result.indices)
         _require(region, shape == result.tensor.shape, f"result {result.name} is {result.tensor.shape}, its indices give {shape}")
     if region.order:
-        _require(region, sorted(region.order) == sorted(region.sizes), f"order {region.order} is not one of {tuple(region.sizes)}")
+        _require(
+            region, sorted(region.order) == sorted(region.sizes), f"order {region.order} is not one of {tuple(region.sizes)}"
+        )
         place = {v: p for p, v in enumerate(region.order)}
         edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
         for u, v, why in edges:

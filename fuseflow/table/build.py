@@ -212,9 +212,7 @@ class Builder:
         driver = lambda: self.driver(body, v, ctx, env, scanned)  # noqa: E731
         return Joiner(self.cells, v, driver, lambda text: self.note("join", v, text))
 
-    def driver(
-        self, body: Tree, v: str, ctx: Context, env: Env, scanned: dict[View, Port]
-    ) -> tuple[Port, Mapping[Port, Moved]]:
+    def driver(self, body: Tree, v: str, ctx: Context, env: Env, scanned: dict[View, Port]) -> tuple[Port, Mapping[Port, Moved]]:
         """Who enumerates a total loop: the dense level of a view that stands there, else a bare range."""
         for node in self.reach(body, env):
             if isinstance(node, View) and v in node.indices:

@@ -43,4 +43,3 @@ class Cells:
         count = self._uses[base] = self._uses.get(base, 0) + 1
         name = base if count == 1 else f"{base}'{count}"
         return name if name not in self.nodes else self._fresh(base)
-

@@ -39,7 +39,9 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
     """The nodes that store one result. Its stored mode order is the loop order; its level kinds are those of its declared format."""
     tree, fill = result.tree, builder.region.fill[result.tree]
     if isinstance(tree, Number):
-        raise FusionError(f"`{result.name}` is the constant {tree.value:g}: nothing is left to compute", hint="use the number itself")
+        raise FusionError(
+            f"`{result.name}` is the constant {tree.value:g}: nothing is left to compute", hint="use the number itself"
+        )
     node = tree if isinstance(tree, Reduction) else Reduction("sum", (), result.indices, tree, result.name)
     bundle = builder.nest(node, (), {})
     value = builder.copy(bundle.value, fill) if bundle.nullable else bundle.value
@@ -70,9 +72,7 @@ def _level(result: Result, index: str) -> Level:
     return level
 
 
-def _densify(
-    builder: Builder, p: int, loops: list[str], crds: list[Port], value: Port, fill: float
-) -> tuple[list[Port], Port]:
+def _densify(builder: Builder, p: int, loops: list[str], crds: list[Port], value: Port, fill: float) -> tuple[list[Port], Port]:
     """Make level p full, so that a compressed level below it gets a fiber for every coordinate: its range, and the rest aligned."""
     old = crds[p]
     if _is_full(builder, old):

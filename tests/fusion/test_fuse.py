@@ -1,0 +1,122 @@
+"""Algorithm 1: inlining, renaming, merged views, the partial order and its explanations."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import programs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from random_programs import Case, cases
+
+from fuseflow.einsum.formats import infer
+from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FusionError
+from fuseflow.fusion import fuse, text
+from fuseflow.fusion.fuse import with_chain
+from fuseflow.fusion.orders import candidates, enumerate_orders, nearest
+from fuseflow.fusion.program import as_program
+from fuseflow.fusion.tree import nodes
+from fuseflow.fusion.verify import verify
+
+
+@pytest.mark.parametrize("name", ["spmm", "axw", "layer", "masked_softmax", "sddmm"])
+def test_printed_forms(name, golden):
+    region = programs.fused(name)
+    golden(f"fused/{name}.txt", text.show(region) + "\n" + text.show_order(region))
+
+
+def test_reduction_indices_are_renamed_and_results_keep_their_own():
+    region = programs.fused("layer")
+    assert region.indices == ("i", "j", "k", "l")  # reductions continue the list: k over nodes, l over features
+    assert region.local["T"] == {"i": "k", "j": "j", "k": "l"}
+
+
+def test_softmax_reads_its_operand_through_one_view():
+    region = programs.fused("masked_softmax")
+    assert [str(v) for v in region.views if v.tensor == "D"] == ["D[i, j]"]
+    assert {(r.label, index) for r, index in region.merged} == {("m", "j"), ("Y.sum", "j")}
+    assert ("i", "j") in region.constraints.edges
+
+
+def test_without_merging_softmax_has_an_index_for_each_reduction():
+    p = programs.program("masked_softmax")
+    region = fuse(p, "s", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge=False)
+    assert len(region.indices) > 2 and not region.merged
+
+
+def test_reuse_does_not_grow_the_tree():
+    lines = ["tensor A[3, 3] csr", "T0[i, j] = A[i, j] + 1"]
+    lines += [f"T{k}[i, j] = T{k - 1}[i, j] * T{k - 1}[i, j]" for k in range(1, 60)]
+    p = infer(parse("\n".join([*lines, "output T59"])))
+    region = fuse(p, "chain", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
+    assert len(nodes(*region.trees)) == 62  # A, 1, the sum and 59 products
+
+
+def test_a_cycle_names_its_edges_and_their_reasons():
+    with pytest.raises(FusionError) as error:
+        programs.fused("transpose")
+    shown = str(error.value)
+    assert "A[i, j] is stored i before j (csr)" in shown and "A[j, i] is stored j before i (csr)" in shown
+
+
+def test_a_diagonal_is_refused():
+    p = infer(parse("tensor A[3, 3] csr\nT[i, j] = A[i, j] * 2\ns[i] = T[i, i]\noutput s"))
+    with pytest.raises(FusionError, match="repeats an index"):
+        fuse(p, "d", ["T", "s"], ["s"], {t.name: t for t in p.inputs})
+
+
+@pytest.mark.parametrize(
+    ("chain", "message"),
+    [
+        ("j,k,i", "puts k before i, but A[i, k] is stored i before k (csr)"),
+        ("i,k,x", "has no index `x`"),
+        ("i,i,k", "names an index twice"),
+    ],
+)
+def test_illegal_orders_say_why(chain, message):
+    with pytest.raises(FusionError) as error:
+        with_chain(programs.fused("spmm"), tuple(chain.split(",")))
+    assert message in str(error.value)
+
+
+def test_an_illegal_order_lists_the_legal_ones():
+    with pytest.raises(FusionError) as error:
+        with_chain(programs.fused("spmm"), ("k", "i", "j"))
+    assert error.value.hint == "legal orders: i,k,j"
+
+
+def test_a_partial_order_of_the_user_is_kept():
+    region = with_chain(programs.fused("layer"), ("j", "i"))
+    assert all(o.index("j") < o.index("i") for o in enumerate_orders(region.constraints, region.indices))
+
+
+def test_enumeration_is_complete_and_lexicographic():
+    graph: nx.DiGraph[str] = nx.DiGraph([("i", "k")])
+    graph.add_nodes_from("ijkl")
+    found = list(enumerate_orders(graph, "ijkl"))
+    assert sorted(found) == sorted(tuple(o) for o in nx.all_topological_sorts(graph))
+    assert found[0] == nearest(graph, "ijkl") and len(found) == len(set(found)) == 12
+
+
+def test_candidates_are_bounded_repeatable_and_legal():
+    graph: nx.DiGraph[str] = nx.DiGraph([("a", "b"), ("c", "d")])
+    graph.add_nodes_from("abcdefgh")
+    found = candidates(graph, "abcdefgh", 10)
+    assert len(set(found)) == 10 and found == candidates(graph, "abcdefgh", 10) and found[0] == nearest(graph, "abcdefgh")
+    assert all(o.index("a") < o.index("b") and o.index("c") < o.index("d") for o in found)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(cases())
+def test_the_fused_program_means_the_same(case: Case):
+    p = infer(case.program)
+    try:
+        region = fuse(p, "all", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
+    except FusionError:
+        return  # an order cycle: a tensor stored one way and read the other
+    verify(region)
+    want, got = evaluate(p, case.arrays), evaluate(as_program(region), case.arrays)
+    for name in p.outputs:
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-9, atol=1e-9)

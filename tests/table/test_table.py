@@ -1,0 +1,83 @@
+"""Algorithm 2: tables as the lowering contract's worked examples print them, and the graphs that come out."""
+
+from __future__ import annotations
+
+import programs
+import pytest
+
+from fuseflow.errors import FusionError
+from fuseflow.samml.nodes import Accumulate, Alu, Join, Load, Locate, Range, Reduce, Scan, WriteLevel
+from fuseflow.samml.text import show as show_graph
+from fuseflow.samml.verify import verify
+from fuseflow.table.text import show
+
+CASES = [
+    ("spmm", "i,k,j"),
+    ("axw", "i,k,f,h"),
+    ("layer", "i,k,l,j"),
+    ("layer", "i,j,k,l"),
+    ("masked_softmax", "i,j"),
+    ("sddmm", "i,j,k"),
+]
+
+
+@pytest.mark.parametrize(("name", "order"), CASES)
+def test_printed_table_and_graph(name, order, golden):
+    graph = programs.graph(name, order)
+    verify(graph)
+    golden(f"table/{name}_{order.replace(',', '')}.txt", show(programs.table(name, order)) + "\n" + show_graph(graph))
+
+
+def ops(graph, kind):
+    return [n for n in graph.nodes if isinstance(n, kind)]
+
+
+def test_spmm_in_order_ikj_accumulates_rows():
+    graph = programs.graph("spmm", "i,k,j")
+    (acc,) = ops(graph, Accumulate)
+    assert acc.order == 1 and not ops(graph, Reduce)
+    assert [n.tensor for n in ops(graph, Locate)] == ["X"]  # X's dense rows are located, not intersected
+
+
+def test_the_mask_prunes_the_inner_product():
+    graph = programs.graph("sddmm", "i,j,k")
+    assert [n.tensor for n in ops(graph, Scan)] == ["M", "M", "Q"]  # only stored pairs (i, j) reach the loop over k
+    assert not ops(graph, Join)
+
+
+def test_a_producer_is_recomputed_inside_its_consumer():
+    graph = programs.graph("layer", "i,k,l,j")
+    assert len(ops(graph, Accumulate)) == 2
+    x = next(n for n in ops(graph, Scan) if n.tensor == "X")
+    assert not x.sequential  # reached by location, once for every (i, k)
+
+
+def test_equal_views_are_loaded_once():
+    graph = programs.graph("masked_softmax", "i,j")
+    assert [n.tensor for n in ops(graph, Load)] == ["M", "D"]
+    assert {f"{e.node}.{e.input}" for e in graph.fiber_fifos} == {"rep_j'2.1", "sub.0", "rep_j'3.1", "div.0"}
+
+
+def test_absent_entries_count_where_the_identity_is_another():
+    """max over a row of a compressed tensor with implicit value 0: every coordinate is visited."""
+    graph = programs.graph("row_max")
+    assert ops(graph, Range) and ops(graph, Join)[0].kind == "left"
+
+
+def test_a_dense_level_above_a_compressed_one_is_filled():
+    """Row k of Y exists for every k although the intersection leaves rows out."""
+    graph = programs.graph("rows")
+    assert [n.op for n in graph.nodes].count("align") == 2
+    assert [n.level for n in ops(graph, WriteLevel)] == [0, 1]
+
+
+def test_an_enclosed_loop_is_refused_with_its_names():
+    with pytest.raises(FusionError, match=r"reads T\[i, j\] inside loop l"):
+        programs.graph("enclosed", "k,i,l,j")
+
+
+def test_hoisting_runs_an_operator_outside_the_loops_it_lacks():
+    graph = programs.graph("hoist")
+    types = graph.types()
+    exp = next(n for n in ops(graph, Alu) if n.function == "exp")
+    assert types[exp.inputs[0]].depth == 1
