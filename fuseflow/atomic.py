@@ -37,10 +37,7 @@ def replacing_directory(path: str | Path, marker: str) -> Iterator[Path]:
     """
     path = Path(path).absolute()
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    if path.exists() and not path.is_dir():
-        raise FileError(f"`{path}` is a file, not a directory")
-    if path.is_dir() and any(path.iterdir()) and not (path / marker).is_file():
-        raise FileError(f"`{path}` is not empty and holds no `{marker}` of an earlier run", hint="name a new directory")
+    refuse_foreign(path, marker)
     try:
         temporary.mkdir(parents=True)
         try:
@@ -52,6 +49,14 @@ def replacing_directory(path: str | Path, marker: str) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error
+
+
+def refuse_foreign(path: Path, marker: str) -> None:
+    """Raise `FileError` if `path` is a file, or a directory with files but without `marker`."""
+    if path.exists() and not path.is_dir():
+        raise FileError(f"`{path}` is a file, not a directory")
+    if path.is_dir() and any(path.iterdir()) and not (path / marker).is_file():
+        raise FileError(f"`{path}` is not empty and holds no `{marker}` of an earlier run", hint="name a new directory")
 
 
 def write_text(path: str | Path, text: str) -> None:
