@@ -1,0 +1,157 @@
+"""What the commands share: their options, where output goes, and the boundary at which errors become messages."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from fuseflow.atomic import refuse_foreign, replacing
+from fuseflow.compiler.artifacts import MARKER
+from fuseflow.errors import FileError, FuseFlowError, UsageError
+from fuseflow.schedule import Schedule
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+FILE = click.Path(path_type=Path)
+
+_DEBUG = "fuseflow.debug"
+PLAIN_WIDTH = 160
+"""Columns of a table that no terminal limits."""
+
+
+class ErrorBoundary(click.Group):
+    """Turns everything that a command raises into a message on standard error and an exit status.
+
+    0: done. 1: a run or a check failed. 2: bad input or usage. 130: interrupted.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except FuseFlowError as error:
+            _fail(ctx, str(error), error.exit_status)
+        except KeyboardInterrupt:
+            _fail(ctx, "interrupted", 130)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except MemoryError:
+            _fail(ctx, "error[memory]: this machine has not enough memory for that\n  hint: try less data, or smaller regions", 1)
+        except Exception as error:
+            again = "" if ctx.meta.get(_DEBUG) else "; `--debug` shows where"
+            _fail(ctx, f"internal error: {type(error).__name__}: {error}\n  hint: this is a fault of fuseflow{again}", 1)
+
+
+def _fail(ctx: click.Context, message: str, status: int) -> None:
+    if ctx.meta.get(_DEBUG):
+        click.echo(traceback.format_exc(), err=True)
+    click.echo(message, err=True)
+    ctx.exit(status)
+
+
+def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG, False) or value
+
+
+def debug_option(command: Command) -> Command:
+    show = "Show the traceback of an error."
+    return click.option("--debug", is_flag=True, is_eager=True, expose_value=False, callback=_remember_debug, help=show)(command)
+
+
+def quiet_option(command: Command) -> Command:
+    return click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")(command)
+
+
+def model_options(command: Command) -> Command:
+    """MODEL, and what it is built from and with."""
+    options = [
+        click.argument("model", type=FILE),
+        click.option("--data", metavar="SPEC", help="Data of a model file: karate, cora[:nodes=N], citeseer, random:nodes=N,..."),
+        click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
+        click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
+        click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random numbers."),
+    ]
+    return _with(options, command)
+
+
+def schedule_options(command: Command) -> Command:
+    """One schedule, from a file and flags; passed on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends."""
+    options = [
+        click.option("--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, or a module or Einsum; repeatable."),
+        click.option("--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region or an Einsum; repeatable."),
+        click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
+        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
+        click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
+        click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
+    ]
+
+    @functools.wraps(command)
+    def build(
+        *args: Any,
+        fuse: tuple[str, ...],
+        order: tuple[str, ...],
+        formats: tuple[str, ...],
+        par: tuple[str, ...],
+        file: Path | None,
+        print_schedule: bool,
+        **kwargs: Any,
+    ) -> Any:
+        schedule = Schedule.from_flags(fuse, order, formats, par, None if file is None else Schedule.load(file))
+        if print_schedule:
+            return click.echo(str(schedule), nl=False)
+        return command(*args, schedule=schedule, **kwargs)
+
+    return _with(options, build)  # type: ignore[return-value]
+
+
+def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def console(stderr: bool = False) -> Console:
+    """Tables as wide as the terminal, or as they need to be where there is none."""
+    found = Console(stderr=stderr, highlight=False)
+    return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+
+
+def require_writable(path: Path, *, directory: bool) -> None:
+    """Raise `FileError` now rather than after the work if `path` cannot be written as a file, or as a directory."""
+    kind = "a file" if directory else "a directory"
+    if path.exists() and path.is_dir() != directory:
+        raise FileError(f"cannot write `{path}`: it is {kind}")
+    nearest = next(p for p in (path if directory else path.parent, *path.absolute().parents) if p.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise FileError(f"cannot write `{path}`: {nearest}: {error.strerror}") from error
+
+
+def require_replaceable(directory: Path) -> None:
+    """Raise `FileError` now rather than after the work if a directory of artifacts cannot be written, or would replace files that
+    are not such a directory's."""
+    refuse_foreign(directory, MARKER)
+    require_writable(directory, directory=True)
+
+
+def write_out(content: str | bytes, output: Path | None) -> None:
+    """Write to a file, or to standard output for None and `-`."""
+    if output is not None and str(output) != "-":
+        require_writable(output, directory=False)
+        return _replace(content, output)
+    if isinstance(content, bytes) and sys.stdout.isatty():
+        raise UsageError("that is binary, not for a terminal", hint="write it to a file: `-o FILE`")
+    return click.echo(content, nl=isinstance(content, str) and not content.endswith("\n"))
+
+
+def _replace(content: str | bytes, output: Path) -> None:
+    with replacing(output) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,0 +1,73 @@
+"""`fuseflow compile`: a model to graphs, one directory of artifacts or one stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import fuseflow as ff
+from fuseflow.cli.common import (
+    FILE,
+    console,
+    debug_option,
+    model_options,
+    quiet_option,
+    require_replaceable,
+    require_writable,
+    schedule_options,
+    write_out,
+)
+from fuseflow.cli.dump import Dump, dump_options, known_stage
+from fuseflow.cli.progress import working
+from fuseflow.compiler.artifacts import save_fibertrees
+from fuseflow.errors import UsageError
+from fuseflow.report.tables import compiled_table
+from fuseflow.schedule import Schedule
+
+
+@click.command("compile")
+@model_options
+@schedule_options
+@click.option("-o", "--output", metavar="PATH", type=FILE, help="Directory to write; with --emit a file, or -.")
+@click.option("--emit", metavar="STAGE", callback=known_stage, help="Write this stage only, to standard output without -o.")
+@dump_options
+@quiet_option
+@debug_option
+def compile_command(
+    model: Path,
+    data: str | None,
+    data_dir: Path | None,
+    tensors: Path | None,
+    seed: int,
+    schedule: Schedule,
+    output: Path | None,
+    emit: str | None,
+    dump: Dump,
+    quiet: bool,
+) -> None:
+    """Compile MODEL (.py, .ein or .mlir) to a dataflow graph for each region.
+
+    Without --emit, writes a directory (out/NAME unless -o says otherwise) with the schedule and every stage of every region.
+    """
+    if emit == "fibertree" and (output is None or str(output) == "-"):
+        raise UsageError("`--emit fibertree` writes a directory of files", hint="say where: `-o DIR`")
+    if emit is None and str(output) == "-":
+        raise UsageError("a directory cannot go to standard output", hint="choose a stage: `--emit STAGE -o -`")
+    target = output or (Path("out") / model.stem if emit is None else None)
+    if emit is None and target is not None:
+        require_replaceable(target)
+    elif target is not None and str(target) != "-":
+        require_writable(target, directory=emit == "fibertree")
+    with working("compiling", quiet):
+        compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, seed=seed)
+        dump.write(compiled)
+    if emit == "fibertree" and target is not None:
+        save_fibertrees(compiled, target)
+    elif emit is not None:
+        write_out(compiled.emit(emit), target)
+    elif target is not None:
+        compiled.save(target)
+        if not quiet:
+            console().print(compiled_table(compiled))
+            click.echo(f"written to {target}")

@@ -1,0 +1,89 @@
+"""`fuseflow doctor`: whether this installation can do its work."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import numba
+import numpy as np
+
+import fuseflow as ff
+from fuseflow.cli.common import console, debug_option, require_writable
+from fuseflow.report.tables import CheckRow, check_table
+
+MODEL = """\
+import torch
+
+def build(data):
+    return torch.nn.Linear(data.features.shape[1], 2).eval(), (data.features.to_dense(),)
+"""
+
+
+@click.command()
+@debug_option
+def doctor() -> None:
+    """Check the installation; exits with 1 if something is wrong."""
+    rows = [*packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
+    console().print(check_table(rows))
+    if wrong := [row.name for row in rows if not row.passed]:
+        click.echo(f"wrong: {', '.join(wrong)}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def packages() -> Iterator[CheckRow]:
+    """Python and every dependency against the versions that fuseflow was made with."""
+    yield CheckRow("python", sys.version_info >= (3, 11), f"{platform.python_version()}, wanted 3.11 or newer")
+    for requirement in importlib.metadata.requires("fuseflow") or ():
+        match = re.fullmatch(r"([\w.-]+)==([\w.]+)", requirement)
+        if match is None:  # of an extra
+            continue
+        name, wanted = match.groups()
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            yield CheckRow(name, False, f"not installed, wanted {wanted}: pip install '{requirement}'")
+            continue
+        right = found.partition("+")[0] == wanted
+        yield CheckRow(name, right, found if right else f"{found}, wanted {wanted}: pip install '{requirement}'")
+
+
+def _attempt(name: str, check: Callable[[], str]) -> CheckRow:
+    try:
+        return CheckRow(name, True, check())
+    except Exception as error:  # whatever a broken installation raises is the finding
+        return CheckRow(name, False, f"{type(error).__name__}: {error}")
+
+
+def _jit() -> str:
+    double = numba.njit(lambda x: x + x)
+    if not np.array_equal(double(np.arange(3)), [0, 2, 4]):
+        raise ArithmeticError("compiled code computes wrong numbers")
+    return "compiles"
+
+
+def _front_end() -> str:
+    with tempfile.TemporaryDirectory() as directory:
+        model = Path(directory) / "linear.py"
+        model.write_text(MODEL, encoding="utf-8")
+        result = ff.compile(model, data="karate").run()
+    return f"PyTorch model compiled, run and checked: {result.cycles} cycles"
+
+
+def _writable(directory: Path) -> str:
+    require_writable(directory, directory=True)
+    return str(directory)
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "numba": _jit,
+    "torch + torch-mlir": _front_end,
+    "write: here": lambda: _writable(Path.cwd()),
+    "write: temporary files": lambda: _writable(Path(tempfile.gettempdir())),
+}

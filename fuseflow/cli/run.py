@@ -1,0 +1,83 @@
+"""`fuseflow run`: compile, execute cycle by cycle, check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+import fuseflow as ff
+from fuseflow.cli.common import (
+    FILE,
+    console,
+    debug_option,
+    model_options,
+    quiet_option,
+    require_replaceable,
+    require_writable,
+    schedule_options,
+    write_out,
+)
+from fuseflow.cli.dump import Dump, dump_options
+from fuseflow.cli.progress import firings_bar, working
+from fuseflow.errors import CheckError
+from fuseflow.report.tables import check_line, result_table
+from fuseflow.schedule import Schedule
+
+
+@click.command()
+@model_options
+@schedule_options
+@click.option("--machine", metavar="NAME", default="ideal", show_default=True, help="The machine: its name, or a YAML file.")
+@click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
+@click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
+@dump_options
+@quiet_option
+@debug_option
+def run(
+    model: Path,
+    data: str | None,
+    data_dir: Path | None,
+    tensors: Path | None,
+    seed: int,
+    schedule: Schedule,
+    machine: str,
+    no_check: bool,
+    json_file: Path | None,
+    output: Path | None,
+    dump: Dump,
+    quiet: bool,
+) -> None:
+    """Compile MODEL (.py, .ein or .mlir), execute it on its data and check the outputs.
+
+    Prints a row for each region: cycles, nodes of the graph, firings, tokens, FLOPs and bytes. Exits with 1 if the check fails.
+    """
+    to_stdout = str(json_file) == "-"
+    if json_file is not None and not to_stdout:
+        require_writable(json_file, directory=False)
+    if output is not None:
+        require_replaceable(output)
+    with working("compiling", quiet):
+        compiled = ff.compile(
+            model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, machine=machine, seed=seed
+        )  # fmt: skip
+        dump.write(compiled)
+    if output is not None:
+        compiled.save(output)
+    with firings_bar(quiet) as progress:
+        result = compiled.run(progress=progress, check=not no_check)
+    text = json.dumps(result.to_json(), indent=1) + "\n"
+    if output is not None:
+        result.save_outputs(output)
+        write_out(text, output / "result.json")
+    if json_file is not None:
+        write_out(text, json_file)
+    if not quiet:
+        out = console(stderr=to_stdout)
+        out.print(result_table(result))
+        out.print(check_line(result))
+    if result.check is not None and not result.check.passed:
+        error = f"relative error {result.check.max_rel_error:.3g}"
+        raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}: {error}")

@@ -1,0 +1,91 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich import box
+from rich.table import Table
+
+from fuseflow.compiler import Compiled, RegionResult, Result
+from fuseflow.ops import OPERATORS, REDUCERS
+
+
+def _table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
+    """A plain table whose columns from `numbers_from` on are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=footer)
+    for n, column in enumerate(columns):
+        table.add_column(column, justify="right" if n >= numbers_from else "left", overflow="fold")
+    return table
+
+
+def operator_table() -> Table:
+    """Every pointwise operator; an annihilator `0 -> 0 (1)` says that operand 1 being 0 makes the result 0."""
+    table = _table("operator", "operands", "written", "annihilators", "at zero", "unit", "FLOPs", numbers_from=6)
+    for row in OPERATORS.values():
+        fixed = ", ".join(f"{value:g} -> {result:g} ({position})" for position, value, result in row.annihilators)
+        written = f"a {row.symbol} b" if row.symbol else f"{row.name}({', '.join('abc'[: row.arity])})"
+        table.add_row(row.name, str(row.arity), written, fixed, f"{row.scalar(*[0.0] * row.arity):g}", row.unit, str(row.flops))
+    return table
+
+
+def reducer_table() -> Table:
+    table = _table("reduction", "written", "identity", "unit", numbers_from=4)
+    for row in REDUCERS.values():
+        table.add_row(row.name, f"{row.name}(k) ...", f"{row.identity:g}", row.unit)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One thing that was looked at, and what was found."""
+
+    name: str
+    passed: bool
+    found: str
+
+
+def check_table(rows: Iterable[CheckRow]) -> Table:
+    table = _table("check", "", "found", numbers_from=3)
+    for row in rows:
+        table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", row.found)
+    return table
+
+
+def compiled_table(compiled: Compiled) -> Table:
+    """What was made of each region, and what it is expected to cost."""
+    table = _table("region", "order", "Einsums", "nodes", "about cycles", "about FLOPs", "about bytes", numbers_from=2)
+    for region in compiled.regions:
+        cost = region.estimate
+        numbers = (len(region.einsums), len(region.graph.nodes), cost.cycles, cost.flops, cost.bytes)
+        table.add_row(region.name, ",".join(region.fused.order), *(f"{n:,.0f}" for n in numbers))
+    return table
+
+
+def result_table(result: Result) -> Table:
+    """A row for each region, and the totals."""
+    columns = ("Einsums", "cycles", "nodes", "firings", "tokens", "FLOPs", "bytes read", "bytes written")
+    table = _table("region", *columns, numbers_from=1, footer=True)
+    rows = [_numbers(region) for region in result.regions]
+    for region, row in zip(result.regions, rows, strict=True):
+        table.add_row(region.name, *(f"{n:,}" for n in row))
+    for column, cell in zip(table.columns, ["total", *(f"{sum(column):,}" for column in zip(*rows, strict=True))], strict=False):
+        column.footer = cell
+    return table
+
+
+def _numbers(region: RegionResult) -> tuple[int, ...]:
+    run = region.simulation
+    moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
+    return (len(region.einsums), run.cycles, len(run.nodes), run.firings, run.tokens, run.flops, *moved)
+
+
+def check_line(result: Result) -> str:
+    """The outcome of the check, in one line."""
+    if result.check is None:
+        return "check: switched off"
+    check = result.check
+    outcome = "[green]passed[/]" if check.passed else "[red]FAILED[/]"
+    masked = f", {check.masked_rows} fully masked rows left out" if check.masked_rows else ""
+    return f"check against {check.reference}: {outcome}, largest relative error {check.max_rel_error:.2g}{masked}"
