@@ -43,6 +43,7 @@ class Scope:
 def infer(program: Program) -> Program:
     """The program with a declaration for every tensor: format, dtype and implicit value of each result, `dense` for inputs
     without a format. What is declared stays; raises `ProgramError` if a declared implicit value is not the one the result has.
+    A result that is defined everywhere has no implicit entries: its implicit value is the declared one, or 0.
     """
     verify(program)
     shape, sizes = shapes(program), extents(program)
@@ -51,10 +52,11 @@ def infer(program: Program) -> Program:
         scope = Scope(types, sizes[einsum.name])
         undeclared = TensorType(einsum.name, shape[einsum.name], dtype=result_dtype(einsum, types))
         declared = program.declared.get(einsum.name, undeclared)
-        fill = fill_of(einsum.body, scope.fills, scope.extents)
-        if declared.fill not in (0, fill):
+        format = result_format(einsum, scope)
+        fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
+        if declared.fill not in (0, fill) and not (math.isnan(declared.fill) and math.isnan(fill)):
             _refuse_fill(einsum, declared, fill)
-        types[einsum.name] = replace(declared, format=declared.format or result_format(einsum, scope), fill=fill)
+        types[einsum.name] = replace(declared, format=declared.format or format, fill=fill)
     order = [*program.declared, *(e.name for e in program.einsums if e.name not in program.declared)]
     return replace(program, tensors=tuple(types[name] for name in order))
 

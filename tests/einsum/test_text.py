@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fuseflow.einsum.formats import infer
@@ -162,4 +162,5 @@ def test_printing_and_parsing_is_the_identity(program):
 @settings(max_examples=50)
 def test_programs_with_inferred_formats_read_back(programs, data):
     program = infer(data.draw(programs))
+    assume(not any(math.isnan(t.fill) for t in program.tensors))  # NaN is not equal to itself
     assert parse(show(program)) == program
