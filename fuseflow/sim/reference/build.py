@@ -1,0 +1,88 @@
+"""From a graph to a network of processes joined by FIFOs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fuseflow.ops import operator, reducer
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.reference import accumulate, align, drop, join, levels, pointwise, reduce, repeat, scan, write
+from fuseflow.sim.reference.place import Place, Rule, Written
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, Slots, output
+from fuseflow.tensors import Tensor
+
+_FAMILIES = (accumulate, align, drop, join, levels, pointwise, reduce, repeat, scan, write)
+RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
+
+
+@dataclass(slots=True)
+class Network:
+    """Processes in graph order, and what they will have written and counted."""
+
+    processes: list[Process] = field(default_factory=list)
+    slots: dict[n.Edge, Slots] = field(default_factory=dict)
+    streams: dict[n.Port, Output] = field(default_factory=dict)
+    recorded: dict[n.Port, list[Item]] = field(default_factory=dict)
+    written: dict[str, Written] = field(default_factory=dict)
+
+
+def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, record: bool = False) -> Network:
+    """The network of a verified graph. `record` keeps every token of every stream."""
+    network = Network(written={name: Written() for name in graph.outputs})
+    types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
+    fifos: dict[n.Edge, Fifo] = {}
+    for node in graph.nodes:
+        latency, interval = timing(node, graph, machine)
+        outputs = []
+        for k in range(len(node.port_names())):
+            port = n.Port(node.name, k)
+            for edge in readers.get(port, ()):
+                fifos[edge] = _fifo(edge, depths.get(edge, machine.fifo_depth))
+            network.streams[port] = output(latency, [fifos[edge] for edge in readers.get(port, ())])
+            outputs.append(network.streams[port])
+            if record:
+                network.recorded[port] = network.streams[port].record()
+        inputs = tuple(fifos[n.Edge(node.name, k)] for k in range(len(node.inputs)))
+        place = Place(
+            node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), interval, latency,
+            graph.declared, tensors, network.written,
+        )  # fmt: skip
+        add(network, place)
+    return network
+
+
+def add(network: Network, place: Place) -> None:
+    """Add the processes of a node, and note who writes and reads each FIFO."""
+    processes = RULES[type(place.node)](place.node, place)
+    first, last = processes[0], processes[-1]
+    for fifo in place.inputs:
+        if fifo.slots is not None:
+            fifo.slots.reader = first
+            if fifo.edge is not None:
+                network.slots[fifo.edge] = fifo.slots
+    for stream in place.outputs:
+        for fifo in stream.fifos:
+            fifo.writer = last
+    network.processes += processes
+
+
+def timing(node: n.Node, graph: n.Graph, machine: Machine) -> tuple[int, int]:
+    """Latency and interval of a node. Reductions start a value every cycle at any latency."""
+    match node:
+        case n.Alu():
+            unit = operator(node.function).unit
+        case n.Reduce() | n.Accumulate():
+            return machine.latency.of(reducer(node.function).unit), 1
+        case n.Scan() if not graph.declared[node.tensor].format.levels[node.level].full:
+            unit = "memory"
+        case n.Load() | n.WriteLevel() | n.WriteValues():
+            unit = "memory"
+        case _:
+            unit = "default"
+    return machine.latency.of(unit), machine.interval.of(unit)
+
+
+def _fifo(edge: n.Edge, depth: int | None) -> Fifo:
+    return Fifo(edge) if depth is None else BoundedFifo(edge, depth)

@@ -1,0 +1,119 @@
+"""Drop: entries that leave, and the coordinates below which nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.sim.reference.nest import Nest, seen_above
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import Process, Steps, Wait, look, room
+
+
+def drop(node: n.Drop, place: Place) -> Sequence[Process]:
+    return place.process(lambda p: _Drop(p, node.value).steps())
+
+
+class _Drop:
+    """One firing an inner token, and one for each coordinate with nothing below it. A coordinate goes with its first kept value.
+
+    A stop below the outermost coordinates divides a list only if a kept value follows in that list. It is held until then and
+    goes in a firing of its own before the value.
+    """
+
+    def __init__(self, process: Process, value: float | None) -> None:
+        self.process, self.value = process, value
+        *outer, self.crd, self.val = process.inputs
+        self.nest = Nest(process, outer)
+        self.emitted = 0  # open coordinates that were emitted
+        self.held = -1  # the level up to which the held stop reaches
+        self.kept = False  # whether the list of the outermost coordinates has a kept value
+
+    def steps(self) -> Steps:
+        val = self.val
+        while True:
+            while not val:
+                yield val
+            token, seen = val[0]
+            if token is D:
+                yield from self.done(seen)
+                return
+            if token.__class__ is Stop:
+                yield from self.stop(token, seen)
+            elif token is N or token == self.value:
+                seen = yield from look(seen, (self.crd,))
+                seen = yield from self.nest.look(seen, self.nest.depth)
+                self.take(self.process.fire(seen))
+            else:
+                yield from self.keep(token, seen)
+
+    def keep(self, token: Any, seen: int) -> Steps:
+        p, depth = self.process, self.nest.depth
+        if self.held >= 0:
+            yield from self.push_stop(stop(0, self.held), seen)
+            self.held = -1
+        seen = yield from look(seen, (self.crd,))
+        seen = yield from self.nest.look(seen, depth)
+        outs = p.outputs[self.emitted :]
+        t = p.fire((yield from room(seen, *outs)))
+        crd = self.take(t)
+        for out, item in zip(outs, (*self.nest.crds[self.emitted :], crd, token), strict=True):
+            out.push(item, t)
+        self.emitted, self.kept = depth, True
+
+    def take(self, t: int) -> Any:
+        """Take a value with its coordinates; returns the innermost."""
+        self.nest.enter(t, self.nest.depth)
+        crd = self.crd[0][0]
+        if crd is D or crd.__class__ is Stop:
+            raise self.process.misaligned(crd, self.val[0][0])
+        self.crd.take(t)
+        self.val.take(t)
+        return crd
+
+    def stop(self, token: Stop, seen: int) -> Steps:
+        p, nest = self.process, self.nest
+        if nest.childless(token):
+            levels = nest.depth - token.low
+            t = p.fire((yield from nest.look(seen, levels)))
+            nest.enter(t, levels)
+        seen = yield from look(seen, (self.crd, *nest.ends(token)))
+        if self.crd[0][0] is not token:
+            raise p.misaligned(self.crd[0][0], token)
+        outermost = token.high >= nest.depth
+        if outermost:
+            low = 0 if self.kept else max(token.low, nest.depth)
+            t = yield from self.push_stop(token.with_low(low), seen)
+            self.held, self.kept = -1, False
+        else:
+            t = p.close(seen)
+            if self.kept:
+                self.held = max(self.held, token.high)
+        nest.leave(t, token)
+        self.crd.take(t)
+        self.val.take(t)
+        self.emitted = min(self.emitted, nest.open)
+
+    def push_stop(self, token: Stop, seen: int) -> Generator[Wait, None, int]:
+        """A firing that emits a stop of the innermost streams, and of the outer streams in which it ends a list."""
+        p, depth = self.process, self.nest.depth
+        ended = [(out, max(depth - k, 0)) for k, out in enumerate(p.outputs) if token.high >= depth - k]
+        t = p.close((yield from room(seen, *(out for out, _ in ended))))
+        for out, above in ended:
+            out.push(seen_above(token, above), t)
+        return t
+
+    def done(self, seen: int) -> Steps:
+        p = self.process
+        seen = yield from look(seen, p.inputs)
+        t = p.close((yield from room(seen, *p.outputs)))
+        self.nest.finish(t)
+        self.crd.take(t)
+        self.val.take(t)
+        for out in p.outputs:
+            out.push(D, t)
+
+
+RULES: dict[type[n.Node], Rule] = {n.Drop: drop}

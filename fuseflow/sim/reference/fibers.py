@@ -1,0 +1,76 @@
+"""Reading the fibers of a level, counting what is requested from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from fuseflow.samml.streams import N
+from fuseflow.tensors.levels import Fibers
+from fuseflow.tensors.levels.compressed import CompressedFibers
+from fuseflow.tensors.levels.singleton import SingletonFibers
+
+Fiber: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""Coordinates, and the reference of each in the next level."""
+
+EMPTY: Fiber = ((), ())
+
+
+class FiberReader:
+    """The fiber below a reference; `N` has an empty one. `requested` counts the elements read of each array: pos, crd.
+
+    This one is for computed levels, which read nothing.
+    """
+
+    def __init__(self, level: Fibers) -> None:
+        self.level = level
+        self.requested: dict[str, int] = {}
+
+    def __call__(self, ref: Any) -> Fiber:
+        return EMPTY if ref is N else self.level.fiber(ref)
+
+
+class CompressedReader(FiberReader):
+    """Reads pos[r] and pos[r+1], then the coordinates between them; of equal ones in a row (`unique=False`) the first counts."""
+
+    level: CompressedFibers
+
+    def __init__(self, level: CompressedFibers) -> None:
+        super().__init__(level)
+        self.requested = {"pos": 0, "crd": 0}
+        self.pos: list[int] = level.pos.tolist()
+        self.crd: list[int] = level.crd.tolist()
+
+    def __call__(self, ref: Any) -> Fiber:
+        if ref is N:
+            return EMPTY
+        low, high = self.pos[ref], self.pos[ref + 1]
+        self.requested["pos"] += 2
+        self.requested["crd"] += high - low
+        return (self.crd[low:high], range(low, high)) if self.level.firsts is None else self.level.fiber(ref)
+
+
+class SingletonReader(FiberReader):
+    """Reads the coordinates of all entries that share the parent's coordinate."""
+
+    level: SingletonFibers
+
+    def __init__(self, level: SingletonFibers) -> None:
+        super().__init__(level)
+        self.requested = {"crd": 0}
+
+    def __call__(self, ref: Any) -> Fiber:
+        if ref is N:
+            return EMPTY
+        self.requested["crd"] += int(self.level.stop[ref]) - ref
+        return self.level.fiber(ref)
+
+
+def reader(level: Fibers) -> FiberReader:
+    match level:
+        case CompressedFibers():
+            return CompressedReader(level)
+        case SingletonFibers():
+            return SingletonReader(level)
+        case _:
+            return FiberReader(level)

@@ -1,0 +1,51 @@
+"""Where a rule builds the processes of a node: its FIFOs and outputs, its timing, and the tensors it reads or writes."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fuseflow.samml.nodes import Node, StreamType, TensorDecl
+from fuseflow.sim.reference.process import Fifo, Output, Process, Steps
+from fuseflow.tensors import Tensor
+
+
+@dataclass(slots=True)
+class Written:
+    """What the writers of a tensor received: of each level its coordinates and, at the end of each fiber, how many so far."""
+
+    crd: dict[int, array[int]] = field(default_factory=dict)
+    pos: dict[int, array[int]] = field(default_factory=dict)
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One node in the network that is being built. `types` are those of its inputs."""
+
+    node: Node
+    inputs: tuple[Fifo, ...]
+    outputs: tuple[Output, ...]
+    types: tuple[StreamType, ...]
+    interval: int
+    latency: int
+    declared: Mapping[str, TensorDecl]
+    tensors: Mapping[str, Tensor]
+    written: Mapping[str, Written]
+
+    def size(self, tensor: str, level: int) -> int:
+        """The size of the dimension that a level stores."""
+        decl = self.declared[tensor]
+        return decl.shape[decl.format.order[level]]
+
+    def process(self, steps: Callable[..., Steps], *arguments: Any) -> list[Process]:
+        """The one process of the node: `steps(process, *arguments)`."""
+        process = Process(self.node, self.inputs, self.outputs, self.interval)
+        process.steps = steps(process, *arguments)
+        return [process]
+
+
+Rule: TypeAlias = Callable[[Any, Place], Sequence[Process]]
+"""Builds the processes of a node."""

@@ -1,0 +1,140 @@
+"""Locate, load, alu: one firing a token, inputs aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fuseflow.ops import operator
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, N, Stop
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import Process, Steps, look, room
+
+
+def locate(node: n.Locate, place: Place) -> Sequence[Process]:
+    size = place.size(node.tensor, node.level)
+    if len(node.inputs) == 1:  # the outermost level: its only parent is reference 0
+        return place.process(_one, lambda crd: crd)
+    return place.process(_two, lambda crd, ref: N if ref is N else ref * size + crd)
+
+
+def load(node: n.Load, place: Place) -> Sequence[Process]:
+    return place.process(_load, place.tensors[node.tensor].values.astype(float).tolist(), place.declared[node.tensor].fill)
+
+
+def alu(node: n.Alu, place: Place) -> Sequence[Process]:
+    op = operator(node.function)
+    steps = {1: _one, 2: _two}.get(len(place.inputs), _many)
+    return place.process(_counted, steps, _applied(op.scalar, node.operands), op.flops)
+
+
+def _load(p: Process, values: list[float], fill: float) -> Steps:
+    absent = 0
+
+    def lookup(ref: Any) -> Any:
+        nonlocal absent
+        if ref is N:
+            absent += 1
+            return fill
+        return values[ref]
+
+    yield from _one(p, lookup)
+    p.elements = {"val": p.values - absent}
+
+
+def _counted(p: Process, steps: Callable[..., Steps], function: Callable[..., float], flops: int) -> Steps:
+    yield from steps(p, function)
+    p.flops = flops * p.values
+
+
+def _applied(function: Callable[..., float], operands: Sequence[n.Operand]) -> Callable[..., float]:
+    """The operator as a function of the streams only: constants filled in, `N` replaced by its slot's implicit value."""
+    match [(o.value, o.constant) for o in operands]:
+        case [(x, False)]:
+            return lambda a: function(x if a is N else a)
+        case [(x, False), (y, False)]:
+            return lambda a, b: function(x if a is N else a, y if b is N else b)
+        case [(x, False), (y, True)]:
+            return lambda a: function(x if a is N else a, y)
+        case [(x, True), (y, False)]:
+            return lambda b: function(x, y if b is N else b)
+
+    def call(*tokens: Any) -> float:
+        rest = iter(tokens)
+        values = [o.value if o.constant or (t := next(rest)) is N else t for o in operands]
+        return function(*values)
+
+    return call
+
+
+def _one(p: Process, function: Callable[[Any], Any]) -> Steps:
+    (source,), (out,) = p.inputs, p.outputs
+    fire, take, push, bounded = p.fire, source.take, out.push, p.bounded
+    while True:
+        while not source:
+            yield source
+        token, seen = source[0]
+        if bounded:
+            seen = yield from room(seen, out)
+        if token is D or token.__class__ is Stop:
+            t = p.close(seen)
+            take(t)
+            push(token, t)
+            if token is D:
+                return
+        else:
+            t = fire(seen)
+            take(t)
+            push(function(token), t)
+
+
+def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
+    (left, right), (out,) = p.inputs, p.outputs
+    fire, take_left, take_right, push, bounded = p.fire, left.take, right.take, out.push, p.bounded
+    while True:
+        while not left:
+            yield left
+        while not right:
+            yield right
+        a, seen = left[0]
+        b, other = right[0]
+        if other > seen:
+            seen = other
+        if bounded:
+            seen = yield from room(seen, out)
+        if a is D or a.__class__ is Stop:
+            if a is not b:
+                raise p.misaligned(a, b)
+            t = p.close(seen)
+            take_left(t)
+            take_right(t)
+            push(a, t)
+            if a is D:
+                return
+        else:
+            t = fire(seen)
+            take_left(t)
+            take_right(t)
+            push(function(a, b), t)
+
+
+def _many(p: Process, function: Callable[..., Any]) -> Steps:
+    (out,) = p.outputs
+    while True:
+        seen = yield from look(0, p.inputs)
+        tokens = [source[0][0] for source in p.inputs]
+        seen = yield from room(seen, out)
+        first = tokens[0]
+        control = first is D or first.__class__ is Stop
+        if control and any(token is not first for token in tokens):
+            raise p.misaligned(*tokens)
+        t = p.close(seen) if control else p.fire(seen)
+        for source in p.inputs:
+            source.take(t)
+        out.push(first if control else function(*tokens), t)
+        if first is D:
+            return
+
+
+RULES: dict[type[n.Node], Rule] = {n.Locate: locate, n.Load: load, n.Alu: alu}

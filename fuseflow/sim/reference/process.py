@@ -1,0 +1,208 @@
+"""Time: FIFOs whose tokens and slots carry cycles, and the firings of a process. The rules of time are in this file only.
+
+A process is a generator. It looks at the heads of its input FIFOs, calls `fire` (or `close`) for the cycle of its next firing, takes
+and pushes tokens at that cycle, and yields what it waits for when a head or a slot is missing. When a firing happens follows from
+
+    T(n) = max(T(n-1) + II, the visible cycle of every token looked at, the cycle from which every needed slot is free)
+
+and never from the order in which processes run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from fuseflow.errors import SimulationError
+from fuseflow.samml.nodes import Edge, Node
+
+Item: TypeAlias = tuple[Any, int]
+"""A token (or, between the two halves of an accumulator, a workspace) and the cycle from which it is visible."""
+
+
+class Fifo(deque[Item]):
+    """The tokens on their way to one reader. Unbounded; `edge` is None inside a node."""
+
+    __slots__ = ("edge", "slots", "writer")
+
+    writer: Process
+
+    def __init__(self, edge: Edge | None = None, items: Iterable[Item] = ()) -> None:
+        super().__init__(items)
+        self.edge = edge
+        self.slots: Slots | None = None
+
+    def take(self, t: int) -> None:
+        """Remove the head in cycle `t`."""
+        self.popleft()
+
+
+class BoundedFifo(Fifo):
+    """A FIFO of `depth` slots: one is taken by the producing firing and free in the cycle after the token is taken out."""
+
+    __slots__ = ()
+
+    def __init__(self, edge: Edge | None, depth: int) -> None:
+        super().__init__(edge)
+        self.slots: Slots = Slots(depth, edge)
+
+    def take(self, t: int) -> None:
+        self.popleft()
+        self.slots.append(t + 1)
+
+
+class Slots(deque[int]):
+    """Free slots: the cycle from which each can be filled, in the order of their filling. `unused` more were never filled."""
+
+    __slots__ = ("depth", "edge", "reader", "unused")
+
+    reader: Process
+
+    def __init__(self, depth: int, edge: Edge | None = None) -> None:
+        super().__init__()
+        self.depth = self.unused = depth
+        self.edge = edge
+
+    def fill(self) -> None:
+        if self.unused:
+            self.unused -= 1
+        else:
+            self.popleft()
+
+    def grow(self) -> None:
+        """One slot more, free from the start."""
+        self.depth += 1
+        self.append(0)
+
+
+class Output:
+    """A stream at its writer. Fan-out is part of it: every reader has its own FIFO."""
+
+    __slots__ = ("appends", "count", "fifos", "latency", "slots")
+
+    def __init__(self, latency: int, fifos: Sequence[Fifo] = ()) -> None:
+        self.latency, self.fifos = latency, tuple(fifos)
+        self.slots = tuple(f.slots for f in fifos if f.slots is not None)
+        self.appends: tuple[Callable[[Item], None], ...] = tuple(f.append for f in fifos)
+        self.count = 0
+
+    def record(self) -> list[Item]:
+        """A list that will hold every token of the stream with its visible cycle."""
+        items: list[Item] = []
+        self.appends = (*self.appends, items.append)
+        return items
+
+    def push(self, token: Any, t: int) -> None:
+        """Produce `token` in the firing at cycle `t`."""
+        item = (token, t + self.latency)
+        self.count += 1
+        for append in self.appends:
+            append(item)
+
+
+class BoundedOutput(Output):
+    """A stream with a bounded reader."""
+
+    __slots__ = ()
+
+    def push(self, token: Any, t: int) -> None:
+        for slots in self.slots:
+            slots.fill()
+        super().push(token, t)
+
+
+def output(latency: int, fifos: Sequence[Fifo] = ()) -> Output:
+    return (BoundedOutput if any(f.slots is not None for f in fifos) else Output)(latency, fifos)
+
+
+class Backlog:
+    """True while the readers of the outputs keep up. Not part of the model: it bounds the interpreter's memory."""
+
+    __slots__ = ("fifos", "limit")
+
+    def __init__(self, outputs: Sequence[Output], limit: int) -> None:
+        self.fifos, self.limit = [f for o in outputs for f in o.fifos], limit
+
+    def __bool__(self) -> bool:
+        return all(len(f) < self.limit for f in self.fifos)
+
+
+Wait: TypeAlias = Fifo | Slots | Backlog
+"""What a process waits for. True when it is there."""
+Steps: TypeAlias = Generator[Wait, None, None]
+
+
+class Process:
+    """One sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
+
+    __slots__ = (
+        "absent", "bounded", "closings", "elements", "firings", "first", "flops", "inputs", "interval", "last", "node", "outputs",
+        "ready", "steps", "waits",
+    )  # fmt: skip
+
+    steps: Steps
+
+    def __init__(self, node: Node, inputs: Sequence[Fifo], outputs: Sequence[Output], interval: int) -> None:
+        self.node, self.inputs, self.outputs, self.interval = node, tuple(inputs), tuple(outputs), interval
+        self.bounded = any(o.slots for o in outputs)
+        self.ready = self.firings = self.closings = 0
+        self.first = self.last = -1
+        self.waits: Wait | None = None  # None: can run, or has ended
+        self.flops = self.absent = 0
+        self.elements: dict[str, int] = {}  # elements requested from memory, by array: pos, crd, val
+
+    def fire(self, seen: int) -> int:
+        """The cycle of the next firing, on a value: `seen` is the cycle by which all that it looks at is there."""
+        t = self.ready
+        if seen > t:
+            t = seen
+        if not self.firings:
+            self.first = t
+        self.firings += 1
+        self.ready = t + self.interval
+        self.last = t
+        return t
+
+    def close(self, seen: int) -> int:
+        """The same for a firing on a stop or `D`, after which the next may follow in the next cycle."""
+        t = self.fire(seen)
+        self.closings += 1
+        self.ready = t + 1
+        return t
+
+    @property
+    def values(self) -> int:
+        """Number of firings on values."""
+        return self.firings - self.closings
+
+    def refused(self) -> SimulationError:
+        return self.error("got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it")
+
+    def misaligned(self, *tokens: Any) -> SimulationError:
+        return self.error(f"its inputs differ in structure: {' against '.join(map(str, tokens))} after {self.firings} firings")
+
+    def error(self, message: str) -> SimulationError:
+        return SimulationError(f"node `{self.node.name}` ({self.node.op}): {message}")
+
+
+def look(seen: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
+    """Wait for a token in each FIFO; the cycle by which all are visible, or `seen` if that is later."""
+    for fifo in fifos:
+        while not fifo:
+            yield fifo
+        if fifo[0][1] > seen:
+            seen = fifo[0][1]
+    return seen
+
+
+def room(seen: int, *outputs: Output) -> Generator[Wait, None, int]:
+    """Wait for a slot at every bounded reader; the cycle from which all are free, or `seen` if that is later."""
+    for stream in outputs:
+        for slots in stream.slots:
+            if not slots.unused:
+                while not slots:
+                    yield slots
+                if slots[0] > seen:
+                    seen = slots[0]
+    return seen

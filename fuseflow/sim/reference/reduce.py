@@ -1,0 +1,55 @@
+"""Reduce: the fold of every innermost fiber."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseflow.ops import Reducer, reducer
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, N, Stop
+from fuseflow.sim.reference.nest import seen_above
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import Process, Steps, room
+
+
+def reduce(node: n.Reduce, place: Place) -> Sequence[Process]:
+    return place.process(_reduce, reducer(node.function))
+
+
+def _reduce(p: Process, op: Reducer) -> Steps:
+    """One firing a token. The stop that ends a fiber makes the fold; its second firing, without input, the outgoing stop."""
+    (source,), (out,) = p.inputs, p.outputs
+    fire, take, fold = p.fire, source.take, op.scalar
+    total, values = op.identity, 0
+    while True:
+        while not source:
+            yield source
+        token, seen = source[0]
+        if token.__class__ is Stop:
+            seen = yield from room(seen, out)
+            t = p.close(seen)
+            take(t)
+            if token.low == 0:
+                out.push(total, t)
+                total = op.identity
+                if token.high > 0:
+                    seen = yield from room(0, out)
+                    out.push(seen_above(token, 1), p.close(seen))
+            else:
+                out.push(seen_above(token, 1), t)
+        elif token is D:
+            seen = yield from room(seen, out)
+            t = p.close(seen)
+            take(t)
+            out.push(D, t)
+            p.flops = values
+            return
+        elif token is N:
+            raise p.refused()
+        else:
+            take(fire(seen))
+            total = fold(total, token)
+            values += 1
+
+
+RULES: dict[type[n.Node], Rule] = {n.Reduce: reduce}

@@ -1,0 +1,78 @@
+"""Repeat: a value once for every value of the signal's fiber."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, Stop
+from fuseflow.sim.reference.nest import seen_above
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import Process, Steps, look, room
+
+
+def repeat(node: n.Repeat, place: Place) -> Sequence[Process]:
+    return place.process(_repeat)
+
+
+def _repeat(p: Process) -> Steps:
+    """One firing a value of the signal, the first in a fiber takes x too; an empty fiber of an existing x costs one that takes x. Then
+    one takes the signal's stop, and x's own if the highest level is above 0. A bare higher stop takes both."""
+    (x, signal), (out,) = p.inputs, p.outputs
+    fire, take, push, bounded = p.fire, signal.take, out.push, p.bounded
+    held = None  # the token of x that is being repeated
+    while True:
+        while not signal:
+            yield signal
+        token, seen = signal[0]
+        if token.__class__ is Stop:
+            if token.low == 0 and held is None:
+                seen = yield from look(seen, (x,))
+                if x[0][0] is D or x[0][0].__class__ is Stop:
+                    raise p.misaligned(x[0][0], token)
+                x.take(fire(seen))
+            held = None
+            yield from _stop(p, token)
+        elif token is D:
+            seen = yield from look(seen, (x,))
+            seen = yield from room(seen, out)
+            t = p.close(seen)
+            x.take(t)
+            take(t)
+            push(D, t)
+            return
+        else:
+            first = held is None
+            if first:
+                while not x:
+                    yield x
+                held, visible = x[0]
+                if held is D or held.__class__ is Stop:
+                    raise p.misaligned(held, token)
+                if visible > seen:
+                    seen = visible
+            if bounded:
+                seen = yield from room(seen, out)
+            t = fire(seen)
+            if first:
+                x.take(t)
+            take(t)
+            push(held, t)
+
+
+def _stop(p: Process, token: Stop) -> Steps:
+    """Pass a stop of the signal, with x's own where it closes a list of x."""
+    (x, signal), (out,) = p.inputs, p.outputs
+    closes = token.high > 0
+    seen = yield from look(0, (signal, x) if closes else (signal,))
+    if closes and x[0][0] is not seen_above(token, 1):
+        raise p.misaligned(x[0][0], token)
+    seen = yield from room(seen, out)
+    t = p.close(seen)
+    if closes:
+        x.take(t)
+    signal.take(t)
+    out.push(token, t)
+
+
+RULES: dict[type[n.Node], Rule] = {n.Repeat: repeat}

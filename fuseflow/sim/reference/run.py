@@ -1,0 +1,45 @@
+"""The schedule: processes run in graph order, each until it waits, until all have ended or none can move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fuseflow.sim.reference.build import Network
+from fuseflow.sim.reference.process import Backlog, Process, Slots
+
+REPORT = 256  # sweeps between two calls of `progress`
+
+
+def run(network: Network, progress: Callable[[int], None] | None = None, growing: Slots | None = None) -> list[Process]:
+    """Run to the end. Returns the processes that are stuck: none unless the network deadlocks.
+
+    `growing`: slots that get one more whenever the network is stuck on them. What was computed stays valid, since a deeper FIFO
+    allows all that a shallower one does; so the slots added are the fewest with which the network ends.
+    """
+    live = list(network.processes)
+    sweeps = 0
+    while live:
+        moved = False
+        for process in live:
+            if process.waits is None or process.waits:
+                process.waits = next(process.steps, None)
+                moved = True
+        if any(process.waits is None for process in live):
+            live = [process for process in live if process.waits is not None]
+        if not moved and not _lift(live):
+            if growing is None or all(process.waits is not growing for process in live):
+                return live
+            growing.grow()
+        sweeps += 1
+        if progress is not None and sweeps % REPORT == 0:
+            progress(sum(process.firings for process in network.processes))
+    return []
+
+
+def _lift(live: list[Process]) -> bool:
+    """Let one scan run ahead of its readers: some stream must be held back, as in a diamond around a reduction."""
+    for process in reversed(live):
+        if isinstance(process.waits, Backlog):
+            process.waits = next(process.steps, None)
+            return True
+    return False

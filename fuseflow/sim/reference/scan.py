@@ -1,0 +1,98 @@
+"""Root, scan and range: where coordinates and references come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, Stop, stop
+from fuseflow.sim.reference.fibers import Fiber, reader
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import Backlog, Process, Steps, output, room
+
+LIMIT = 1024  # tokens that a scan may be ahead of its readers: small enough for the caches, large enough to hide the schedule
+END = stop(0, 0)
+
+
+def root(node: n.Root, place: Place) -> Sequence[Process]:
+    return place.process(_root)
+
+
+def scan(node: n.Scan, place: Place) -> Sequence[Process]:
+    fiber = reader(place.tensors[node.tensor].levels[node.level])
+    (process,) = processes = place.process(_scan, fiber)
+    process.elements = fiber.requested
+    return processes
+
+
+def range_(node: n.Range, place: Place) -> Sequence[Process]:
+    full = range(node.size), range(node.size)
+    process = Process(node, place.inputs, (*place.outputs, output(place.latency)), place.interval)
+    process.steps = _scan(process, lambda ref: full)
+    return [process]
+
+
+def _root(p: Process) -> Steps:
+    (out,) = p.outputs
+    if p.bounded:
+        yield from room(0, out)
+    out.push(0, p.fire(0))
+    seen = (yield from room(0, out)) if p.bounded else 0
+    out.push(D, p.close(seen))
+
+
+def _scan(p: Process, fiber: Callable[[Any], Fiber]) -> Steps:
+    """One firing an element, the first takes the reference too; a reference without elements costs one. Then the closing firing,
+    which looks at the next reference token: a stop is merged, else the fiber ends alone."""
+    (ref,), (crd_out, ref_out) = p.inputs, p.outputs
+    fire, push_crd, push_ref, bounded = p.fire, crd_out.push, ref_out.push, p.bounded
+    backlog = Backlog(p.outputs, LIMIT)
+    ahead = 0
+    while True:
+        while not ref:
+            yield ref
+        token, seen = ref[0]
+        if token is D or token.__class__ is Stop:
+            seen = (yield from room(seen, crd_out, ref_out)) if bounded else seen
+            t = p.close(seen)
+            ref.take(t)
+            after = token.raised() if token.__class__ is Stop else D
+            push_crd(after, t)
+            push_ref(after, t)
+            if token is D:
+                return
+            continue
+        pending = True
+        for crd, below in zip(*fiber(token), strict=True):
+            if bounded:
+                seen = yield from room(seen, crd_out, ref_out)
+            t = fire(seen)
+            if pending:
+                ref.take(t)
+                pending = False
+            push_crd(crd, t)
+            push_ref(below, t)
+            ahead += 1
+            if ahead == LIMIT:
+                ahead = 0
+                if not backlog:
+                    yield backlog
+        if pending:
+            ref.take(fire(seen))
+        while not ref:
+            yield ref
+        token, seen = ref[0]
+        seen = (yield from room(seen, crd_out, ref_out)) if bounded else seen
+        t = p.close(seen)
+        end = END
+        if token.__class__ is Stop:
+            if token.low != 0:
+                raise p.error(f"stop {token} does not end a fiber of references")
+            ref.take(t)
+            end = stop(0, token.high + 1)
+        push_crd(end, t)
+        push_ref(end, t)
+
+
+RULES: dict[type[n.Node], Rule] = {n.Root: root, n.Scan: scan, n.Range: range_}

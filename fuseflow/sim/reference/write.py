@@ -1,0 +1,47 @@
+"""Write: streams to memory, one firing a token."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, N, Stop
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import Process, Steps
+
+
+def write_level(node: n.WriteLevel, place: Place) -> Sequence[Process]:
+    written = place.written[node.tensor]
+    crd = written.crd[node.level] = array("q")
+    pos = written.pos[node.level] = array("q", [0])
+    return place.process(_write, crd, pos)
+
+
+def write_values(node: n.WriteValues, place: Place) -> Sequence[Process]:
+    return place.process(_write, place.written[node.tensor].values, array("q"))
+
+
+def _write(p: Process, elements: array[int] | array[float], ends: array[int]) -> Steps:
+    """Append every value; a stop that ends a fiber appends the number of values so far."""
+    (source,) = p.inputs
+    fire, take, append = p.fire, source.take, elements.append
+    while True:
+        while not source:
+            yield source
+        token, seen = source[0]
+        if token.__class__ is Stop:
+            take(p.close(seen))
+            if token.low == 0:
+                ends.append(len(elements))
+        elif token is D:
+            take(p.close(seen))
+            return
+        elif token is N:
+            raise p.refused()
+        else:
+            take(fire(seen))
+            append(token)
+
+
+RULES: dict[type[n.Node], Rule] = {n.WriteLevel: write_level, n.WriteValues: write_values}
