@@ -1,0 +1,218 @@
+"""The dense meaning of operators on sparse tensors, and our own decompositions of a few operators.
+
+The exported graph is traced a second time on dense fake tensors (shapes and dtypes, no data) with these replacements. Sparse layouts are a
+matter of storage: the encodings of the arguments bring them back later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx.traceback import annotate
+
+from fuseflow.errors import FrontendError
+from fuseflow.frontend import origin
+from fuseflow.frontend.origin import short_name
+
+aten = torch.ops.aten
+
+
+# Sparse operators -----------------------------------------------------------------------------------------------------
+
+
+def _same(x: Tensor, *_: Any, **__: Any) -> Tensor:
+    return x
+
+
+def _spmm(a: Tensor, b: Tensor) -> Tensor:
+    return a @ b
+
+
+def _spmm_reduce(a: Tensor, b: Tensor, reduce: str, *_: Any) -> tuple[Tensor, None]:
+    """The mean is over the pattern of `a`: an explicitly stored zero counts in PyTorch and not here."""
+    if reduce == "sum":
+        return a @ b, None
+    if reduce == "mean":
+        return (a @ b) / (a != 0).to(b.dtype).sum(1, keepdim=True).clamp(min=1), None
+    raise FrontendError(f"sparse matrix product with reduce='{reduce}' has no Einsum form", hint="use sum or mean")
+
+
+def _addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    return _scaled(s, beta) + _scaled(a @ b, alpha)
+
+
+def _sampled_addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    return _scaled(s, beta) + _scaled((a @ b) * (s != 0).to(s.dtype), alpha)
+
+
+def _sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
+    return x * (mask != 0).to(x.dtype)
+
+
+def _scaled(x: Tensor, factor: float) -> Tensor:
+    return x if factor == 1 else x * factor
+
+
+# Own decompositions: fewer and simpler Einsums than the stock ones --------------------------------------------------------
+
+
+def _cast(x: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return x if dtype is None or dtype == x.dtype else x.to(dtype)
+
+
+def _exps(x: Tensor, dim: int | list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """x - max, exp of it, and the sum of that."""
+    shifted = x - torch.amax(x, dim, keepdim=True)
+    e = torch.exp(shifted)
+    return shifted, e, e.sum(dim, keepdim=True)
+
+
+def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    _, e, total = _exps(_cast(x, dtype), dim)
+    return e / total
+
+
+def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    shifted, _, total = _exps(_cast(x, dtype), dim)
+    return shifted - torch.log(total)
+
+
+def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
+    top = torch.amax(x, dim, keepdim=True)
+    total = torch.log(torch.exp(x - top).sum(dim, keepdim=True)) + top
+    return total if keepdim else total.squeeze(tuple(dim))
+
+
+def _layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
+) -> Tensor:
+    """Stays in the dtype of `x`; the stock decomposition takes the variance through f64."""
+    dims, count = tuple(range(-len(shape), 0)), math.prod(shape)
+    centred = x - x.sum(dims, keepdim=True) / count
+    y = centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    dims, count = tuple(range(-len(shape), 0)), math.prod(shape)
+    y = x * torch.rsqrt((x * x).sum(dims, keepdim=True) / count + (torch.finfo(x.dtype).eps if eps is None else eps))
+    return y if weight is None else y * weight
+
+
+def _attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """The stock decomposition goes through `_safe_softmax`, whose and-reduction over booleans has no Einsum form."""
+    if causal or dropout or enable_gqa:
+        asked = "is_causal" if causal else "dropout" if dropout else "enable_gqa"
+        raise FrontendError(f"scaled_dot_product_attention with {asked} has no Einsum form", hint="pass the mask as a tensor")
+    scores = (q @ k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = torch.where(mask, scores, -math.inf) if mask.dtype == torch.bool else scores + mask
+    return _softmax(scores, -1) @ v
+
+
+def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    if approximate == "none":
+        return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _power(x: Tensor, exponent: float) -> Tensor:
+    """Products and roots instead of `math.fpowi`."""
+    match exponent:
+        case 2:
+            return x * x
+        case 3:
+            return x * x * x
+        case 4:
+            square = x * x
+            return square * square
+        case 0.5:
+            return torch.sqrt(x)
+        case -0.5:
+            return torch.rsqrt(x)
+        case -1:
+            return 1 / x
+    return torch.pow(x, exponent)
+
+
+def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """`x[:]` is x; a real slice is refused by `screen` before it gets here."""
+    return x
+
+
+DENSE: dict[object, Callable[..., Any]] = {
+    aten._sparse_mm.default: _spmm,
+    aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
+    aten._sparse_mm_reduce_impl.default: _spmm_reduce,
+    aten._sparse_addmm.default: _addmm,
+    aten.addmm.default: _addmm,
+    aten.sparse_sampled_addmm.default: _sampled_addmm,
+    aten.sparse_mask.default: _sparse_mask,
+    aten.reciprocal.default: lambda x: 1 / x,  # the stock one checks for zero with cf.assert
+    aten.pow.Tensor_Scalar: _power,
+    aten.slice.Tensor: _slice,
+    **dict.fromkeys(
+        (
+            aten.to_dense.default,
+            aten._to_dense.default,
+            aten.to_sparse.default,
+            aten.to_sparse.sparse_dim,
+            aten._to_sparse.default,
+            aten._to_sparse.sparse_dim,
+            aten.to_sparse_csr.default,
+            aten._to_sparse_csr.default,
+            aten.to_sparse_csc.default,
+            aten._to_sparse_csc.default,
+            aten.coalesce.default,
+            aten._coalesce.default,
+            aten.dropout.default,  # in training mode `screen` has refused them
+            aten.alpha_dropout.default,
+            aten.feature_dropout.default,
+        ),
+        _same,
+    ),
+}
+
+COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
+    aten.softmax.int: ("softmax", _softmax),
+    aten.log_softmax.int: ("log_softmax", _log_softmax),
+    aten.logsumexp.default: ("logsumexp", _logsumexp),
+    aten.layer_norm.default: ("layer_norm", _layer_norm),
+    aten.rms_norm.default: ("rms_norm", _rms_norm),
+    aten.scaled_dot_product_attention.default: ("attention", _attention),
+    aten.gelu.default: ("gelu", _gelu),
+}
+"""Operators that become several Einsums: their name prefixes the names of those (`log_softmax.max`)."""
+
+
+class Densify(torch.fx.Interpreter):
+    """Runs an exported graph with the replacements, noting on every node that results which operator it comes from."""
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name, function = COMPOSITE.get(target, (short_name(target), DENSE.get(target, target)))
+        with annotate({"operator": f"{name}." if target in COMPOSITE else name}):
+            return super().call_function(function, args, kwargs)
+
+    def run_node(self, node: torch.fx.Node) -> Any:
+        try:
+            return super().run_node(node)
+        except FrontendError as error:
+            raise FrontendError(f"{error.message}{origin.at(node)}", hint=error.hint, span=origin.span(node)) from None
+        except Exception as error:
+            message = f"`{node.target}`{origin.at(node)} has no dense form: {error}"
+            raise FrontendError(message, span=origin.span(node)) from error

@@ -1,0 +1,35 @@
+"""The front end from end to end: a module and its inputs to Einsums and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.verify import verify
+from fuseflow.errors import FrontendError
+from fuseflow.frontend import mlir
+from fuseflow.frontend.export import eager, export
+from fuseflow.frontend.extract import extract
+from fuseflow.frontend.imported import Imported
+from fuseflow.frontend.lower import lower
+from fuseflow.frontend.values import dense_array, formats_of, packed
+
+
+def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str], name: str) -> Imported:
+    if not isinstance(module, nn.Module):
+        raise FrontendError(f"the model is a {type(module).__name__}", hint="pass a torch.nn.Module")
+    exported = export(module, inputs)
+    chosen = formats_of(exported.tensors, formats)
+    linalg = lower(exported.program, chosen, name)
+    program = extract(linalg)
+    verify(program)
+    tensors = {t.name: packed(exported.tensors[t.name], t) for t in program.inputs}
+    return Imported(program, tensors, _expected(program, eager(module, inputs)), mlir.print_module(linalg))
+
+
+def _expected(program: Program, results: list[torch.Tensor]) -> dict[str, Any]:
+    return {name: dense_array(result, name) for name, result in zip(program.outputs, results, strict=True)}

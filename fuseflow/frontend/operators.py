@@ -1,0 +1,112 @@
+"""Which ATen operators have no Einsum form and why, and which ones are known to lower."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUTSIDE = "do it outside the model"
+EVAL = "call .eval() on the model"
+EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A family of operators: what it is, and the way out."""
+
+    what: str
+    hint: str
+    names: frozenset[str]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+INDEXING = Refused(
+    "indexing by a tensor",
+    OUTSIDE,
+    _names("""
+        index index_select gather take take_along_dim masked_select masked_scatter nonzero nonzero_numpy embedding embedding_bag
+        index_put index_put_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ scatter scatter_ scatter_add
+        scatter_add_ scatter_reduce scatter_reduce_ put put_ one_hot _unsafe_index
+    """),
+)
+PATTERN = Refused(
+    "an operator on the stored pattern of a sparse tensor",
+    "use the dense form of the operator: the layout of the arguments brings the pattern back",
+    _names("""
+        values _values indices _indices crow_indices col_indices ccol_indices row_indices _nnz _sparse_softmax
+        _sparse_log_softmax _sparse_sum sparse_coo_tensor sparse_csr_tensor _sparse_coo_tensor_unsafe
+    """),
+)
+REFUSED = (
+    INDEXING,
+    PATTERN,
+    Refused(
+        "sorting or scanning",
+        OUTSIDE,
+        _names("""
+            topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
+            unique_dim unique_consecutive searchsorted bucketize
+        """),
+    ),
+    Refused(
+        "a sliding window",
+        "write it as a matrix product, for example on patches that are unfolded outside the model",
+        _names("""
+            conv1d conv2d conv3d convolution _convolution conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d
+            max_pool3d max_pool1d_with_indices max_pool2d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
+            adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d unfold im2col
+        """),
+    ),
+    Refused(
+        "concatenating or slicing",
+        "join the tensors outside the model, or split the weights: x @ W with W in two parts is two products",
+        _names("""
+            cat concat stack hstack vstack slice select narrow split split_with_sizes chunk tensor_split unbind roll flip pad
+            constant_pad_nd slice_scatter select_scatter diagonal diag diag_embed repeat_interleave lstm gru rnn_tanh rnn_relu
+        """),
+    ),
+    Refused(
+        "a loop index used as a value",
+        "pass the result as a tensor (a buffer)",
+        _names("argmax argmin arange eye tril triu tril_indices triu_indices linspace"),
+    ),
+    Refused(
+        "random numbers",
+        EVAL,
+        _names("""
+            rand randn rand_like randn_like randint randint_like bernoulli bernoulli_ normal normal_ uniform uniform_ multinomial
+            randperm exponential_ native_dropout
+        """),
+    ),
+    Refused(
+        "reading a number out of a tensor",
+        "control flow and Python numbers cannot depend on data; use `torch.where`",
+        _names("item _local_scalar_dense"),
+    ),
+)
+
+TRAINING = {
+    "dropout": ("random numbers", 2),
+    "alpha_dropout": ("random numbers", 2),
+    "feature_dropout": ("random numbers", 2),
+    "feature_alpha_dropout": ("random numbers", 2),
+    "rrelu": ("random numbers", 3),
+    "batch_norm": ("statistics of the batch", 5),
+    "instance_norm": ("statistics of the batch", 5),
+}
+"""Operators with a `train` flag: what it makes of them, and its position."""
+
+LOWERED = _names("""
+    mm bmm mv dot addmm baddbmm matmul
+    permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
+    _to_copy to
+    add sub rsub mul div neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn
+    exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tanh sigmoid erf
+    relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
+    where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor
+    sum mean amax amin prod max min linalg_vector_norm
+    full full_like fill scalar_tensor zeros ones zeros_like ones_like empty
+""")
+"""What may be left after decomposition: lowers to Linalg without incident, and mostly has an Einsum form."""

@@ -1,0 +1,16 @@
+"""Linalg modules from a user's file."""
+
+from __future__ import annotations
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.verify import verify
+from fuseflow.frontend import mlir
+from fuseflow.frontend.extract import extract
+
+
+def read(text: str, file: str) -> Program:
+    module = mlir.parse(text, file)
+    mlir.run(module, mlir.GENERALIZE, f"reading {file}", file)
+    program = extract(module, file)
+    verify(program)
+    return program

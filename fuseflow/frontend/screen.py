@@ -1,0 +1,100 @@
+"""Refuses operators that have no Einsum form before anything is lowered (lowering some of them kills the process).
+
+Two looks: at the graph as the user wrote it, with a reason and a way out for what is known; and at the decomposed graph, where only the
+operators of a list may stand.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from fuseflow.errors import FrontendError
+from fuseflow.frontend import origin
+from fuseflow.frontend.operators import EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, TRAINING
+
+
+def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
+    """Refuse what is known to have no Einsum form, in the user's own operators; raises `FrontendError` with module and line."""
+    for name, tensor in tensors.items():
+        _screen_layout(name, tensor)
+    edge_index = any("edge_index" in name for name in tensors)
+    for node in _live_calls(program):
+        _screen_training(node)
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            raise _refusal(
+                node, f"control flow or a nested graph (`{node.target}`)", "write it without `torch.cond` and the like"
+            )
+        name = origin.short_name(node.target)
+        for family in REFUSED:
+            if name in family.names and not _is_whole_slice(node):
+                hint = EDGE_INDEX if edge_index and family is INDEXING else family.hint
+                raise _refusal(node, f"{family.what} (`{node.target}`)", hint)
+
+
+def screen_mutation(program: ExportedProgram, names: list[str]) -> None:
+    """Refuse a model that writes to its buffers, weights or inputs (visible only after functionalization)."""
+    inputs = list(program.graph_signature.user_inputs)
+    for output in program.graph_signature.output_specs:
+        if output.kind.name != "USER_OUTPUT":
+            target = names[inputs.index(output.target)] if output.target in inputs else str(output.target)
+            raise FrontendError(
+                f"the model mutates `{target}`", hint=f"{EVAL}, or return the new value instead of writing it in place"
+            )
+
+
+def screen_lowered(program: ExportedProgram) -> None:
+    """Let only operators through that are known to lower to Linalg, on numbers that an Einsum can hold."""
+    for node in _live_calls(program):
+        name = origin.short_name(node.target)
+        if name not in LOWERED:
+            asked = origin.operator_name(node).removesuffix(".")
+            through = f", through `{node.target}`," if asked != name else ""
+            raise _refusal(node, f"`{asked}`{through} has no Einsum form", OUTSIDE)
+        for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, Tensor) and (value.is_complex() or value.dtype in (torch.float16, torch.bfloat16)):
+                raise _refusal(node, f"values of type {value.dtype} (`{node.target}`)", "use float32 or float64")
+
+
+def _screen_training(node: Node) -> None:
+    name = origin.short_name(node.target)
+    if name in TRAINING:
+        what, position = TRAINING[name]
+        if len(node.args) > position and node.args[position]:
+            raise _refusal(node, f"{what}: `{name}` in training mode", EVAL)
+
+
+def _screen_layout(name: str, tensor: Tensor) -> None:
+    if tensor.layout not in (torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
+        message = f"tensor `{name}` has the layout {tensor.layout}: blocked levels are not executed yet"
+        raise FrontendError(message, hint="use CSR, CSC, COO or dense")
+    if tensor.layout != torch.strided and (tensor.dense_dim() or tensor.sparse_dim() != tensor.dim()):
+        message = f"tensor `{name}` is a batch of sparse matrices or has dense dimensions"
+        raise FrontendError(message, hint="use COO, or a dense tensor with a format")
+
+
+def _refusal(node: Node, message: str, hint: str) -> FrontendError:
+    return FrontendError(f"{message}{origin.at(node)}", hint=hint, span=origin.span(node))
+
+
+def _is_whole_slice(node: Node) -> bool:
+    """A slice of a whole dimension, which `x[:]` leaves behind, does no harm."""
+    if origin.short_name(node.target) != "slice":
+        return False
+    source, result = node.args[0], node.meta.get("val")
+    return isinstance(source, Node) and isinstance(result, Tensor) and source.meta["val"].shape == result.shape
+
+
+def _live_calls(program: ExportedProgram) -> list[Node]:
+    """The operators that some output needs, in order; what is computed and dropped does no harm."""
+    needed: set[Node] = set()
+    for node in reversed(list(program.graph.nodes)):
+        if node.op == "output" or node in needed:
+            needed.add(node)
+            needed.update(node.all_input_nodes)
+    calls = [node for node in program.graph.nodes if node in needed and node.op == "call_function"]
+    return [node for node in calls if node.target is not operator.getitem]

@@ -1,0 +1,34 @@
+"""Dimensions of extent 1: programs have none."""
+
+from __future__ import annotations
+
+from fuseflow.errors import TensorError
+from fuseflow.tensors import Format
+
+
+def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def squeeze(format: Format, shape: tuple[int, ...]) -> Format:
+    """The format without the levels of dimensions of extent 1.
+
+    >>> str(squeeze(Format.parse("(dense, dense, compressed)", 3), (1, 5, 7)))
+    '(dense, compressed)'
+    """
+    kept = [d for d, size in enumerate(shape) if size != 1]
+    pairs = [(level.text, kept.index(d)) for level, d in zip(format.levels, format.order, strict=True) if d in kept]
+    levels, order = [level for level, _ in pairs], tuple(d for _, d in pairs)
+    try:
+        return Format.of(*levels, order=order)
+    except TensorError:  # what is left of a COO stands alone: its levels become ordinary compressed ones
+        return Format.of(*("dense" if level == "dense" else "compressed" for level in levels), order=order)
+
+
+def widen(format: Format, shape: tuple[int, ...]) -> Format:
+    """The converse: dense outermost levels for the dimensions of extent 1."""
+    units = [d for d, size in enumerate(shape) if size == 1]
+    others = [d for d, size in enumerate(shape) if size != 1]
+    return Format.of(
+        *["dense"] * len(units), *(level.text for level in format.levels), order=(*units, *(others[d] for d in format.order))
+    )

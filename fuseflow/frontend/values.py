@@ -1,0 +1,86 @@
+"""PyTorch tensors as packed tensors: the format follows the layout, unless the user says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import FrontendError, TensorError, did_you_mean
+from fuseflow.frontend.units import squeezed_shape, widen
+from fuseflow.tensors import Format, Tensor, from_coordinates, pack
+
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
+LARGEST_DENSE = 1 << 28
+"""Elements; a sparse output of more is not turned into an array."""
+
+_LAYOUTS = {torch.sparse_csr: "csr", torch.sparse_csc: "csc", torch.sparse_coo: "coo"}
+
+
+def formats_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Format]:
+    """The format of every tensor, by name; `annotated` overrides the layout.
+
+    Raises `FrontendError` for an unknown tensor or format.
+    """
+    for name in annotated:
+        if name not in tensors:
+            raise FrontendError(f"format for an unknown tensor `{name}`", hint=did_you_mean(name, tensors))
+    return {name: _format(name, tensor, annotated.get(name)) for name, tensor in tensors.items()}
+
+
+def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
+    if tensor.dtype not in DTYPES:
+        raise FrontendError(f"tensor `{name}` has the dtype {tensor.dtype}", hint="use float32, float64, int32, int64 or bool")
+    if text is None:
+        return Format.parse(_LAYOUTS.get(tensor.layout, "dense"), tensor.dim())
+    shape = tuple(tensor.shape)
+    kept = squeezed_shape(shape)
+    try:
+        return Format.parse(text, len(shape))
+    except TensorError as error:
+        if len(kept) == len(shape):
+            raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
+    try:  # `csr` for a (1, 1, n, n) mask
+        return widen(Format.parse(text, len(kept)), shape)
+    except TensorError as error:
+        raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
+
+
+def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
+    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too."""
+    assert type.format is not None
+    if tensor.layout == torch.strided:
+        return pack(_array(tensor).reshape(type.shape), type.format, type.fill)
+    coordinates, values = _entries(tensor)
+    wide = [d for d, size in enumerate(tensor.shape) if size != 1]
+    return from_coordinates(type.shape, coordinates[wide], values, type.format)
+
+
+def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:
+    """The array of an output, without dimensions of extent 1."""
+    if tensor.layout != torch.strided:
+        if tensor.numel() > LARGEST_DENSE:
+            shape = " x ".join(map(str, tensor.shape))
+            message = f"the sparse output `{name}` ({shape}) is too large to check as an array"
+            raise FrontendError(message, hint="return a dense or smaller result")
+        tensor = tensor.to_dense()
+    return _array(tensor).reshape(squeezed_shape(tuple(tensor.shape)))
+
+
+def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
+    array: npt.NDArray[np.generic] = tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
+    return array.astype(np.int32) if array.dtype == np.bool_ else array
+
+
+def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]:
+    """Coordinates [rank, stored] and values of a sparse tensor."""
+    if tensor.layout == torch.sparse_coo:
+        return tensor._indices().numpy().astype(np.int64), _array(tensor._values())
+    by_row = tensor.layout == torch.sparse_csr
+    positions = (tensor.crow_indices() if by_row else tensor.ccol_indices()).numpy()
+    minor = (tensor.col_indices() if by_row else tensor.row_indices()).numpy()
+    major = np.repeat(np.arange(len(positions) - 1, dtype=np.int64), np.diff(positions))
+    return np.stack((major, minor) if by_row else (minor, major)).astype(np.int64), _array(tensor.values())
