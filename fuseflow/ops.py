@@ -125,11 +125,16 @@ def _pow(a: float, b: float) -> float:
     except OverflowError:
         return -INF if a < 0 and b % 2 == 1 else INF
     except ValueError:
-        return INF if a == 0 else math.nan
+        return math.copysign(INF, a if b % 2 == 1 else 1.0) if a == 0 else math.nan
+
+
+def _power(a: Array, b: Array) -> Any:
+    # NumPy takes the square root where the exponent is one 0.5 for all, which is NaN at -inf where pow is inf.
+    return np.where((a == -INF) & (b == 0.5), INF, np.power(a, b))
 
 
 def _rsqrt(a: float) -> float:
-    return 1.0 / math.sqrt(a) if a > 0 else (INF if a == 0 else math.nan)
+    return 1.0 / math.sqrt(a) if a > 0 else (math.copysign(INF, a) if a == 0 else math.nan)
 
 
 def _sigmoid(a: float) -> float:
@@ -171,7 +176,7 @@ _ROWS = (
     Operator("sub", 2, np.subtract, _sub, ((0, -INF, -INF),), symbol="-", precedence=2),
     Operator("mul", 2, np.multiply, _mul, ((0, 0.0, 0.0), (1, 0.0, 0.0)), unit="mul", symbol="*", precedence=3),
     Operator("div", 2, np.divide, _div, ((0, 0.0, 0.0),), unit="div", symbol="/", precedence=3),
-    Operator("pow", 2, np.power, _pow, ((1, 0.0, 1.0),), unit="transcendental"),
+    Operator("pow", 2, _power, _pow, ((1, 0.0, 1.0),), unit="transcendental"),
     Operator("max", 2, np.maximum, _max),
     Operator("min", 2, np.minimum, _min, ((0, -INF, -INF), (1, -INF, -INF))),
     Operator("eq", 2, np.equal, _truth(lambda a, b: a == b), unit="logic", symbol="==", precedence=1),
