@@ -123,23 +123,27 @@ def console(stderr: bool = False) -> Console:
 
 
 def require_writable(path: Path, *, directory: bool) -> None:
-    """Raise `FileError` now rather than after the work if `path` cannot be written as a file, or as a directory."""
-    kind = "a file" if directory else "a directory"
+    """Raise `FileError` now rather than after the work if `path` cannot be written as a file, or in as a directory."""
     if path.exists() and path.is_dir() != directory:
-        raise FileError(f"cannot write `{path}`: it is {kind}")
-    nearest = next(p for p in (path if directory else path.parent, *path.absolute().parents) if p.exists())
-    try:
-        with tempfile.TemporaryFile(dir=nearest):
-            pass
-    except OSError as error:
-        raise FileError(f"cannot write `{path}`: {nearest}: {error.strerror}") from error
+        raise FileError(f"cannot write `{path}`: it is {'a file' if directory else 'a directory'}")
+    _probe(path, path if directory else path.absolute().parent)
 
 
 def require_replaceable(directory: Path) -> None:
     """Raise `FileError` now rather than after the work if a directory of artifacts cannot be written, or would replace files that
     are not such a directory's."""
     refuse_foreign(directory, MARKER)
-    require_writable(directory, directory=True)
+    _probe(directory, directory.absolute().parent)
+
+
+def _probe(path: Path, parent: Path) -> None:
+    """Make a file, for a moment, in `parent` or the nearest directory above it that exists."""
+    nearest = next(p for p in (parent, *parent.absolute().parents) if p.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise FileError(f"cannot write `{path}`: {nearest}: {error.strerror}") from error
 
 
 def write_out(content: str | bytes, output: Path | None) -> None:

@@ -1,0 +1,274 @@
+"""The command line: what it prints where, what it writes, and how it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from scipy import sparse
+
+import fuseflow as ff
+from fuseflow.cli.main import main
+from fuseflow.compiler import Compiled
+from fuseflow.schedule import Schedule
+
+ROOT = Path(__file__).parents[2]
+GCN = str(ROOT / "models" / "gcn.py")
+
+PROGRAM = """\
+tensor A[3, 4] csr
+tensor x[4] dense
+y[i] = sum(k) A[i, k] * x[k]
+z[i] = relu(y[i])
+output z
+"""
+
+
+def fuseflow(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a text program and its tensors."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.ein").write_text(PROGRAM)
+    (tmp_path / "t.yaml").write_text("A: {path: a.npz}\nx: {path: x.npy}\n")
+    matrix = sparse.coo_array(np.array([[0, 2, 0, 1], [0, 0, 0, 0], [-3, 0, 0, 0]], dtype=np.float32))
+    sparse.save_npz(tmp_path / "a.npz", matrix.tocsr())
+    np.save(tmp_path / "x.npy", np.array([1, 2, 3, 4], dtype=np.float32))
+    return tmp_path
+
+
+def test_run_prints_a_row_for_each_region(here: Path) -> None:
+    result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--fuse", "none")
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.stdout.splitlines() if line.strip()]
+    assert [line[0] for line in lines if line[0] in ("region", "y", "z", "total")] == ["region", "y", "z", "total"]
+    rows = {line[0]: line[1:] for line in lines}
+    assert int(rows["total"][1]) == int(rows["y"][1]) + int(rows["z"][1])
+    assert "check against dense interpreter: passed" in result.stdout
+    assert result.stderr == ""
+
+
+def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> None:
+    result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "-", "--seed", "7")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    keys = "schema model data schedule machine engine seed cycles regions flops bytes check versions seconds"
+    assert list(document) == keys.split()
+    assert document["schema"] == 1
+    assert document["seed"] == 7
+    assert Schedule.from_yaml(document["schedule"]) == Schedule()
+    assert {"name", "cycles", "nodes", "firings", "tokens"} <= document["regions"][0].keys()
+    assert document["bytes"].keys() == {"read", "write", "by_tensor"}
+    assert document["check"]["passed"] is True
+    assert document["seconds"].keys() == {"frontend", "compile", "simulate"}
+    assert "check against" in result.stderr
+
+
+def test_json_file_and_quiet(here: Path) -> None:
+    result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "r.json", "--no-check", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+    assert json.loads((here / "r.json").read_text())["check"] is None
+
+
+def test_output_directory_of_a_run(here: Path) -> None:
+    for _ in range(2):  # the second run replaces what the first wrote
+        result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "-o", "out")
+        assert result.exit_code == 0, result.output
+    assert np.load(here / "out" / "outputs" / "z.npy").tolist() == [8, 0, 0]
+    assert json.loads((here / "out" / "result.json").read_text())["cycles"] > 0
+    assert Schedule.load(here / "out" / "schedule.yaml") == Schedule()
+    assert not [p for p in here.iterdir() if p.name.startswith(".")]
+
+
+def test_compile_writes_a_directory_that_describes_itself(here: Path) -> None:
+    result = fuseflow("compile", "p.ein", "--fuse", "none")
+    assert result.exit_code == 0, result.output
+    assert "written to out/p" in result.stdout
+    about = json.loads((here / "out" / "p" / "about.json").read_text())
+    assert [region["name"] for region in about["regions"]] == ["y", "z"]
+    stages = {"fused.ein", "order.txt", "table.txt", "samml.samml", "mlir.mlir", "proto.bin", "proto-text.txtpb", "dot.dot"}
+    assert {p.name for p in (here / "out" / "p" / "01-y").iterdir()} == stages
+
+
+@pytest.mark.parametrize("stage", ["einsum", "fused", "order", "table", "samml", "mlir", "proto-text", "dot"])
+def test_emit_prints_one_stage_twice_the_same(here: Path, stage: str) -> None:
+    first, second = (fuseflow("compile", "p.ein", "--emit", stage) for _ in range(2))
+    assert first.exit_code == 0, first.output
+    assert first.stdout == second.stdout
+    assert first.stdout.strip()
+    assert not (here / "out").exists()
+    assert fuseflow("compile", "p.ein", "--emit", stage, "-o", "stage.txt").stdout == ""
+    assert (here / "stage.txt").read_text() == first.stdout
+
+
+def test_emitted_program_is_a_program(here: Path) -> None:
+    assert fuseflow("compile", "p.ein", "--emit", "einsum", "-o", "again.ein").exit_code == 0
+    assert fuseflow("run", "again.ein", "--tensors", "t.yaml").exit_code == 0
+
+
+def test_emit_binary_and_fibertrees(here: Path) -> None:
+    assert fuseflow("compile", "p.ein", "--emit", "proto", "-o", "graph.bin").exit_code == 0
+    assert (here / "graph.bin").stat().st_size > 0
+    assert fuseflow("compile", "p.ein", "--tensors", "t.yaml", "--emit", "fibertree", "-o", "trees").exit_code == 0
+    assert any("A" in p.name for p in (here / "trees").iterdir())
+
+
+def test_dump_after(here: Path) -> None:
+    assert (
+        fuseflow("compile", "p.ein", "--emit", "dot", "--dump-after", "all", "--dump-dir", "d", "--fuse", "none").exit_code == 0
+    )
+    names = sorted(p.name for p in (here / "d").iterdir())
+    assert names[0] == "02-einsum.ein"
+    assert {"05-table-y.txt", "05-table-z.txt", "08-proto-y.bin"} <= set(names)
+    assert fuseflow("run", "p.ein", "--tensors", "t.yaml", "--dump-after", "table", "--dump-dir", "e").exit_code == 0
+    assert [p.name for p in (here / "e").iterdir()] == ["05-table-full.txt"]
+
+
+def test_print_schedule_ends_before_any_work(here: Path) -> None:
+    (here / "s.yaml").write_text("fuse: [y]\npar: {i: 2}\n")
+    result = fuseflow("run", "p.ein", "--schedule", "s.yaml", "--order", "y=i,k", "--print-schedule")
+    assert (result.exit_code, result.stdout) == (0, "fuse: [y]\norder:\n  y: [i, k]\npar: {i: 2}\n")
+
+
+def test_flags_reach_the_compiler(here: Path) -> None:
+    run = fuseflow("compile", "p.ein", "--order", "full=k,i", "--format", "A=csc", "--emit", "order")
+    assert run.exit_code == 0, run.output
+    assert "k" in run.stdout
+    assert "csc" in fuseflow("compile", "p.ein", "--order", "full=k,i", "--format", "A=csc", "--emit", "einsum").stdout
+
+
+def test_ops_lists_the_table() -> None:
+    result = fuseflow("ops")
+    assert result.exit_code == 0
+    words = set(result.stdout.split())
+    assert {"relu", "exp", "where", "sum", "prod"} <= words
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "doctor", "ops"])
+def test_help(command: str) -> None:
+    result = fuseflow(command, "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: fuseflow {command}")
+
+
+BAD: dict[str, tuple[list[str], str]] = {
+    "missing model file": (["run", "nothing.py"], "nothing.py"),
+    "missing program": (["run", "nothing.ein"], "nothing.ein"),
+    "unknown kind of model": (["run", "t.yaml"], "give a .py model file"),
+    "missing tensors": (["run", "p.ein"], "--tensors"),
+    "missing tensor file": (["run", "p.ein", "--tensors", "no.yaml"], "no.yaml"),
+    "program that does not parse": (["compile", "bad.ein"], "bad.ein:2"),
+    "data with a program": (["run", "p.ein", "--tensors", "t.yaml", "--data", "karate"], "takes no `data`"),
+    "tensors with a PyTorch model": (["run", GCN, "--tensors", "t.yaml"], "takes no `tensors`"),
+    "unknown region": (["run", "p.ein", "--tensors", "t.yaml", "--fuse", "yy"], "did you mean `y`?"),
+    "unknown keyword": (["compile", "p.ein", "--fuse", "fulll"], "did you mean `full`?"),
+    "unknown region of an order": (["compile", "p.ein", "--order", "fulll=i,k"], "did you mean `full`?"),
+    "unknown index of an order": (["compile", "p.ein", "--order", "full=i,q"], "`q`"),
+    "illegal order": (["compile", "p.ein", "--fuse", "none", "--order", "y=k,i", "--format", "A=dcsr"], "error["),
+    "unknown format": (["compile", "p.ein", "--format", "A=crs"], "did you mean `csr`?"),
+    "format of an unknown tensor": (["compile", "p.ein", "--format", "B=csr"], "`B`"),
+    "format of the wrong rank": (["compile", "p.ein", "--format", "x=csr"], "1 dimensions"),
+    "lanes": (["compile", "p.ein", "--par", "i=4"], "not executed by this version"),
+    "malformed order": (["compile", "p.ein", "--order", "i,k"], "write `--order"),
+    "malformed lanes": (["compile", "p.ein", "--par", "i"], "write `--par i=4`"),
+    "missing schedule": (["compile", "p.ein", "--schedule", "no.yaml"], "cannot read the schedule `no.yaml`"),
+    "bad schedule key": (["compile", "p.ein", "--schedule", "bad.yaml"], "bad.yaml:1:1: error[schedule]: unknown key `fuze`"),
+    "unknown machine": (["run", "p.ein", "--tensors", "t.yaml", "--machine", "idael"], "did you mean `ideal`?"),
+    "unknown data": (["run", GCN, "--data", "kerate"], "did you mean `karate`?"),
+    "unknown stage": (["compile", "p.ein", "--emit", "tabel"], "did you mean `table`?"),
+    "unknown dump stage": (["compile", "p.ein", "--dump-after", "al", "--dump-dir", "d"], "did you mean `all`?"),
+    "linalg of a text program": (["compile", "p.ein", "--emit", "linalg"], "did not go through Linalg"),
+    "dump without a place": (["compile", "p.ein", "--dump-after", "all"], "needs `--dump-dir DIR`"),
+    "place without a dump": (["compile", "p.ein", "--dump-dir", "d"], "needs `--dump-after STAGE`"),
+    "fibertree without a place": (["compile", "p.ein", "--emit", "fibertree"], "`-o DIR`"),
+    "directory on standard output": (["compile", "p.ein", "-o", "-"], "choose a stage"),
+    "output is a file": (["compile", "p.ein", "-o", "p.ein"], "is a file, not a directory"),
+    "output below a file": (["run", "p.ein", "--tensors", "t.yaml", "-o", "p.ein/out"], "cannot write `p.ein/out`"),
+    "output of somebody else": (["run", "p.ein", "--tensors", "t.yaml", "-o", "mine"], "is not empty"),
+    "json is a directory": (["run", "p.ein", "--tensors", "t.yaml", "--json", "mine"], "cannot write `mine`: it is a directory"),
+    "json below a file": (["run", "p.ein", "--tensors", "t.yaml", "--json", "p.ein/r.json"], "cannot write `p.ein/r.json`"),
+    "negative seed": (["run", "p.ein", "--seed", "-1"], "-1 is not in the range"),
+    "unknown option": (["run", "p.ein", "--fues", "y"], "--fuse"),
+    "model without build": (["run", "empty.py"], "build"),
+    "model that is not Python": (["run", "broken.py"], "broken.py"),
+    "operator without an Einsum form": (["run", "cumsum.py"], "cumsum"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_message(here: Path, case: str) -> None:
+    (here / "bad.ein").write_text("tensor A[3] dense\ny[i] = = A[i]\noutput y\n")
+    (here / "bad.yaml").write_text("fuze: y\n")
+    (here / "mine").mkdir()
+    (here / "mine" / "thesis.txt").write_text("precious")
+    (here / "empty.py").write_text("x = 1\n")
+    (here / "broken.py").write_text("def build(data:\n")
+    (here / "cumsum.py").write_text(
+        "import torch\nclass M(torch.nn.Module):\n    def forward(self, x):\n        return x.cumsum(1)\n"
+        "def build(data):\n    return M().eval(), (data.features.to_dense(),)\n"
+    )
+    before = sorted(str(p) for p in here.rglob("*"))
+    arguments, what = BAD[case]
+    result = fuseflow(*arguments)
+    assert result.exit_code == 2, result.output
+    assert what in result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.output
+    assert "internal error" not in result.stderr
+    assert sorted(str(p) for p in here.rglob("*") if "__pycache__" not in str(p)) == before
+
+
+def test_debug_shows_the_traceback(here: Path) -> None:
+    for arguments in (["--debug", "run", "nothing.ein"], ["run", "nothing.ein", "--debug"]):
+        result = fuseflow(*arguments)
+        assert result.exit_code == 2
+        assert "Traceback" in result.stderr
+        assert result.stderr.rstrip().splitlines()[-1].startswith("error[file]")
+
+
+def _failing(error: BaseException) -> Callable[..., Compiled]:
+    def fail(*_: object, **__: object) -> Compiled:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "what"),
+    [
+        (KeyError("x"), 1, "internal error: KeyError"),
+        (MemoryError(), 1, "not enough memory"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_the_unexpected_is_a_message_too(
+    here: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, what: str
+) -> None:
+    monkeypatch.setattr(ff, "compile", _failing(error))
+    result = fuseflow("run", "p.ein")
+    assert result.exit_code == status
+    assert what in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_failed_check_is_printed_and_exits_with_1(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Compiled, "interpret", lambda self: {"z": np.array([8, 0, 1], dtype=np.float32)})
+    result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "r.json")
+    assert result.exit_code == 1
+    assert "FAILED" in result.stdout
+    assert "output `z` differs from dense interpreter" in result.stderr
+    assert json.loads((here / "r.json").read_text())["check"]["passed"] is False
+
+
+def test_a_model_file(here: Path) -> None:
+    result = fuseflow("run", GCN, "--fuse", "layer1", "--data", "random:nodes=20,degree=3,features=8")
+    assert result.exit_code == 0, result.output
+    assert "layer1" in result.stdout
+    assert "check against PyTorch: passed" in result.stdout

@@ -1,0 +1,46 @@
+"""`fuseflow doctor`: right here, and wrong where something is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+import pytest
+from click.testing import CliRunner
+
+from fuseflow.cli import doctor
+from fuseflow.cli.main import main
+
+
+def test_this_installation_is_right() -> None:
+    result = CliRunner().invoke(main, ["doctor"])
+    assert result.exit_code == 0, result.output
+    assert "torch + torch-mlir" in result.stdout
+    assert "wrong" not in result.stdout
+
+
+def test_a_missing_and_a_different_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "networkx":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return {"torch": "2.13.0+cpu", "numpy": "1.0"}.get(name) or right(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    rows = {row.name: row for row in doctor.packages()}
+    assert rows["networkx"].found.startswith("not installed, wanted ")
+    assert rows["numpy"].found.startswith("1.0, wanted ")
+    assert not rows["networkx"].passed
+    assert not rows["numpy"].passed
+    assert rows["torch"].passed
+
+
+def test_what_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> str:
+        raise ImportError("no compiler")
+
+    monkeypatch.setattr(doctor, "CHECKS", {"numba": broken})
+    result = CliRunner().invoke(main, ["doctor"])
+    assert result.exit_code == 1
+    assert "ImportError: no compiler" in result.stdout
+    assert "wrong: numba" in result.stderr
