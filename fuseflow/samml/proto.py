@@ -1,0 +1,73 @@
+"""A graph in the SAMML wire format (schema: `tortilla.proto`), and back.
+
+Everything of the graph is in the message: `from_proto(to_proto(graph)) == graph`, and equal graphs give equal bytes. Graphs that
+other tools wrote load too, as far as their primitives are executed here; `compatibility` names what other tools will miss in ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError
+
+from fuseflow.errors import GraphError
+from fuseflow.samml import nodes as n
+from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.proto_foreign import Foreign
+from fuseflow.samml.proto_read import Reader, declarations
+from fuseflow.samml.proto_write import Writer
+from fuseflow.samml.verify import verify
+
+
+def to_proto(graph: n.Graph) -> bytes:
+    """The binary `ComalGraph`. Raises `GraphError` if the graph does not verify."""
+    return _message(graph).run().SerializeToString(deterministic=True)
+
+
+def to_text(graph: n.Graph) -> str:
+    """The text form of `to_proto`."""
+    return text_format.MessageToString(_message(graph).run())
+
+
+def compatibility(graph: n.Graph) -> tuple[str, ...]:
+    """What readers of the public schema will miss, one sentence for each place, in the order of the nodes."""
+    writer = _message(graph)
+    writer.run()
+    return tuple(writer.warnings)
+
+
+def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
+    """The graph in a binary `ComalGraph`, ours or another tool's.
+
+    Graphs of other tools do not declare tensors: see `proto_foreign` for what is declared instead. `sizes` gives the sizes of their
+    indices. Raises `GraphError`, naming the operation, if something in it is not executed here, or the graph does not verify.
+    """
+    try:
+        message = pb.ComalGraph.FromString(data)
+    except DecodeError as error:
+        raise GraphError(f"not a `ComalGraph` message: {error}") from None
+    return _read(message, sizes or {})
+
+
+def from_text(text: str, sizes: Mapping[str, int] | None = None) -> n.Graph:
+    """The graph in the text form of a `ComalGraph`; otherwise as `from_proto`."""
+    try:
+        message = text_format.Parse(text, pb.ComalGraph())
+    except text_format.ParseError as error:
+        raise GraphError(f"not a `ComalGraph` message: {error}") from None
+    return _read(message, sizes or {})
+
+
+def _message(graph: n.Graph) -> Writer:
+    verify(graph)
+    return Writer(graph)
+
+
+def _read(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
+    reader = Reader(message)
+    graph = declarations(reader.name, message, reader.run())
+    if not message.tensors:
+        graph = Foreign(graph, reader.messages, sizes).complete()
+    verify(graph)
+    return graph

@@ -1,0 +1,113 @@
+"""What a graph of another tool does not say: declarations of its tensors, which tensor a locate addresses, which level a write stores.
+
+Tensors are declared as they are stored: dimension p is storage level p, so a matrix that is stored by columns is declared transposed.
+Level formats come from the lookups and writes; a level that is only located is dense. The size of a dimension is that of its index
+in `sizes` if it is there, else what a write says, else 0: unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from fuseflow.errors import GraphError
+from fuseflow.samml import nodes as n
+from fuseflow.tensors import Format
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the operations tell of one storage level of a tensor."""
+
+    format: str = "dense"
+    index: str = ""
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Foreign:
+    """Completes another tool's graph. `messages` are its operations by node name, `sizes` the sizes of its indices."""
+
+    graph: n.Graph
+    messages: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    levels: dict[str, dict[int, Seen]] = field(default_factory=dict)
+
+    def complete(self) -> n.Graph:
+        types, readers = self.graph.types(), self.graph.readers()
+        nodes: list[n.Node] = []
+        for node in self.graph.nodes:
+            if isinstance(node, n.Locate) and not node.tensor:
+                node = replace(node, tensor=self.addressed(node, readers))
+            if isinstance(node, n.WriteLevel) and node.level < 0:
+                node = replace(node, level=types[node.inputs[0]].depth - 1)
+            nodes.append(node)
+            self.look(node)
+        outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.WriteLevel | n.WriteValues))
+        tensors = tuple(self.declare(tensor) for tensor in sorted(self.levels))
+        return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
+
+    def addressed(self, node: n.Locate, readers: Mapping[n.Port, tuple[n.Edge, ...]]) -> str:
+        """The tensor in which the references of a locate are used."""
+        by_name = self.graph.by_name
+        waiting = [n.Port(node.name)]
+        for port in waiting:
+            for edge in readers.get(port, ()):
+                reader = by_name[edge.node]
+                if isinstance(reader, n.Scan) and reader.level != 1:
+                    where = f"level {reader.level - 1} of `{reader.tensor}`"
+                    self.refuse(node, f"locates {where} by coordinates alone; only level 0 can be located so")
+                if isinstance(reader, n.Scan | n.Load):
+                    return reader.tensor
+                waiting += _passed_on(reader, edge.input)
+        self.refuse(node, "nothing reads the references that it locates")
+
+    def look(self, node: n.Node) -> None:
+        """Collect what a node tells of the level that it reads or writes."""
+        message: Any = self.messages.get(node.name)
+        match node:
+            case n.Scan():
+                self.note(node.tensor, node.level, Seen(message.format, message.index))
+            case n.WriteLevel():
+                self.note(node.tensor, node.level, Seen(message.format or "compressed", message.index, message.size))
+            case n.Locate():
+                self.note(node.tensor, node.level, Seen(index=self.index(node.inputs[0])))
+            case n.Load() | n.WriteValues():
+                self.levels.setdefault(node.tensor, {})
+            case _:
+                pass
+
+    def note(self, tensor: str, level: int, seen: Seen) -> None:
+        self.levels.setdefault(tensor, {}).setdefault(level, seen)
+
+    def index(self, port: n.Port) -> str:
+        """The index whose coordinates a stream holds."""
+        by_name = self.graph.by_name
+        while not getattr(self.messages.get(port.node), "index", ""):
+            if not isinstance(by_name[port.node], n.Join | n.Repeat):
+                return ""
+            port = by_name[port.node].inputs[0]
+        return str(self.messages[port.node].index)
+
+    def declare(self, tensor: str) -> n.TensorDecl:
+        seen = [self.levels[tensor].get(p, Seen()) for p in range(max(self.levels[tensor], default=-1) + 1)]
+        shape = tuple(self.sizes.get(level.index, level.size) for level in seen)
+        return n.TensorDecl(tensor, shape, Format.of(*(level.format for level in seen)))
+
+    def refuse(self, node: n.Node, why: str) -> NoReturn:
+        raise GraphError(f"graph `{self.graph.name}`, operation `{node.name}`: {why}")
+
+
+def _passed_on(node: n.Node, k: int) -> list[n.Port]:
+    """The output that carries on what comes in at input `k`."""
+    match node:
+        case n.Repeat() if k == 0:
+            return [n.Port(node.name)]
+        case n.Align() if k == 2:
+            return [n.Port(node.name)]
+        case n.Join():
+            payloads = [p for _, side in node.sides() for p in side]
+            return [n.Port(node.name, 1 + payloads.index(k))] if k in payloads else []
+        case _:
+            return []

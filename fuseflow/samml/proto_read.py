@@ -1,0 +1,378 @@
+"""A protobuf message as a graph: ours, or one that another tool wrote (see `proto` for the functions to call).
+
+Broadcasts become fan-out and repeat signals the streams that they are made from; operations may stand in any order. A `Locate` of
+another tool also passes its inputs on: where those outputs are read, a join with one side stands for that (it takes as long).
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from fuseflow.errors import GraphError
+from fuseflow.samml import nodes as n
+from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY, StreamMessage
+from fuseflow.tensors import Format
+
+KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
+FOLDED = ("broadcast", "repeatsig")
+UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func", "fork", "join")
+
+Key: TypeAlias = tuple[str, int]
+"""A stream of a message: readers number the streams of each kind apart."""
+
+
+class Reader:
+    """Makes nodes from operations. `messages` holds the operations by the names of their nodes."""
+
+    def __init__(self, message: pb.ComalGraph) -> None:
+        self.name = message.name or message.graph.name or "graph"
+        self.operations = list(message.graph.operators)
+        self.made: dict[Key, n.Port] = {}
+        self.same: dict[Key, Key] = {}  # a stream that is another one: broadcasts, repeat signals
+        self.by_id: dict[int, list[Key]] = {}
+        self.root: n.Root | None = None
+        self.messages: dict[str, Any] = {}
+
+    def run(self) -> tuple[n.Node, ...]:
+        """The nodes, inputs first, otherwise in the order of the operations."""
+        names = self._names()
+        for operation, name in zip(self.operations, names, strict=True):
+            self._announce(operation, name)
+        found: list[n.Node] = []
+        for operation, name in zip(self.operations, names, strict=True):
+            kind = operation.WhichOneof("op")
+            if kind in READERS:
+                made = READERS[kind](self, name, getattr(operation, kind))
+                found += [made] if isinstance(made, n.Node) else made
+        return self._sorted(_checked(self.name, [self.root, *found] if self.root else found))
+
+    def _names(self) -> list[str]:
+        """A name for each operation: its own where no other node has it, else with its id. Folded operations make no node."""
+        names = [_legal(op.name or op.WhichOneof("op") or "operation") for op in self.operations]
+        nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED]
+        shared = Counter(names[k] for k in nodes)
+        used = {name for name, count in shared.items() if count == 1}
+        for k in nodes:
+            if shared[names[k]] > 1:
+                names[k] += f"_{self.operations[k].id}"
+                while names[k] in used:
+                    names[k] += "'"
+                used.add(names[k])
+        return names
+
+    def _announce(self, operation: pb.Operation, name: str) -> None:
+        """Note which streams an operation makes."""
+        kind = operation.WhichOneof("op")
+        if kind is None:
+            raise GraphError(f"graph `{self.name}`, operation `{name}`: not an operation of the schema")
+        if kind in UNSUPPORTED:
+            raise GraphError(f"graph `{self.name}`, operation `{name}`: {kind} is not executed", hint=_INSTEAD.get(kind, ""))
+        message = getattr(operation, kind)
+        if kind == "broadcast":
+            bundle = getattr(message, message.WhichOneof("conn") or "crd")
+            for stream in bundle.outputs:
+                self._alias(stream, bundle.input)
+        elif kind == "repeatsig":
+            self._alias(message.output_rep_sig, message.input_crd)
+        else:
+            for output, stream in enumerate(OUTPUTS.get(kind, _no_outputs)(message)):
+                self._make(stream, name, output)
+            if kind == "locate" and not message.tensor:
+                self._make(message.output_crd, _through(name), 0)
+                self._make(message.output_ref2, _through(name), 1)
+            self.messages[name] = message
+
+    def _alias(self, stream: StreamMessage, source: StreamMessage) -> None:
+        self.same[_key(stream)] = _key(source)
+        self.by_id.setdefault(stream.id.id, []).append(_key(stream))
+
+    def _make(self, stream: StreamMessage, name: str, output: int) -> None:
+        key = _key(stream)
+        if key[1] == 0:
+            return
+        if key in self.made:
+            raise GraphError(f"graph `{self.name}`: `{self.made[key].node}` and `{name}` both make stream {key[1]}")
+        self.made[key] = n.Port(name, output)
+        self.by_id.setdefault(key[1], []).append(key)
+
+    def _sorted(self, nodes: Sequence[n.Node]) -> tuple[n.Node, ...]:
+        at = {node.name: k for k, node in enumerate(nodes)}
+        missing = [len({p.node for p in node.inputs}) for node in nodes]
+        readers: dict[str, list[int]] = {}
+        for k, node in enumerate(nodes):
+            for source in {p.node for p in node.inputs}:
+                readers.setdefault(source, []).append(k)
+        ready = [k for k, count in enumerate(missing) if count == 0]
+        found = []
+        while ready:
+            node = nodes[heapq.heappop(ready)]
+            found.append(node)
+            for k in readers.get(node.name, []):
+                missing[k] -= 1
+                if missing[k] == 0:
+                    heapq.heappush(ready, k)
+        if len(found) < len(nodes):
+            left = sorted(at.keys() - {node.name for node in found}, key=at.__getitem__)
+            raise GraphError(f"graph `{self.name}`: streams run in a circle through {', '.join(f'`{name}`' for name in left)}")
+        return tuple(found)
+
+    # What the readers of operations use ------------------------------------------------------------------------------------------
+
+    def port(self, name: str, stream: StreamMessage) -> n.Port:
+        """The port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
+        key = _key(stream)
+        for _ in range(len(self.same) + 2):
+            if key not in self.same and key not in self.made:
+                others = self.by_id.get(key[1], [])
+                if key[1] == 0 or len(others) != 1:
+                    self.refuse(name, f"reads stream {key[1]}, which nothing makes" if key[1] else "an input is not connected")
+                key = others[0]
+            if key in self.made:
+                return self.made[key]
+            key = self.same[key]
+        self.refuse(name, f"stream {key[1]} is a broadcast of itself")
+
+    def ports(self, name: str, streams: Iterable[StreamMessage]) -> tuple[n.Port, ...]:
+        return tuple(self.port(name, stream) for stream in streams)
+
+    def port_or_root(self, name: str, stream: StreamMessage, root: bool) -> n.Port:
+        """An unconnected input that is marked as the root's comes from a root of our own."""
+        if stream.id.id or not root:
+            return self.port(name, stream)
+        self.root = self.root or n.Root("implicit_root", ())
+        return n.Port(self.root.name)
+
+    def refuse(self, name: str, why: str) -> NoReturn:
+        raise GraphError(f"graph `{self.name}`, operation `{name}`: {why}")
+
+    def plain(self, name: str, message: Any) -> None:
+        if message.blocked:
+            self.refuse(name, "tiles are not executed yet")
+
+
+def _checked(graph: str, nodes: list[n.Node]) -> list[n.Node]:
+    """Refuse streams that their node does not make (a joiner with more outputs than inputs, a wrong `signal`)."""
+    made = {node.name: len(node.port_names()) for node in nodes}
+    for node in nodes:
+        for port in node.inputs:
+            if not 0 <= port.output < made.get(port.node, 0):
+                raise GraphError(
+                    f"graph `{graph}`, operation `{node.name}`: reads output {port.output} of `{port.node}`, which has none"
+                )
+    return nodes
+
+
+def declarations(name: str, message: pb.ComalGraph, nodes: tuple[n.Node, ...]) -> n.Graph:
+    """The graph of `nodes` with what the extension fields of a message declare."""
+    return n.Graph(
+        name,
+        tuple(
+            n.TensorDecl(t.name, tuple(t.shape), Format.of(*t.levels, order=tuple(t.order)), t.dtype, t.fill)
+            for t in message.tensors
+        ),
+        nodes,
+        tuple(message.outputs),
+        tuple(n.Edge(edge.node, edge.input) for edge in message.fiber_fifos),
+        tuple((n.Edge(d.edge.node, d.edge.input), d.depth) for d in message.depths),
+    )
+
+
+_INSTEAD = {
+    "func": "name the operators that the intrinsic stands for",
+    "fork": "write the graph without parallel lanes",
+    "join": "write the graph without parallel lanes",
+}
+
+
+def _legal(name: str) -> str:
+    return re.sub(r"[\s()\[\],;#=]", "_", name)
+
+
+def _key(stream: StreamMessage) -> Key:
+    return KINDS[type(stream)], stream.id.id
+
+
+def _one(message: Any, group: str) -> Any:
+    """The member of a oneof that is set, else its first."""
+    descriptor = message.DESCRIPTOR.oneofs_by_name[group]
+    return getattr(message, message.WhichOneof(group) or descriptor.fields[0].name)
+
+
+def _no_outputs(message: Any) -> list[StreamMessage]:
+    return []
+
+
+OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
+    "root": lambda m: [m.output_ref],
+    "fiber_lookup": lambda m: [m.output_crd, m.output_ref],
+    "fiber_lookup_ext": lambda m: [m.output_crd, m.output_ref],
+    "range": lambda m: [m.output_crd],
+    "locate": lambda m: [m.output_ref1],
+    "joiner": lambda m: [m.output_crd, *(_one(payload, "stream") for payload in m.output_refs)],
+    "joiner_ext": lambda m: [m.output_crd, *(_one(payload, "stream") for payload in m.output_refs)],
+    "align": lambda m: [_one(m.output, "stream")],
+    "repeat": lambda m: [_one(m, "output_ref")],
+    "array": lambda m: [m.output_val],
+    "alu": lambda m: [m.vals.output],
+    "alu_ext": lambda m: [m.vals.output],
+    "reduce": lambda m: [m.output_val],
+    "reduce_ext": lambda m: [m.output_val],
+    "spacc": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
+    "spacc_ext": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
+    "coord_drop": lambda m: [m.output_outer_crd, m.output_inner_crd],
+    "drop": lambda m: [*m.output_crds, _one(m.output, "stream")],
+    "flatten": lambda m: [m.output_crd],
+    "split": lambda m: [m.outer_crd, m.inner_crd],
+}
+
+
+def _root(r: Reader, name: str, m: pb.Generator) -> n.Node:
+    return n.Root(name, ())
+
+
+def _scan(r: Reader, name: str, m: pb.FiberLookup) -> n.Node:
+    return n.Scan(name, (r.port_or_root(name, m.input_ref, m.root),), m.tensor, m.mode, m.sequential)
+
+
+def _range(r: Reader, name: str, m: pb.Range) -> n.Node:
+    return n.Range(name, (r.port(name, m.input_ref),), m.size)
+
+
+def _locate(r: Reader, name: str, m: pb.Locate) -> list[n.Node]:
+    crd = r.port(name, m.input_crd)
+    if m.tensor:
+        parent = () if m.outermost else (r.port(name, m.parent_ref if m.HasField("parent_ref") else m.input_ref),)
+        return [n.Locate(name, (crd, *parent), m.tensor, m.level)]
+    found: list[n.Node] = [n.Locate(name, (crd,), "", 0)]
+    if m.output_ref2.id.id or m.output_crd.id.id:
+        found.append(n.Join(_through(name), (crd, r.port(name, m.input_ref)), "intersect", (1,)))
+    return found
+
+
+def _through(name: str) -> str:
+    """The join that passes on the inputs of another tool's locate."""
+    return f"{name}.through"
+
+
+def _join(r: Reader, name: str, m: pb.Joiner) -> n.Node:
+    counts = tuple(m.payloads) or tuple(int(pair.HasField("in_ref")) for pair in m.input_pairs)
+    if sum(max(count, 1) for count in counts) != len(m.input_pairs):
+        r.refuse(name, f"has {len(m.input_pairs)} input pairs, its payload counts are {counts}")
+    pairs = iter(m.input_pairs)
+    inputs: list[n.Port] = []
+    for count in counts:
+        side = [next(pairs) for _ in range(max(count, 1))]
+        inputs.append(r.port(name, side[0].crd))
+        inputs += [r.port(name, _one(pair.in_ref, "stream")) for pair in side[:count]]
+    if m.kind:
+        return n.Join(name, tuple(inputs), m.kind, counts)  # type: ignore[arg-type]  # for `verify` to judge
+    return n.Join(name, tuple(inputs), "union" if m.join_type == pb.Joiner.UNION else "intersect", counts)
+
+
+def _align(r: Reader, name: str, m: pb.Align) -> n.Node:
+    return n.Align(name, r.ports(name, (m.old_crd, m.new_crd, _one(m.input, "stream"))))
+
+
+def _repeat(r: Reader, name: str, m: pb.Repeat) -> n.Node:
+    stream = r.port_or_root(name, _one(m, "input_ref"), m.root)
+    if m.HasField("signal"):
+        return n.Repeat(name, (stream, n.Port(m.signal.node, m.signal.output)))
+    return n.Repeat(name, (stream, r.port(name, _one(m, "input_rep_sig"))))
+
+
+def _load(r: Reader, name: str, m: pb.ArrayVals) -> n.Node:
+    r.plain(name, m)
+    return n.Load(name, (r.port(name, m.input_ref),), m.tensor, m.sequential)
+
+
+def _alu(r: Reader, name: str, m: pb.ALU) -> n.Node:
+    r.plain(name, m)
+    inputs = r.ports(name, m.vals.inputs)
+    if m.function:
+        operands = tuple(n.Operand(slot.value, slot.constant) for slot in m.operands)
+        return n.Alu(name, inputs, m.function, operands)
+    if m.WhichOneof("conn") == "crds" or len(m.stages) != 1:
+        r.refuse(name, "an ALU on coordinates, or of another number of stages than one, is not executed")
+    op, slot = m.stages[0].op, n.Operand(0.0)
+    if len(inputs) == 2 and (op in _BINARY or op == pb.ALU.ELEMMUL):
+        return n.Alu(name, inputs, _BINARY.get(op, "mul"), (slot, slot))
+    if len(inputs) == 1 and op in _UNARY:
+        return n.Alu(name, inputs, _UNARY[op], (slot,))
+    if len(inputs) == 1 and op == pb.ALU.MAX and m.scalar == 0:
+        return n.Alu(name, inputs, "relu", (slot,))
+    if len(inputs) == 1 and op in _SCALAR:
+        return n.Alu(name, inputs, _SCALAR[op], (slot, n.Operand(m.scalar, constant=True)))
+    r.refuse(name, f"ALU operation {op} of {len(inputs)} streams is not executed")
+
+
+_BINARY, _UNARY, _SCALAR, _REDUCE = ({v: k for k, v in table.items()} for table in (BINARY, UNARY, SCALAR, REDUCE))
+
+
+def _reduce(r: Reader, name: str, m: pb.Reduce) -> n.Node:
+    r.plain(name, m)
+    function = m.function or _REDUCE.get(m.reduce_type, "sum")  # ADDSUM differs from ADD on tiles only
+    return n.Reduce(name, (r.port(name, m.input_val),), function)
+
+
+def _accumulate(r: Reader, name: str, m: pb.SparseAccumulator) -> n.Node:
+    r.plain(name, m)
+    inputs = r.ports(name, (*reversed(m.input_outer_crds), m.input_inner_crd, m.input_val))
+    return n.Accumulate(name, inputs, m.function or "sum", m.order or len(m.input_outer_crds))
+
+
+def _coord_drop(r: Reader, name: str, m: pb.CoordDrop) -> n.Node:
+    # An outer coordinate leaves when no inner one is below it: the inner coordinates are their own values.
+    outer, inner = r.ports(name, (m.input_outer_crd, m.input_inner_crd))
+    return n.Drop(name, (outer, inner, inner))
+
+
+def _drop(r: Reader, name: str, m: pb.Drop) -> n.Node:
+    inputs = r.ports(name, (*m.input_crds, _one(m.input, "stream")))
+    return n.Drop(name, inputs, m.value if m.HasField("value") else None)
+
+
+def _flatten(r: Reader, name: str, m: pb.Flatten) -> n.Node:
+    return n.Flatten(name, r.ports(name, (m.outer_crd, m.inner_crd)), m.size)
+
+
+def _split(r: Reader, name: str, m: pb.Split) -> n.Node:
+    return n.SplitLevel(name, r.ports(name, (m.input_crd,)), m.size)
+
+
+def _write(r: Reader, name: str, m: pb.FiberWrite) -> n.Node:
+    return n.WriteLevel(name, (r.port(name, m.input_crd),), m.tensor, int(m.mode_val) if m.mode_val.isdecimal() else -1)
+
+
+def _write_values(r: Reader, name: str, m: pb.ValWrite) -> n.Node:
+    return n.WriteValues(name, (r.port(name, m.input_val),), m.tensor)
+
+
+READERS: dict[str, Callable[[Reader, str, Any], n.Node | list[n.Node]]] = {
+    "root": _root,
+    "fiber_lookup": _scan,
+    "fiber_lookup_ext": _scan,
+    "range": _range,
+    "locate": _locate,
+    "joiner": _join,
+    "joiner_ext": _join,
+    "align": _align,
+    "repeat": _repeat,
+    "array": _load,
+    "alu": _alu,
+    "alu_ext": _alu,
+    "reduce": _reduce,
+    "reduce_ext": _reduce,
+    "spacc": _accumulate,
+    "spacc_ext": _accumulate,
+    "coord_drop": _coord_drop,
+    "drop": _drop,
+    "flatten": _flatten,
+    "split": _split,
+    "fiber_write": _write,
+    "val_write": _write_values,
+}

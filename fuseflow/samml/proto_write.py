@@ -1,0 +1,385 @@
+"""A graph as a protobuf message, and what readers of the public schema will miss in it (see `proto` for the functions to call).
+
+A stream with several readers becomes an explicit `Broadcast`, one without readers id 0. Where a public message can say what a node
+means, that message says it; extension fields hold the rest, so that our own reader loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.verify import streams
+from fuseflow.tensors.levels import Compressed, Dense
+
+CHANNEL_SIZE = 1024
+"""The FIFO depth that published graphs ask for. Ours is the machine's to choose: our reader passes over it."""
+
+StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSigStream
+
+BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
+UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
+SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
+REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
+JOIN = {"intersect": pb.Joiner.INTERSECT, "union": pb.Joiner.UNION}
+
+
+class Writer:
+    """Fills in one message for each node, then numbers the streams."""
+
+    def __init__(self, graph: n.Graph) -> None:
+        self.graph = graph
+        self.declared = graph.declared
+        self.known = streams(graph)
+        self.read_by = graph.readers()
+        self.by_name = graph.by_name
+        self.operations: dict[str, list[pb.Operation]] = {}
+        self.made: dict[n.Port, StreamMessage] = {}
+        self.reads: dict[n.Port, list[StreamMessage]] = {}
+        self.warnings: list[str] = []
+
+    def run(self) -> pb.ComalGraph:
+        for node in self.graph.nodes:
+            self.operations[node.name] = []
+            WRITERS[type(node)](self, node)
+        self._number()
+        message = pb.ComalGraph(name=self.graph.name, channel_size=CHANNEL_SIZE)
+        message.graph.name = self.graph.name
+        operations = (op for node in self.graph.nodes for op in self.operations[node.name])
+        for k, operation in enumerate(operations, 1):
+            operation.id = k
+            message.graph.operators.append(operation)
+        self._declare(message)
+        return message
+
+    def _declare(self, message: pb.ComalGraph) -> None:
+        for t in self.graph.tensors:
+            levels = [level.text for level in t.format.levels]
+            message.tensors.add(name=t.name, shape=t.shape, levels=levels, order=t.format.order, dtype=t.dtype, fill=t.fill)
+        message.outputs.extend(self.graph.outputs)
+        for edge in self.graph.fiber_fifos:
+            message.fiber_fifos.add(node=edge.node, input=edge.input)
+        for edge, depth in self.graph.depths:
+            message.depths.add(edge=pb.Edge(node=edge.node, input=edge.input), depth=depth)
+            self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
+
+    def _number(self) -> None:
+        """One id for each stream, one more for each reader of a stream that several read."""
+        last = 0
+        for port, maker in self.made.items():
+            readers = self.reads.get(port, [])
+            if not readers:
+                maker.id.id = 0
+                continue
+            last += 1
+            maker.id.id = last
+            if len(readers) == 1:
+                readers[0].id.id = last
+                continue
+            for k, reader in enumerate(readers, last + 1):
+                reader.id.id = k
+            self.operations[port.node].append(_broadcast(maker, readers))
+            last += len(readers)
+
+    # What the writers of nodes use -----------------------------------------------------------------------------------------------
+
+    def new(self, node: n.Node) -> pb.Operation:
+        operation = pb.Operation(name=node.name)
+        self.operations[node.name].append(operation)
+        return operation
+
+    def reading(self, port: n.Port, stream: StreamMessage) -> None:
+        stream.name = n.stream_name(self.by_name[port.node], port.output)
+        self.reads.setdefault(port, []).append(stream)
+
+    def making(self, node: n.Node, output: int, stream: StreamMessage) -> None:
+        stream.name = n.stream_name(node, output)
+        self.made[n.Port(node.name, output)] = stream
+
+    def kind(self, port: n.Port) -> n.Kind:
+        return self.known[port].type.kind
+
+    def companion(self, port: n.Port) -> n.Port | None:
+        """The references or values that one node makes together with these coordinates: readers that repeat by references or
+        values only can use them instead."""
+        outputs = [n.Port(port.node, k) for k in range(len(self.by_name[port.node].port_names()))]
+        found = [p for p in outputs if self.kind(p) != "crd" and self.known[p].shape is self.known[port].shape]
+        return min(found, key=lambda p: (self.known[p].nullable, self.kind(p), p.output), default=None)
+
+    def warn(self, name: str, what: str) -> None:
+        self.warnings.append(f"`{name}`: {what}")
+
+
+def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operation:
+    operation = pb.Operation(name="broadcast")
+    bundles = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val"}
+    bundle = getattr(operation.broadcast, bundles[type(maker)])
+    bundle.input.CopyFrom(maker)
+    for reader in readers:
+        bundle.outputs.add(name=reader.name).id.id = reader.id.id
+    return operation
+
+
+def _any(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
+    found: StreamMessage = getattr(stream, kind)
+    return found
+
+
+def _root(w: Writer, node: n.Root) -> None:
+    w.making(node, 0, w.new(node).root.output_ref)
+
+
+def _scan(w: Writer, node: n.Scan) -> None:
+    level = w.declared[node.tensor].format.levels[node.level]
+    operation = w.new(node)
+    if level in (Dense(), Compressed()):
+        lookup = operation.fiber_lookup
+    else:
+        lookup = operation.fiber_lookup_ext
+        w.warn(node.name, f"other readers have no {level.text} level")
+    lookup.tensor, lookup.mode, lookup.format, lookup.sequential = node.tensor, node.level, level.text, node.sequential
+    w.reading(node.inputs[0], lookup.input_ref)
+    w.making(node, 0, lookup.output_crd)
+    w.making(node, 1, lookup.output_ref)
+
+
+def _range(w: Writer, node: n.Range) -> None:
+    message = w.new(node).range
+    message.size = node.size
+    w.reading(node.inputs[0], message.input_ref)
+    w.making(node, 0, message.output_crd)
+    w.warn(node.name, "other readers have no range")
+
+
+def _locate(w: Writer, node: n.Locate) -> None:
+    message = w.new(node).locate
+    message.tensor, message.level = node.tensor, node.level
+    crd, *parent = node.inputs
+    w.reading(crd, message.input_crd)
+    w.making(node, 0, message.output_ref1)
+    if w.kind(crd) != "crd":
+        w.warn(node.name, "other readers locate by coordinates as they are scanned, not by repeated ones")
+    if not parent:
+        message.outermost = True
+        if companion := w.companion(crd):
+            w.reading(companion, message.input_ref)
+        else:
+            w.warn(node.name, "other readers need references beside the coordinates")
+    elif node.level == 0:
+        w.reading(parent[0], message.input_ref)
+    else:
+        w.reading(parent[0], message.parent_ref)
+        w.warn(node.name, f"other readers locate below reference 0 only, not below those of `{node.tensor}`.{node.level - 1}")
+
+
+def _join(w: Writer, node: n.Join) -> None:
+    operation = w.new(node)
+    if node.kind in JOIN:
+        message = operation.joiner
+        message.join_type = JOIN[node.kind]
+    else:
+        message = operation.joiner_ext
+        message.kind = node.kind
+        w.warn(node.name, f"other readers have no {node.kind} join")
+    message.payloads.extend(node.payloads)
+    for crd, payloads in node.sides():
+        for payload in payloads:
+            pair = message.input_pairs.add()
+            w.reading(node.inputs[crd], pair.crd)
+            w.reading(node.inputs[payload], _payload(pair.in_ref, w.kind(node.inputs[payload])))
+        if not payloads:
+            w.reading(node.inputs[crd], message.input_pairs.add().crd)
+            w.warn(node.name, "other readers need a payload on every side of a join")
+    w.making(node, 0, message.output_crd)
+    carried = [node.inputs[p] for _, payloads in node.sides() for p in payloads]
+    for output, port in enumerate(carried, 1):
+        w.making(node, output, _payload(message.output_refs.add(), w.kind(port)))
+
+
+def _payload(payload: pb.Joiner.Payload, kind: n.Kind) -> StreamMessage:
+    return payload.val_stream if kind == "val" else payload.ref_stream
+
+
+def _align(w: Writer, node: n.Align) -> None:
+    message = w.new(node).align
+    old, new, stream = node.inputs
+    w.reading(old, message.old_crd)
+    w.reading(new, message.new_crd)
+    w.reading(stream, _any(message.input, w.kind(stream)))
+    w.making(node, 0, _any(message.output, w.kind(stream)))
+    w.warn(node.name, "other readers have no align")
+
+
+def _repeat(w: Writer, node: n.Repeat) -> None:
+    stream, signal = node.inputs
+    stands_in = w.companion(signal) if w.kind(signal) == "crd" else signal
+    signals = None if stands_in else w.new(node).repeatsig
+    message = w.new(node).repeat
+    w.reading(stream, message.in_val if w.kind(stream) == "val" else message.in_ref)
+    w.making(node, 0, message.out_val if w.kind(stream) == "val" else message.out_ref)
+    if w.kind(stream) == "crd":
+        w.warn(node.name, "other readers repeat references and values, not coordinates")
+    if signals:
+        w.reading(signal, signals.input_crd)
+        inner = n.Port(node.name, 1)  # between the two messages, no stream of the graph
+        signals.output_rep_sig.name = message.rep_ref.name = f"{node.name}.signal"
+        w.made[inner], w.reads[inner] = signals.output_rep_sig, [message.rep_ref]
+        w.warn(node.name, "other readers repeat by references or values, and these coordinates have none beside them")
+    elif stands_in:
+        w.reading(stands_in, message.rep_val if w.kind(stands_in) == "val" else message.rep_ref)
+        if stands_in != signal:
+            message.signal.node, message.signal.output = signal.node, signal.output
+
+
+def _load(w: Writer, node: n.Load) -> None:
+    message = w.new(node).array
+    message.tensor, message.sequential = node.tensor, node.sequential
+    w.reading(node.inputs[0], message.input_ref)
+    w.making(node, 0, message.output_val)
+    if w.known[node.inputs[0]].nullable and w.declared[node.tensor].fill != 0:
+        w.warn(node.name, f"other readers take absent entries of `{node.tensor}` as 0")
+
+
+def _alu(w: Writer, node: n.Alu) -> None:
+    operation = w.new(node)
+    said = _alu_op(node)
+    message = operation.alu if said else operation.alu_ext
+    if said:
+        op, scalar = said
+        message.stages.add(op=op)
+        message.scalar = scalar
+    else:
+        w.warn(node.name, f"other readers have no `{node.function}` of these operands")
+    message.function = node.function
+    for slot in node.operands:
+        message.operands.add(value=slot.value, constant=slot.constant)
+    for port in node.inputs:
+        w.reading(port, message.vals.inputs.add())
+    w.making(node, 0, message.vals.output)
+    fills = [slot.value for slot in node.operands if not slot.constant]
+    if any(fill != 0 and w.known[port].nullable for fill, port in zip(fills, node.inputs, strict=True)):
+        w.warn(node.name, "other readers take absent operands as 0")
+
+
+def _alu_op(node: n.Alu) -> tuple[pb.ALU.AluOp, float] | None:
+    """The public operation that does the same, and its scalar."""
+    constants = [slot.value for slot in node.operands if slot.constant]
+    if node.function == "relu":
+        return pb.ALU.MAX, 0.0
+    if not constants:
+        op = (UNARY if len(node.operands) == 1 else BINARY).get(node.function)
+        return None if op is None else (op, 0.0)
+    if len(node.operands) != 2 or node.function not in SCALAR or (node.function == "div" and node.operands[0].constant):
+        return None
+    return SCALAR[node.function], constants[0]
+
+
+def _reduce(w: Writer, node: n.Reduce) -> None:
+    operation = w.new(node)
+    if node.function in REDUCE:
+        message = operation.reduce
+        message.reduce_type = REDUCE[node.function]
+    else:
+        message = operation.reduce_ext
+        message.function = node.function
+        w.warn(node.name, f"other readers have no reduction by {node.function}")
+    w.reading(node.inputs[0], message.input_val)
+    w.making(node, 0, message.output_val)
+
+
+def _accumulate(w: Writer, node: n.Accumulate) -> None:
+    operation = w.new(node)
+    if node.function == "sum":
+        message = operation.spacc
+    else:
+        message = operation.spacc_ext
+        message.function = node.function
+        w.warn(node.name, f"other readers have no accumulation by {node.function}")
+    message.order = node.order
+    *outer, inner, val = node.inputs
+    w.reading(inner, message.input_inner_crd)
+    for crd in reversed(outer):
+        w.reading(crd, message.input_outer_crds.add())
+    w.reading(val, message.input_val)
+    kept = [message.output_outer_crds.add() for _ in range(node.order - 1)]
+    for output, stream in enumerate(reversed(kept)):
+        w.making(node, output, stream)
+    w.making(node, node.order - 1, message.output_inner_crd)
+    w.making(node, node.order, message.output_val)
+
+
+def _drop(w: Writer, node: n.Drop) -> None:
+    operation = w.new(node)
+    *crds, last = node.inputs
+    if len(crds) == 2 and last == crds[1] and n.Port(node.name, 2) not in w.read_by:
+        both = operation.coord_drop
+        w.reading(crds[0], both.input_outer_crd)
+        w.reading(crds[1], both.input_inner_crd)
+        w.making(node, 0, both.output_outer_crd)
+        w.making(node, 1, both.output_inner_crd)
+        return
+    message = operation.drop
+    if node.value is not None:
+        message.value = node.value
+    for crd in crds:
+        w.reading(crd, message.input_crds.add())
+    w.reading(last, _any(message.input, w.kind(last)))
+    for output in range(len(crds)):
+        w.making(node, output, message.output_crds.add())
+    w.making(node, len(crds), _any(message.output, w.kind(last)))
+    w.warn(node.name, "other readers drop coordinates by coordinates, not by values")
+
+
+def _flatten(w: Writer, node: n.Flatten) -> None:
+    message = w.new(node).flatten
+    message.size = node.size
+    w.reading(node.inputs[0], message.outer_crd)
+    w.reading(node.inputs[1], message.inner_crd)
+    w.making(node, 0, message.output_crd)
+    w.warn(node.name, "other readers have no flatten")
+
+
+def _split(w: Writer, node: n.SplitLevel) -> None:
+    message = w.new(node).split
+    message.size = node.size
+    w.reading(node.inputs[0], message.input_crd)
+    w.making(node, 0, message.outer_crd)
+    w.making(node, 1, message.inner_crd)
+    w.warn(node.name, "other readers have no split")
+
+
+def _write(w: Writer, node: n.WriteLevel) -> None:
+    tensor = w.declared[node.tensor]
+    message = w.new(node).fiber_write
+    message.tensor, message.mode_val = node.tensor, str(node.level)
+    message.format = tensor.format.levels[node.level].text
+    message.size = tensor.shape[tensor.format.order[node.level]]
+    w.reading(node.inputs[0], message.input_crd)
+
+
+def _write_values(w: Writer, node: n.WriteValues) -> None:
+    message = w.new(node).val_write
+    message.tensor = node.tensor
+    w.reading(node.inputs[0], message.input_val)
+
+
+WRITERS: dict[type[n.Node], Callable[[Writer, Any], None]] = {
+    n.Root: _root,
+    n.Scan: _scan,
+    n.Range: _range,
+    n.Locate: _locate,
+    n.Join: _join,
+    n.Align: _align,
+    n.Repeat: _repeat,
+    n.Load: _load,
+    n.Alu: _alu,
+    n.Reduce: _reduce,
+    n.Accumulate: _accumulate,
+    n.Drop: _drop,
+    n.Flatten: _flatten,
+    n.SplitLevel: _split,
+    n.WriteLevel: _write,
+    n.WriteValues: _write_values,
+}
