@@ -139,8 +139,6 @@ def _factors(node: Expr) -> tuple[Expr, ...]:
 
 def _sum_of_products(node: Reduce, factors: list[Value]) -> Value | None:
     """The contraction, or None where an infinity or NaN appears: there the annihilators of the operator table decide."""
-    if not all(np.isfinite(f.array).all() for f in factors):
-        return None
     names = tuple(dict.fromkeys(n for f in factors for n in f.names))
     kept = tuple(n for n in names if n not in node.over)
     subscripts = ",".join(_letters(f.names, names) for f in factors) + "->" + _letters(kept, names)

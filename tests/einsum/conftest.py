@@ -14,6 +14,7 @@ from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Pro
 from fuseflow.tensors import Format
 
 KEPT, REDUCED = "ijhd", "klmn"
+DEPTH = 3
 FILLS = (0.0, 1.0, -math.inf)
 
 
@@ -34,7 +35,7 @@ class Author:
     def einsum(self, name: str) -> Einsum:
         left = self.indices(list(KEPT))
         names = [n for i in left for n in ((i.outer, i.inner) if isinstance(i, Split) else (i,))]
-        body = self.expr(names, list(REDUCED), 3)
+        body = self.expr(names, list(REDUCED), DEPTH)
         if any(n not in free_indices(body) for n in names):
             body = Apply("add", (body, self.access(left)))
         shape = tuple(self.size(i) for i in left)
@@ -44,8 +45,8 @@ class Author:
         return Einsum(name, left, body)
 
     def expr(self, names: list[str], fresh: list[str], depth: int) -> Expr:
-        kinds = ["access", "access", "const"] + (["unary", "binary", "binary", "where", "reduce", "product"] if depth else [])
-        kind = self.draw(st.sampled_from(kinds))
+        leaves, composed = ["access", "access", "const"], ["binary", "reduce", "product", "unary", "where", "binary", "reduce"]
+        kind = self.draw(st.sampled_from(composed if depth == DEPTH else leaves + composed if depth else leaves))
         if kind == "const":
             return Const(self.draw(st.sampled_from([0.0, 1.0, -2.0, 0.5, -math.inf])))
         if kind == "access":
@@ -115,7 +116,7 @@ class Author:
 
 @st.composite
 def _programs(draw: Callable) -> Program:
-    sizes = {letter: draw(st.sampled_from([1, 2, 2, 3, 0])) for letter in KEPT + REDUCED}
+    sizes = {letter: draw(st.sampled_from([2, 1, 3, 4, 0])) for letter in KEPT + REDUCED}
     return Author(draw, sizes).program()
 
 
