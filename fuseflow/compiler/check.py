@@ -46,8 +46,7 @@ def compare(got: npt.NDArray[np.generic], want: npt.NDArray[np.generic]) -> tupl
     if got.shape != want.shape:
         return np.inf, 0
     a, b = np.atleast_2d(got.astype(np.float64)), np.atleast_2d(want.astype(np.float64))
-    a, b = a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])
-    masked = np.isnan(b).all(axis=1) if b.shape[-1] else np.zeros(len(b), dtype=bool)
+    masked = np.isnan(b).all(axis=-1) & (b.shape[-1] > 0)
     a, b = a[~masked], b[~masked]
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():

@@ -81,7 +81,7 @@ def _fuse(
     for pinned, merge in attempts:
         try:
             fused = fuse(program, region.name, region.einsums, results, stored, chain=chain, pinned=pinned, merge=merge)
-            return choose_order(fused, lambda r: _lower_region(r, known)[2])
+            return choose_order(fused, lambda r: _lower_region(r, known)[2].rank)
         except FusionError as error:
             refusals.append(error)
     raise refusals[len(attempts) // 4]  # that of the fewest wishes, views merged

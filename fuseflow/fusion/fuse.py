@@ -18,8 +18,8 @@ from fuseflow.fusion.orders import Order, best, candidates, enumerate_orders
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import fills, views
 
-Cost = Callable[[FusedRegion], object]
-"""What an ordered region costs: any value that compares with `<`. May refuse the order with a `FusionError`."""
+Cost = Callable[[FusedRegion], float]
+"""What an ordered region costs. May refuse the order with a `FusionError`."""
 
 SHOWN_ORDERS = 6
 

@@ -94,11 +94,11 @@ class Inliner:
 
 
 def plain(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:
-    """Index names; a split must have been taken apart before fusion."""
+    """Index names. A split has no streams yet: the program can be interpreted, not lowered."""
     for index in indices:
         if isinstance(index, ein.Split):
             raise FusionError(
-                f"`{einsum.name}` splits a dimension (`{index}`) of a tensor that this region computes or stores compressed",
-                hint="put the reshape into a region of its own",
+                f"`{einsum.name}` reshapes a dimension (`{index}`): this version has no dataflow graph for reshapes",
+                hint="reshape the tensor before it enters the model",
             )
     return tuple(i for i in indices if isinstance(i, str))

@@ -13,6 +13,8 @@ from fuseflow.errors import FusionError
 Order = tuple[str, ...]
 CANDIDATES = 24
 """How many orders are compared before one is chosen, unless the caller says otherwise."""
+NEAR = 1.05
+"""Costs within this factor are taken as equal."""
 
 
 def nearest(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Order:
@@ -60,19 +62,19 @@ def candidates(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int 
     return tuple(found)
 
 
-def best(orders: Sequence[Order], cost: Callable[[Order], object], region: str) -> Order:
-    """The order of least cost, the first of equals. `cost` may refuse an order with a `FusionError`; if it refuses all of them, that
-    of the first order is raised."""
+def best(orders: Sequence[Order], cost: Callable[[Order], float], region: str) -> Order:
+    """The first of the orders that cost no more than `NEAR` times the least: a small gain is not worth leaving the program's order.
+
+    `cost` may refuse an order with a `FusionError`; if it refuses all of them, that of the first order is raised.
+    """
+    prices: dict[Order, float] = {}
     refused: FusionError | None = None
-    chosen: tuple[object, Order] | None = None
     for order in orders:
         try:
-            price = cost(order)
+            prices[order] = cost(order)
         except FusionError as error:
             refused = refused or error
-            continue
-        if chosen is None or price < chosen[0]:  # type: ignore[operator]
-            chosen = price, order
-    if chosen is None:
+    if not prices:
         raise refused or FusionError(f"region `{region}` has no legal order")
-    return chosen[1]
+    least = min(prices.values())
+    return next(order for order, price in prices.items() if price <= NEAR * least)

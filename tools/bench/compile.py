@@ -20,9 +20,10 @@ import click
 
 from fuseflow import frontend
 from fuseflow.compiler import load, lower
+from fuseflow.explore import Axis, Space
 from fuseflow.schedule import Schedule
 
-CHOICES = ("none", "layer1", "layerwise", "full")
+CHOICES = Space(Schedule(), (Axis("fuse", "", ("none", "layer1", "layerwise", "full")),))
 
 
 def median_ms(run: Callable[[], Any], repeats: int) -> float:
@@ -56,8 +57,7 @@ def main(model: str, data: str, data_dir: str | None, repeats: int, output: str 
     assert source.mlir is not None
     extract = median_ms(lambda: frontend.read_mlir(source.mlir), repeats)
     cases = []
-    for choice in CHOICES:
-        schedule = Schedule.fuse(choice)
+    for choice, schedule in CHOICES.points():
         ms = median_ms(lambda schedule=schedule: lower(source.program, schedule, source.tensors), repeats)
         regions = lower(source.program, schedule, source.tensors)[1]
         nodes = sum(len(r.graph.nodes) for r in regions)

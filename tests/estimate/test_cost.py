@@ -1,0 +1,79 @@
+"""The estimate against executed graphs: exact where patterns are regular, near elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import programs
+import pytest
+
+from fuseflow.compiler import lower
+from fuseflow.einsum.parse import parse
+from fuseflow.estimate import TensorStatistics, assume, estimate, measure
+from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine, simulate
+from fuseflow.tensors import Format, pack
+
+
+@pytest.mark.parametrize("format", ["csr", "coo", "csc", "dcsr", "dense"])
+def test_measured_fanouts_multiply_to_the_stored_entries(format):
+    array = np.array([[1, 0, 2], [0, 0, 0], [3, 4, 5]])
+    stats = measure(pack(array, Format.parse(format, 2)))
+    assert stats.stored == pytest.approx(9 if format == "dense" else 5)
+    assert stats.sizes == (3, 3)
+
+
+def test_nothing_stored():
+    assert measure(pack(np.zeros((0, 3)), Format.parse("csf", 2))).fanouts == (0.0, 0.0)
+
+
+def test_assumed_statistics_fill_dense_levels():
+    declared = programs.program("layer").declared
+    assert assume(declared["W"]) == TensorStatistics((3, 5), (3.0, 5.0))
+    assert assume(declared["A"]).fanouts == (4.0, pytest.approx(0.4))
+
+
+def run(text: str, order: str, arrays: dict[str, np.ndarray]):
+    """(estimate, simulation) of a one-region program."""
+    program = parse(text)
+    tensors = {t.name: pack(arrays[t.name], t.format or Format.dense(len(t.shape))) for t in program.inputs}
+    _, (region,) = lower(program, Schedule.order("Y", order), tensors)
+    return region.estimate, simulate(region.graph, tensors, load_machine("ideal"))
+
+
+SPMM = "tensor A[{n}, {n}] csr f64\ntensor X[{n}, {m}] f64\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
+
+
+@pytest.mark.parametrize("order", ["i,k,j", "i,j,k", "j,i,k"])
+def test_exact_work_on_a_regular_pattern(order):
+    n, m = 8, 4
+    band = sum(np.eye(n, k=k) + np.eye(n, k=k - n) for k in range(3))
+    cost, simulation = run(SPMM.format(n=n, m=m), order, {"A": band, "X": np.ones((n, m))})
+    assert cost.flops == simulation.flops == 2 * 3 * n * m
+    assert cost.bytes == sum(t.bytes for t in simulation.traffic)
+    assert cost.cycles <= simulation.cycles <= 1.25 * cost.cycles
+    assert cost.firings == pytest.approx(simulation.firings, rel=0.1)
+
+
+def test_near_on_a_random_pattern():
+    rng = np.random.default_rng(0)
+    a = (rng.random((60, 60)) < 0.1).astype(float)
+    cost, simulation = run(SPMM.format(n=60, m=8), "i,k,j", {"A": a, "X": np.ones((60, 8))})
+    assert cost.cycles == pytest.approx(simulation.cycles, rel=0.1)
+
+
+def test_an_accumulator_merges_overlapping_rows():
+    """100 nonzeros in each of 10 merged fibers of a dimension of 100: no more than 100 coordinates come out."""
+    graph = programs.graph("axw", "i,k,f,h")
+    dense = {"A": TensorStatistics((4, 4), (4, 4)), "X": TensorStatistics((4, 3), (4, 3)), "W": TensorStatistics((3, 5), (3, 5))}
+    _, written = estimate(graph, dense)
+    assert written["Y"].fanouts == (4, 5)
+
+
+def test_rank_prefers_less_work_between_equal_bounds():
+    few = estimate(programs.graph("layer", "i,k,l,j"), stats())[0]
+    many = estimate(programs.graph("layer", "j,i,k,l"), stats())[0]
+    assert few.rank < many.rank
+
+
+def stats() -> dict[str, TensorStatistics]:
+    return {name: assume(t) for name, t in programs.program("layer").declared.items()}
