@@ -117,7 +117,7 @@ def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> 
 
 
 def _array(given: Any) -> ArrayOrSparse:
-    return sparse.coo_array(given) if sparse.issparse(given) else np.asarray(given)
+    return sparse.coo_array(given) if isinstance(given, sparse.sparray | sparse.spmatrix) else np.asarray(given)
 
 
 def read_text(path: Path) -> str:
