@@ -147,15 +147,12 @@ def _probe(path: Path, parent: Path) -> None:
 
 
 def write_out(content: str | bytes, output: Path | None) -> None:
-    """Write to a file, or to standard output for None and `-`."""
+    """Write to a file, or to standard output for None and `-`; text ends with a line break."""
+    data = content if isinstance(content, bytes) else (content if content.endswith("\n") else content + "\n").encode()
     if output is not None and str(output) != "-":
-        require_writable(output, directory=False)
-        return _replace(content, output)
-    if isinstance(content, bytes) and sys.stdout.isatty():
+        with replacing(output) as temporary:
+            temporary.write_bytes(data)
+    elif isinstance(content, bytes) and sys.stdout.isatty():
         raise UsageError("that is binary, not for a terminal", hint="write it to a file: `-o FILE`")
-    return click.echo(content, nl=isinstance(content, str) and not content.endswith("\n"))
-
-
-def _replace(content: str | bytes, output: Path) -> None:
-    with replacing(output) as temporary:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+    else:
+        click.echo(data, nl=False)

@@ -11,7 +11,7 @@ from fuseflow.cli.ops import ops
 from fuseflow.cli.run import run
 
 
-@click.group("fuseflow", cls=ErrorBoundary, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group("fuseflow", cls=ErrorBoundary, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="fuseflow")
 @debug_option
 def main() -> None:

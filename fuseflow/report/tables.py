@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.compiler import Compiled, RegionResult, Result
@@ -14,20 +15,27 @@ from fuseflow.ops import OPERATORS, REDUCERS
 
 def _table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
     """A plain table whose columns from `numbers_from` on are numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=footer)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=footer)
     for n, column in enumerate(columns):
         table.add_column(column, justify="right" if n >= numbers_from else "left", overflow="fold")
     return table
 
 
 def operator_table() -> Table:
-    """Every pointwise operator; an annihilator `0 -> 0 (1)` says that operand 1 being 0 makes the result 0."""
-    table = _table("operator", "operands", "written", "annihilators", "at zero", "unit", "FLOPs", numbers_from=6)
+    """Every pointwise operator: how it is written, what an operand alone decides, its value at zeros, what it costs."""
+    table = _table("operator", "written", "annihilators", "at zero", "unit", "FLOPs", numbers_from=5)
     for row in OPERATORS.values():
-        fixed = ", ".join(f"{value:g} -> {result:g} ({position})" for position, value, result in row.annihilators)
         written = f"a {row.symbol} b" if row.symbol else f"{row.name}({', '.join('abc'[: row.arity])})"
-        table.add_row(row.name, str(row.arity), written, fixed, f"{row.scalar(*[0.0] * row.arity):g}", row.unit, str(row.flops))
+        fixed = (_call(row.name, row.arity, at, value, result) for at, value, result in row.annihilators)
+        zero = row.scalar(*[0.0] * row.arity) + 0.0  # no -0
+        table.add_row(row.name, written, ", ".join(fixed), f"{zero:g}", row.unit, str(row.flops))
     return table
+
+
+def _call(name: str, arity: int, position: int, value: float, result: float) -> str:
+    """`mul(0, _) = 0`: one operand, and the result that it fixes."""
+    operands = ", ".join(f"{value:g}" if n == position else "_" for n in range(arity))
+    return f"{name}({operands}) = {result:g}"
 
 
 def reducer_table() -> Table:
@@ -49,7 +57,7 @@ class CheckRow:
 def check_table(rows: Iterable[CheckRow]) -> Table:
     table = _table("check", "", "found", numbers_from=3)
     for row in rows:
-        table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", row.found)
+        table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", escape(row.found))
     return table
 
 
@@ -59,7 +67,7 @@ def compiled_table(compiled: Compiled) -> Table:
     for region in compiled.regions:
         cost = region.estimate
         numbers = (len(region.einsums), len(region.graph.nodes), cost.cycles, cost.flops, cost.bytes)
-        table.add_row(region.name, ",".join(region.fused.order), *(f"{n:,.0f}" for n in numbers))
+        table.add_row(escape(region.name), ",".join(region.fused.order), *(f"{n:,.0f}" for n in numbers))
     return table
 
 
@@ -69,8 +77,9 @@ def result_table(result: Result) -> Table:
     table = _table("region", *columns, numbers_from=1, footer=True)
     rows = [_numbers(region) for region in result.regions]
     for region, row in zip(result.regions, rows, strict=True):
-        table.add_row(region.name, *(f"{n:,}" for n in row))
-    for column, cell in zip(table.columns, ["total", *(f"{sum(column):,}" for column in zip(*rows, strict=True))], strict=False):
+        table.add_row(escape(region.name), *(f"{n:,}" for n in row))
+    totals = (sum(row[k] for row in rows) for k in range(len(columns)))
+    for column, cell in zip(table.columns, ("total", *(f"{n:,}" for n in totals)), strict=True):
         column.footer = cell
     return table
 
