@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from fuseflow import frontend
+from fuseflow.einsum.indices import with_indices
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, UsageError, did_you_mean
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.files import ArrayOrSparse, load_tensors, pack_declared
+from fuseflow.tensors.files import load_tensors, pack_declared, plain_array
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +68,7 @@ def load(
         _refuse(data=data, data_dir=data_dir, tensors=tensors, what="a module")
         source = _import(model, inputs, formats or {}, type(model).__name__, None)
     seconds = time.perf_counter() - start
-    return Source(source.name, source.program, source.tensors, source.expected, source.mlir, source.data, seconds)
+    return replace(source, seconds=seconds)
 
 
 def _load_file(
@@ -84,7 +84,8 @@ def _load_file(
             _refuse(tensors=tensors, what=f"the model file {path}")
             loaded = frontend.load_data(data or "karate", Path(data_dir) if data_dir else None, seed)
             module, inputs, options = frontend.load_model(path, loaded, seed)
-            return _import(module, inputs, {**options.formats, **formats}, path.stem, loaded.name)
+            source = _import(module, inputs, {**options.formats, **formats}, path.stem, loaded.name)
+            return replace(source, program=with_indices(source.program, options.indices))
         case ".ein" | ".mlir":
             _refuse(data=data, data_dir=data_dir, formats=formats, what=f"the program {path}")
             text = read_text(path)
@@ -113,11 +114,7 @@ def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> 
     for name in given:
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
-    return {name: pack_declared(_array(array), declared[name]) for name, array in given.items()}
-
-
-def _array(given: Any) -> ArrayOrSparse:
-    return sparse.coo_array(given) if isinstance(given, sparse.sparray | sparse.spmatrix) else np.asarray(given)
+    return {name: pack_declared(plain_array(array), declared[name]) for name, array in given.items()}
 
 
 def read_text(path: Path) -> str:

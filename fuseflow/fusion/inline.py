@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.einsum import nodes as ein
+from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError
 from fuseflow.fusion.tree import Tree, Trees
-
-LETTERS = "ijklmnopqrstuvwxyz" + "abcdefgh" + string.ascii_uppercase
-"""Index names in the order in which they are given out."""
 
 
 @dataclass(slots=True)

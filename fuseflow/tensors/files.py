@@ -58,13 +58,14 @@ def load_array(path: str | Path) -> ArrayOrSparse:
     except Exception as error:  # the readers raise whatever their parsers meet in a damaged file
         problem = "Python objects, or no array at all" if "pickle" in str(error) else str(error)
         raise FileError(f"cannot read `{path}`: {problem}") from error
-    found = _normal(array)
+    found = plain_array(array)
     if found.dtype.kind not in "buif":
         raise FileError(f"`{path}` holds elements of type `{found.dtype}`", hint="store integers or real numbers")
     return found
 
 
-def _normal(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> ArrayOrSparse:
+def plain_array(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> ArrayOrSparse:
+    """A NumPy array, or a scipy COO array of what is sparse."""
     return sparse.coo_array(array) if sparse.issparse(array) else np.asarray(array)
 
 
@@ -180,7 +181,7 @@ def _span(node: Node, path: Path) -> Span:
 
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:
     """Write an array that `load_array` reads: `.npy` dense, `.npz` sparse or dense, `.mtx` a matrix."""
-    path, found = Path(path), _normal(array)
+    path, found = Path(path), plain_array(array)
     kind, suffixes = ("a dense", tuple(_READERS)) if isinstance(found, np.ndarray) else ("a sparse", (".npz", ".mtx"))
     if path.suffix not in suffixes:
         raise FileError(f"cannot write {kind} array to `{path}`", hint=f"known: {', '.join(suffixes)}")
