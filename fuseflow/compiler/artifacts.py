@@ -14,7 +14,7 @@ from fuseflow.compiler.result import versions
 from fuseflow.einsum import text as einsum_text
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.fusion import text as fusion_text
-from fuseflow.samml import dot, mlir, proto
+from fuseflow.samml import dot, proto
 from fuseflow.samml import text as samml_text
 from fuseflow.table import text as table_text
 from fuseflow.tensors.files import write_fibertree
@@ -22,12 +22,19 @@ from fuseflow.tensors.files import write_fibertree
 if TYPE_CHECKING:
     from fuseflow.compiler.compiled import Compiled
 
+
+def _mlir(region: CompiledRegion) -> str:
+    from fuseflow.samml import mlir  # loads torch_mlir, which nothing else behind the front end needs
+
+    return mlir.to_mlir(region.graph)
+
+
 REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = {
     "fused": ("ein", lambda r: fusion_text.show(r.fused)),
     "order": ("txt", lambda r: fusion_text.show_order(r.fused)),
     "table": ("txt", lambda r: table_text.show(r.table)),
     "samml": ("samml", lambda r: samml_text.show(r.graph)),
-    "mlir": ("mlir", lambda r: mlir.to_mlir(r.graph)),
+    "mlir": ("mlir", _mlir),
     "proto": ("bin", lambda r: proto.to_proto(r.graph)),
     "proto-text": ("txtpb", lambda r: proto.to_text(r.graph)),
     "dot": ("dot", lambda r: dot.dot(r.graph)),

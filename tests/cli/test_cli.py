@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -272,3 +274,13 @@ def test_a_model_file(here: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "layer1" in result.stdout
     assert "check against PyTorch: passed" in result.stdout
+
+
+def test_a_text_program_needs_neither_torch_nor_mlir(here: Path) -> None:
+    code = (
+        "import sys\nfrom fuseflow.cli.main import main\n"
+        "main(['run', 'p.ein', '--tensors', 't.yaml', '-q'], standalone_mode=False)\n"
+        "sys.exit(' '.join({'torch', 'torch_mlir'} & sys.modules.keys()) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
