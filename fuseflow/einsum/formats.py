@@ -50,7 +50,7 @@ def infer(program: Program) -> Program:
     types = {t.name: t if t.format else replace(t, format=Format.dense(len(t.shape))) for t in program.inputs}
     for einsum in program.einsums:
         scope = Scope(types, sizes[einsum.name])
-        undeclared = TensorType(einsum.name, shape[einsum.name], dtype=result_dtype(einsum, types))
+        undeclared = TensorType(einsum.name, shape[einsum.name], dtype=result_dtype(einsum, scope))
         declared = program.declared.get(einsum.name, undeclared)
         format = result_format(einsum, scope)
         fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
@@ -147,16 +147,27 @@ _INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit 
 """Operators whose results are integers if their operands are."""
 
 
-def result_dtype(einsum: Einsum, types: Mapping[str, TensorType]) -> str:
-    """The widest dtype of the operands; a fractional number or operator makes it a float."""
+def result_dtype(einsum: Einsum, scope: Scope) -> str:
+    """The widest dtype of the operands; a fractional number or operator, or an infinity, makes it a float."""
     if not einsum.operands:
         return "f32"
-    dtypes = [types[name].dtype for name in einsum.operands]
-    for node in walk(einsum.body):
-        fractional = isinstance(node, Const) and not float(node.value).is_integer()
-        if fractional or (isinstance(node, Apply) and node.op not in _INTEGRAL):
-            dtypes.append("f32")
+    dtypes = [scope.types[name].dtype for name in einsum.operands]
+    if any(_is_fractional(node, scope) for node in walk(einsum.body)):
+        dtypes.append("f32")
     return max(dtypes, key=_PROMOTION.index)
+
+
+def _is_fractional(node: Expr, scope: Scope) -> bool:
+    match node:
+        case Const():
+            return not float(node.value).is_integer()
+        case Access():
+            return False
+        case Apply():
+            return node.op not in _INTEGRAL
+        case Reduce():
+            empty = math.prod(scope.extents[name] for name in node.over) == 0
+            return empty and math.isinf(reducer(node.op).identity)
 
 
 def _refuse_fill(einsum: Einsum, declared: TensorType, fill: float) -> None:

@@ -22,7 +22,7 @@ from fuseflow.einsum.nodes import (
     free_indices,
     index_names,
 )
-from fuseflow.einsum.text import show_einsum, show_expr, show_left
+from fuseflow.einsum.text import show_einsum, show_expr, show_left, show_number
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
 from fuseflow.ops import operator, reducer
 
@@ -71,6 +71,8 @@ def _check_declaration(tensor: TensorType) -> None:
     if tensor.dtype not in DTYPES:
         hint = did_you_mean(tensor.dtype, DTYPES)
         raise ProgramError(f"{where} has the unknown dtype `{tensor.dtype}`", hint=hint, span=tensor.span)
+    if tensor.dtype.startswith("i") and not float(tensor.fill).is_integer():
+        raise ProgramError(f"{where} has integers, its implicit value is {show_number(tensor.fill)}", span=tensor.span)
     if tensor.format is not None and tensor.format.rank != len(tensor.shape):
         message = f"{where} has {len(tensor.shape)} dimensions, its format {tensor.format} has {tensor.format.rank} levels"
         raise ProgramError(message, span=tensor.span)

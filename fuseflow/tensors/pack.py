@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,9 @@ def pack(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format
             raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
         return from_coordinates(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data, format)
     dense = np.asarray(array)
+    _check(format, dense.shape, fill, dense.dtype)
     if format.all_dense:
-        order = format.order
-        values = np.ascontiguousarray(dense.transpose(order)).reshape(-1)
+        values = dense.transpose(format.order).flatten()
         return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill)
     found = np.nonzero(dense != fill)
     return from_coordinates(dense.shape, np.array(found, dtype=np.int64), dense[found], format, fill)
@@ -39,9 +40,10 @@ def from_coordinates(
 ) -> Tensor:
     """Pack a list of entries: `coordinates` is [rank, n] in dimension order, `values` has n elements. Duplicates are added up,
     as scipy and PyTorch do."""
-    if format.rank != len(shape):
-        raise TensorError(f"format {format} has {format.rank} levels, the tensor {len(shape)} dimensions")
-    coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1)
+    _check(format, shape, fill, values.dtype)
+    coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1 if shape else len(values))
+    if coordinates.shape[1] != len(values):
+        raise TensorError(f"{coordinates.shape[1]} coordinates and {len(values)} values")
     for dimension, size in enumerate(shape):
         outside = (coordinates[dimension] < 0) | (coordinates[dimension] >= size)
         if outside.any():
@@ -65,10 +67,17 @@ def repack(tensor: Tensor, format: Format) -> Tensor:
     return from_coordinates(tensor.shape, tensor.coordinates(), tensor.values, format, tensor.fill)
 
 
+def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[Any]) -> None:
+    if format.rank != len(shape):
+        raise TensorError(f"format {format} has {format.rank} levels, the tensor {len(shape)} dimensions")
+    if dtype.kind in "iu" and not float(fill).is_integer():
+        raise TensorError(f"the implicit value {fill:g} is not an integer, the elements are {dtype}")
+
+
 def _sorted(columns: Ints, values: npt.NDArray[np.generic]) -> tuple[Ints, npt.NDArray[np.generic]]:
     """Entries in storage order, equal coordinates added up."""
     if not len(columns):
-        return columns, values
+        return columns, values if len(values) < 2 else values.sum(keepdims=True, dtype=values.dtype)
     by = np.lexsort(columns[::-1])
     columns, values = columns[:, by], values[by]
     new = np.ones(columns.shape[1], dtype=bool)

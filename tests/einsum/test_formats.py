@@ -124,6 +124,11 @@ def test_the_dtype_is_the_widest_operand(body, dtype):
     assert inferred(f"Y[i] = {body}").dtype == dtype
 
 
+def test_an_empty_maximum_of_integers_is_a_float():
+    program = infer(parse("tensor n[3, 0] i32\nY[i] = max(j) n[i, j]\nZ[i] = sum(j) n[i, j]\noutput Y, Z"))
+    assert (program.declared["Y"].dtype, program.declared["Z"].dtype) == ("f32", "i32")
+
+
 def test_what_is_declared_stays():
     tensor = inferred("tensor Y[4, 4] csc f64\nY[i, j] = exp(C[i, j])")
     assert (tensor.format.short(), tensor.dtype, tensor.fill) == ("csc", "f64", 1)

@@ -48,6 +48,7 @@ WRONG = {
         "dimension 1 of `A[i, h*4 + d]` has 6 entries, which the split size 4 does not divide",
     ),
     "split of a result": ("Y[h*4 + j] = A[h, j]", "index `j` has the extent 6 in `A[h, j]`, not that of the split `h*4 + j`"),
+    "fill": ("tensor n[5] i32 fill -inf\nY[i] = n[i]", "tensor `n` has integers, its implicit value is -inf"),
     "output": ("Z[j] = b[j]", "output `Y` is not defined\n  hint: known: `Z`"),
 }
 
