@@ -105,7 +105,7 @@ def test_the_dtype_stays(dtype):
         assert pack(np.eye(3, dtype=dtype), Format.parse(format, 2)).to_dense().dtype == dtype
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_every_mode_order_of_a_cube(order):
     array = np.random.default_rng(1).integers(0, 2, (2, 3, 4)) * 1.0
     for levels in (("compressed",) * 3, ("dense", "compressed", "dense"), ("dense",) * 3):
