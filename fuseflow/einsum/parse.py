@@ -19,7 +19,21 @@ import re
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from fuseflow.einsum.nodes import DTYPES, Access, Apply, Const, Einsum, Expr, Index, Location, Program, Reduce, Split, TensorType
+from fuseflow.einsum.nodes import (
+    DTYPES,
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Index,
+    Location,
+    Program,
+    Reduce,
+    Split,
+    TensorType,
+    children,
+)
 from fuseflow.einsum.text import COMPARISON
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.ops import OPERATORS, REDUCERS
@@ -28,6 +42,9 @@ from fuseflow.tensors import Format
 SYMBOLS: Final = {row.symbol: row for row in OPERATORS.values() if row.symbol}
 _ADD: Final = OPERATORS["add"].precedence
 _MUL: Final = OPERATORS["mul"].precedence
+
+DEEPEST: Final = 100
+"""Levels of an expression: far more than a model has, far less than Python's stack."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -81,7 +98,7 @@ def parse(text: str, file: str = "<text>") -> Program:
 def parse_expr(text: str, file: str = "<text>") -> Expr:
     """One expression: `sum(k) A[i, k] * B[k, j]`."""
     line = _Line(text, file, 1)
-    body = line.expression()
+    body = line.body()
     line.finish()
     return body
 
@@ -233,9 +250,20 @@ class _Line:
         name = self.expect_name("a statement, a declaration or an output")
         indices = self.indices("[", "]") if self.peek().text == "[" else ()
         self.expect("=", f"after the left side of `{name}`")
-        body = self.expression()
+        body = self.body()
         path = self.take().text[1:] if self.peek().kind == "path" else ""
         return Einsum(name, indices, body, Location(path, span))
+
+    def body(self) -> Expr:
+        """A whole expression, which must not be so deep that functions over it exhaust the stack."""
+        first = self.peek()
+        try:
+            body = self.expression()
+        except RecursionError:
+            body = None
+        if body is None or _depth(body) > DEEPEST:
+            self.fail(f"an expression of more than {DEEPEST} operators one inside the other", first, "split it into statements")
+        return body
 
     def indices(self, opens: str, closes: str) -> tuple[Index, ...]:
         self.expect(opens, "and an index list")
@@ -342,6 +370,13 @@ class _Line:
             hint = f"to reduce a negated operand, parenthesise it: `{name.text}(i) (-A[i])`" if name.text in REDUCERS else ""
             self.fail(f"operator `{name.text}` takes {row.arity} operands, not {len(args)}", name, hint)
         return Apply(name.text, tuple(args))
+
+
+def _depth(node: Expr) -> int:
+    depth, row = 0, [node]
+    while row:
+        depth, row = depth + 1, [child for above in row for child in children(above)]
+    return depth
 
 
 def _is_number(token: Token) -> bool:

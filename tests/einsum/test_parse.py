@@ -95,6 +95,17 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("body", ["(" * 5000 + "x" + ")" * 5000, "-" * 5000 + "x", " + ".join(["x"] * 5000)])
+def test_expressions_that_would_exhaust_the_stack_are_refused(body):
+    with pytest.raises(ProgramError, match="more than 100 operators one inside the other") as error:
+        parse("y = " + body)
+    assert error.value.span == Span("<text>", 1, 5)
+
+
+def test_a_long_sum_is_fine():
+    parse("y = " + " + ".join(["x"] * 99))
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_mistakes_are_shown_at_their_place(case):
     text, column, message = WRONG[case]
