@@ -14,10 +14,11 @@ from fuseflow.ops import OPERATORS, REDUCERS
 
 
 def _table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
-    """A plain table whose columns from `numbers_from` on are numbers."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_footer=footer)
+    """A plain table whose columns from `numbers_from` on are numbers. In a narrow terminal only the first column is folded."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_footer=footer)
     for n, column in enumerate(columns):
-        table.add_column(column, justify="right" if n >= numbers_from else "left", overflow="fold")
+        number = n >= numbers_from
+        table.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold", vertical="bottom")
     return table
 
 
@@ -63,7 +64,7 @@ def check_table(rows: Iterable[CheckRow]) -> Table:
 
 def compiled_table(compiled: Compiled) -> Table:
     """What was made of each region, and what it is expected to cost."""
-    table = _table("region", "order", "Einsums", "nodes", "about cycles", "about FLOPs", "about bytes", numbers_from=2)
+    table = _table("region", "order", "Einsums", "nodes", "about\ncycles", "about\nFLOPs", "about\nbytes", numbers_from=2)
     for region in compiled.regions:
         cost = region.estimate
         numbers = (len(region.einsums), len(region.graph.nodes), cost.cycles, cost.flops, cost.bytes)
@@ -73,7 +74,7 @@ def compiled_table(compiled: Compiled) -> Table:
 
 def result_table(result: Result) -> Table:
     """A row for each region, and the totals."""
-    columns = ("Einsums", "cycles", "nodes", "firings", "tokens", "FLOPs", "bytes read", "bytes written")
+    columns = ("Einsums", "cycles", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten")
     table = _table("region", *columns, numbers_from=1, footer=True)
     rows = [_numbers(region) for region in result.regions]
     for region, row in zip(result.regions, rows, strict=True):
