@@ -41,6 +41,15 @@ def _spmm_reduce(a: Tensor, b: Tensor, reduce: str, *_: Any) -> tuple[Tensor, No
     raise FrontendError(f"sparse matrix product with reduce='{reduce}' has no Einsum form", hint="use sum or mean")
 
 
+def _matmul(a: Tensor, b: Tensor) -> Tensor:
+    """A product with a vector is a product with a matrix of one column or row: one Einsum, where the stock form has two."""
+    if b.dim() == 1 and a.dim() <= 2:
+        return _matmul(a, b.unsqueeze(1)).squeeze(-1)
+    if a.dim() == 1 and b.dim() == 2:
+        return torch.mm(a.unsqueeze(0), b).squeeze(0)
+    return a @ b
+
+
 def _addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
     return _scaled(s, beta) + _scaled(a @ b, alpha)
 
@@ -104,6 +113,13 @@ def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps
     return y if weight is None else y * weight
 
 
+def _variance(x: Tensor, dim: int | list[int] | None = None, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
+    count = math.prod(x.shape[d] for d in dims)
+    centred = x - x.sum(dims, keepdim=True) / count
+    return (centred * centred).sum(dims, keepdim=keepdim) / max(count - (1 if correction is None else correction), 0)
+
+
 def _attention(
     q: Tensor,
     k: Tensor,
@@ -163,6 +179,9 @@ DENSE: dict[object, Callable[..., Any]] = {
     aten.addmm.default: _addmm,
     aten.sparse_sampled_addmm.default: _sampled_addmm,
     aten.sparse_mask.default: _sparse_mask,
+    aten.matmul.default: _matmul,
+    aten.mv.default: _matmul,
+    aten.dot.default: _matmul,
     aten.reciprocal.default: lambda x: 1 / x,  # the stock one checks for zero with cf.assert
     aten.pow.Tensor_Scalar: _power,
     aten.slice.Tensor: _slice,
@@ -196,6 +215,12 @@ COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.rms_norm.default: ("rms_norm", _rms_norm),
     aten.scaled_dot_product_attention.default: ("attention", _attention),
     aten.gelu.default: ("gelu", _gelu),
+    aten.var.default: ("var", lambda x, unbiased=True: _variance(x, None, unbiased)),
+    aten.var.dim: ("var", lambda x, dim, unbiased=True, keepdim=False: _variance(x, dim, unbiased, keepdim)),
+    aten.var.correction: ("var", _variance),
+    aten.std.default: ("std", lambda x, unbiased=True: _variance(x, None, unbiased).sqrt()),
+    aten.std.dim: ("std", lambda x, dim, unbiased=True, keepdim=False: _variance(x, dim, unbiased, keepdim).sqrt()),
+    aten.std.correction: ("std", lambda x, dim=None, **options: _variance(x, dim, **options).sqrt()),
 }
 """Operators that become several Einsums: their name prefixes the names of those (`log_softmax.max`)."""
 

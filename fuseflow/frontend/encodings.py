@@ -69,5 +69,5 @@ def _level(text: str) -> str:
 
 
 def _split_commas(text: str) -> list[str]:
-    """Split at the commas that stand outside parentheses."""
-    return re.split(r",(?![^(]*\))", text)
+    """Split at the commas that stand outside parentheses and brackets."""
+    return re.split(r",(?![^(\[]*[)\]])", text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin, screen
 from fuseflow.frontend.densify import Densify
+from fuseflow.frontend.names import Names
 from fuseflow.frontend.operators import PATTERN
 
 
@@ -39,8 +42,8 @@ def export(module: nn.Module, inputs: tuple[Any, ...]) -> Exported:
         screen.screen(traced, tensors)
         dense = _replay(traced, tensors)
         program = dense.run_decompositions(get_decomposition_table())
-    screen.screen_mutation(program, list(tensors))
     screen.screen_lowered(program)
+    screen.screen_mutation(program, list(tensors))
     return Exported(program, tensors)
 
 
@@ -53,7 +56,8 @@ def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
 
 def _trace(module: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
     try:
-        return torch.export.export(module, inputs, strict=False)
+        with redirect_stderr(io.StringIO()):  # a failing export prints its unfinished graph
+            return torch.export.export(module, inputs, strict=False)
     except Exception as error:  # torch.export raises whatever the model and PyTorch's internals raise
         raise _explained(error, module, inputs) from error
 
@@ -84,6 +88,7 @@ def _first_line(error: Exception) -> str:
 
 def _arguments(traced: ExportedProgram, inputs: tuple[Any, ...]) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
+    names = Names()
     leaves = iter(pytree.tree_leaves((inputs, {})))
     for spec in traced.graph_signature.input_specs:
         kind = spec.kind.name
@@ -98,7 +103,7 @@ def _arguments(traced: ExportedProgram, inputs: tuple[Any, ...]) -> dict[str, Te
             raise FrontendError(
                 f"input `{name}` is not a tensor but {value!r}", hint="bind it before import, for example in __init__"
             )
-        tensors[name] = value.detach()
+        tensors[names.unique(name)] = value.detach()
     return tensors
 
 
@@ -127,7 +132,12 @@ def _replay(traced: ExportedProgram, tensors: dict[str, Tensor]) -> ExportedProg
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """PyTorch warns about its sparse layouts at every turn; none of it concerns the user of this compiler."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """PyTorch warns about its sparse layouts at every turn and logs what it then raises; our errors say what concerns the user."""
+    threshold = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(threshold)

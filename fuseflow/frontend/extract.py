@@ -50,9 +50,8 @@ class _Builder:
         self._values: dict[Any, Value] = {}
         self._outputs: list[str] = []
         for position, argument in enumerate(function.body.blocks[0].arguments):
-            if isinstance(argument.type, ir.RankedTensorType):
-                name = self._emitter.declare(_declaration(_argument_name(function, position), argument.type))
-                self._values[argument] = tensor(name, tuple(argument.type.shape))
+            name = self._emitter.declare(_declaration(_argument_name(function, position), argument.type))
+            self._values[argument] = tensor(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
         origin = from_mlir(op.location, self._file)
@@ -60,7 +59,7 @@ class _Builder:
         try:
             if handler is not None:
                 handler(self, op, origin)
-            elif not op.name.startswith(_SCALAR):  # scalars are evaluated where they are used
+            elif not _is_scalar(op.name):
                 raise FrontendError(f"`{op.name}` has no Einsum form", hint="do it outside the model")
         except FrontendError as error:
             where = f" at module `{origin.path}`" if origin.path else ""
@@ -112,18 +111,16 @@ class _Builder:
         self._values[op.results[0]] = Value(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
     def returned(self, op: Any, origin: Origin) -> None:
-        """An Einsum is an output as it is; anything else (an input, a transposed or broadcast tensor) is copied."""
-        made = {e.name for e in self._emitter.einsums}
+        """An Einsum is an output as it is; anything else (an input, a transposed or broadcast tensor, a second mention) is copied."""
         for operand in op.operands:
-            value = self._values[operand]
+            type, value = _declaration("output", operand.type), self._values[operand]
             if not accesses(value.expr) or uses_undefined(value.expr):
                 raise FrontendError("an output of the model does not depend on its inputs", hint="leave it out")
-            expr = value.expr
-            if not (isinstance(expr, Access) and expr.tensor in made and expr == tensor(expr.tensor, value.shape).expr):
-                type = _declaration("", operand.type)
-                expr = self._emitter.define(value, type, Origin(span=origin.span), name="output", full=True).expr
-            if isinstance(expr, Access) and expr.tensor not in self._outputs:
-                self._outputs.append(expr.tensor)
+            name = self._whole_einsum(value)
+            if not name or name in self._outputs:
+                copy = self._emitter.define(value, type, Origin(span=origin.span), name="output", full=True)
+                name = self._whole_einsum(copy)
+            self._outputs.append(name)
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -133,6 +130,13 @@ class _Builder:
         if encoded or (not isinstance(value.expr, Access | Const) and not _is_truth(result.type, value.expr)):
             value = self._emitter.define(value, _declaration("", result.type), origin, force=encoded)
         self._values[result] = value
+
+    def _whole_einsum(self, value: Value) -> str:
+        """The name of the Einsum that a value is, all of it and with its dimensions in order; '' if it is none."""
+        expr = value.expr
+        if isinstance(expr, Access) and expr == tensor(expr.tensor, value.shape).expr:
+            return next((e.name for e in self._emitter.einsums if e.name == expr.tensor), "")
+        return ""
 
     def _operand(self, ssa: Any, loops: Map) -> Expr:
         if not isinstance(ssa.type, ir.RankedTensorType):
@@ -147,7 +151,6 @@ class _Builder:
         return self._values[ssa].expr
 
 
-_SCALAR = ("arith.", "math.", "cf.assert", "tensor.extract")
 _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
     "linalg.generic": _Builder.generic,
     "tensor.expand_shape": _Builder.reshape,
@@ -163,6 +166,11 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
 }
 
 
+def _is_scalar(name: str) -> bool:
+    """Scalars are evaluated where they are used, and checks not at all."""
+    return name.startswith(("arith.", "math.")) or name in ("tensor.extract", "cf.assert")
+
+
 def _argument_name(function: Any, position: int) -> str:
     if "arg_attrs" in function.attributes:
         attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
@@ -173,6 +181,8 @@ def _argument_name(function: Any, position: int) -> str:
 
 def _declaration(name: str, type: Any) -> TensorType:
     """The type without dimensions of extent 1. Raises `FrontendError` for unknown extents and element types."""
+    if not isinstance(type, ir.RankedTensorType):
+        raise FrontendError(f"`{name}` is a {type}", hint="the arguments and results of the function are tensors of known rank")
     if not type.has_static_shape:
         raise FrontendError(f"tensor `{name}` has an unknown extent: {type}", hint="give every extent as a number")
     dtype = str(type.element_type)

@@ -39,6 +39,7 @@ def to_mlir(origin: Origin, context: Any) -> Any:
 def from_mlir(location: Any, file: str = "") -> Origin:
     """Read a location, ours or anybody's; `file` is the name of the text that the module was parsed from."""
     path = operator = ""
+    location = ir.Location.from_attr(location.attr, location.context)  # diagnostics give it without its class
     while isinstance(location, ir.NameLoc):
         name = str(location.name_str)
         if name.startswith("@"):

@@ -56,6 +56,8 @@ def function(module: Any) -> Any:
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     if len(functions) != 1:
         raise FrontendError(f"the module has {len(functions)} functions", hint="keep one: the model, from inputs to outputs")
+    if not functions[0].body.blocks:
+        raise FrontendError(f"the function {functions[0].name} has no body", hint="give its definition")
     return functions[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -77,7 +78,9 @@ def _user_module(path: Path) -> Iterator[ModuleType]:
 def _blamed(path: Path) -> Iterator[None]:
     """An exception of the user's code becomes a `FrontendError` at the innermost of the file's lines that led to it."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse (CSR|CSC|invariant)", UserWarning)  # PyTorch: "support is in beta"
+            yield
     except FuseFlowError:
         raise
     except SyntaxError as error:

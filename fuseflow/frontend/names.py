@@ -36,7 +36,8 @@ def _word(name: str) -> str:
     'my_layer.0'
     """
     words = [re.sub(r"\W", "_", word) for word in name.split(".") if word]
-    return ".".join(words) if words and not words[0][0].isdigit() else "_" + ".".join(words)
+    joined = ".".join(words)
+    return f"_{joined}" if re.fullmatch(r"[\d._eE]*", joined) else joined
 
 
 def einsum_name(body: Expr, origin: Origin) -> str:

@@ -39,6 +39,14 @@ PATTERN = Refused(
         _sparse_log_softmax _sparse_sum sparse_coo_tensor sparse_csr_tensor _sparse_coo_tensor_unsafe
     """),
 )
+SLICING = Refused(
+    "concatenating or slicing",
+    "join the tensors outside the model, or split the weights: x @ W with W in two parts is two products",
+    _names("""
+        cat concat stack hstack vstack slice select narrow split split_with_sizes chunk tensor_split unbind roll flip pad
+        constant_pad_nd slice_scatter select_scatter repeat tile diagonal diag diag_embed repeat_interleave
+    """),
+)
 REFUSED = (
     INDEXING,
     PATTERN,
@@ -59,14 +67,8 @@ REFUSED = (
             adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d unfold im2col
         """),
     ),
-    Refused(
-        "concatenating or slicing",
-        "join the tensors outside the model, or split the weights: x @ W with W in two parts is two products",
-        _names("""
-            cat concat stack hstack vstack slice select narrow split split_with_sizes chunk tensor_split unbind roll flip pad
-            constant_pad_nd slice_scatter select_scatter diagonal diag diag_embed repeat_interleave lstm gru rnn_tanh rnn_relu
-        """),
-    ),
+    SLICING,
+    Refused("a recurrent layer", "import one step of it as the model", _names("lstm gru rnn_tanh rnn_relu lstm_cell gru_cell")),
     Refused(
         "a loop index used as a value",
         "pass the result as a tensor (a buffer)",
@@ -107,6 +109,6 @@ LOWERED = _names("""
     relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
     where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor
     sum mean amax amin prod max min linalg_vector_norm
-    full full_like fill scalar_tensor zeros ones zeros_like ones_like empty
+    full full_like fill scalar_tensor zeros ones zeros_like ones_like empty empty_strided convert_element_type
 """)
 """What may be left after decomposition: lowers to Linalg without incident, and mostly has an Einsum form."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from torch_mlir import ir
 
 from fuseflow.einsum.nodes import Const, Expr
@@ -138,6 +139,8 @@ def constant(attribute: Any) -> Expr:
             return Const(float(attribute.value))
         case ir.IntegerAttr():
             return Const(float(abs(attribute.value) if str(attribute.type) == "i1" else attribute.value))
+        case ir.FloatAttr() if str(attribute.type) == "f32":
+            return Const(float(str(np.float32(attribute.value))))  # 0.1, not 0.10000000149
         case ir.FloatAttr():
             return Const(float(attribute.value))
     raise FrontendError(

@@ -11,17 +11,23 @@ import operator
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument
 from torch.fx import Node
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin
-from fuseflow.frontend.operators import EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, TRAINING
+from fuseflow.frontend.operators import EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
 
 
 def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
     """Refuse what is known to have no Einsum form, in the user's own operators; raises `FrontendError` with module and line."""
     for name, tensor in tensors.items():
         _screen_layout(name, tensor)
+    for position, output in enumerate(program.graph_signature.output_specs, 1):
+        if isinstance(output.arg, ConstantArgument):
+            raise FrontendError(
+                f"output {position} of the model is not a tensor but {output.arg.value!r}", hint="return tensors only"
+            )
     edge_index = any("edge_index" in name for name in tensors)
     for node in _live_calls(program):
         _screen_training(node)
@@ -32,7 +38,7 @@ def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
         name = origin.short_name(node.target)
         for family in REFUSED:
             if name in family.names and not _is_whole_slice(node):
-                hint = EDGE_INDEX if edge_index and family is INDEXING else family.hint
+                hint = EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
                 raise _refusal(node, f"{family.what} (`{node.target}`)", hint)
 
 

@@ -111,6 +111,10 @@ def apply(op: str, *args: Expr) -> Expr:
             return apply("max" if a == c else "min", a, b)
         case ("where", (Apply("lt" | "le", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
             return apply("min" if a == c else "max", a, b)
+        case ("pow", (x, Const(0.5))):
+            return Apply("sqrt", (x,))
+        case ("pow", (Access() as x, Const(2.0))):
+            return Apply("mul", (x, x))
         case ("max", (x, Const(0.0))) | ("max", (Const(0.0), x)):
             return Apply("relu", (x,))
         case ("div", (Const(1.0), Apply("add", (Apply("exp", (Apply("neg", (x,)),)), Const(1.0))))):

@@ -55,6 +55,8 @@ def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
     if tensor.layout == torch.strided:
         return pack(_array(tensor).reshape(type.shape), type.format, type.fill)
     coordinates, values = _entries(tensor)
+    if not type.shape:
+        return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), type.format)
     wide = [d for d, size in enumerate(tensor.shape) if size != 1]
     return from_coordinates(type.shape, coordinates[wide], values, type.format)
 

@@ -1,0 +1,330 @@
+"""Models of many kinds: the program, evaluated densely, equals eager PyTorch, and the printed MLIR reads back as the same program."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fuseflow.einsum.formats import infer
+from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.parse import parse
+from fuseflow.einsum.text import show
+from fuseflow.frontend import Imported, import_model, load_data, read_mlir
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
+
+
+class Function(nn.Module):
+    """A function of tensors as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor, *others: Tensor) -> Any:
+        return self.function(x, *others)
+
+
+def checked(module: nn.Module, inputs: tuple[Any, ...], formats: dict[str, str] | None = None) -> Imported:
+    imported = import_model(module.eval(), inputs, formats)
+    assert parse(show(imported.program)) == imported.program
+    assert read_mlir(imported.mlir) == imported.program
+    infer(imported.program)
+    assert tuple(imported.tensors) == tuple(t.name for t in imported.program.inputs)
+    for tensor in imported.program.inputs:
+        packed = imported.tensors[tensor.name]
+        assert (packed.shape, packed.format) == (tensor.shape, tensor.format)
+    results = evaluate(imported.program, {name: t.to_dense() for name, t in imported.tensors.items()})
+    assert tuple(imported.expected) == imported.program.outputs
+    for name, expected in imported.expected.items():
+        np.testing.assert_allclose(results[name], expected, rtol=2e-5, atol=2e-6)
+        assert results[name].shape == expected.shape
+    return imported
+
+
+def names(imported: Imported) -> list[str]:
+    return [e.name for e in imported.program.einsums]
+
+
+def random(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) + len(shape)))
+
+
+def sparse(rows: int = 9, columns: int = 9) -> Tensor:
+    dense = random(rows, columns)
+    dense[dense < 0.4] = 0
+    dense[0] = dense[:, -1] = 0  # empty first row and last column
+    return dense
+
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "csr": lambda t: t.to_sparse_csr(),
+    "csc": lambda t: t.to_sparse_csc(),
+    "coo": lambda t: t.to_sparse_coo(),
+    "dense": lambda t: t,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gcn(layout: str) -> None:
+    class Layer(nn.Module):
+        def __init__(self, inputs: int, outputs: int) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(random(inputs, outputs))
+            self.bias = nn.Parameter(random(outputs))
+
+        def forward(self, adj: Tensor, x: Tensor) -> Tensor:
+            return adj @ (x @ self.weight) + self.bias
+
+    class GCN(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer1, self.layer2 = Layer(5, 4), Layer(4, 3)
+
+        def forward(self, adj: Tensor, x: Tensor) -> Tensor:
+            return F.log_softmax(self.layer2(adj, F.relu(self.layer1(adj, x))), dim=1)
+
+    imported = checked(GCN(), (LAYOUTS[layout](sparse()), random(9, 5)))
+    adjacency = imported.program.declared["adj"]
+    assert adjacency.format is not None and adjacency.format.short() == layout
+    assert names(imported)[:5] == ["layer1.matmul", "layer1.matmul_2", "layer1.add", "relu", "layer2.matmul"]
+    assert names(imported)[-6:] == [f"log_softmax.{n}" for n in ("max", "sub", "exp", "sum", "log", "sub_2")]
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+def test_products_with_vectors_and_matrices_are_one_einsum(layout: str) -> None:
+    a = LAYOUTS[layout](sparse())
+    for x in (random(9), random(9, 4)):
+        assert names(checked(Function(lambda a, x: a @ x), (a, x))) == ["matmul"]
+
+
+SPARSE: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "sparse times sparse": (lambda a, b: a @ b, (sparse().to_sparse_csr(), sparse().T.to_sparse_csr())),
+    "sparse plus sparse": (lambda a, b: a + b, (sparse().to_sparse_csr(), sparse().T.to_sparse_csr())),
+    "sparse times dense, pointwise": (lambda a, b: a * b, (sparse().to_sparse_coo(), random(9, 9))),
+    "transposed": (lambda a, x: a.t() @ x, (sparse().to_sparse_csr(), random(9, 4))),
+    "made dense": (lambda a, x: a.to_dense() + x, (sparse().to_sparse_csr(), random(9, 9))),
+    "relu of sparse": (lambda a, x: torch.relu(a) @ x, (sparse().to_sparse_csr(), random(9, 4))),
+    "row sums": (lambda a: a.sum(1, keepdim=True).to_dense(), (sparse().to_sparse_csr(),)),
+    "addmm": (lambda a, b, x: torch.sparse.addmm(b, a, x), (sparse().to_sparse_coo(), random(9, 4), random(9, 4))),
+    "mean over neighbours": (lambda a, x: torch.sparse.mm(a, x, "mean"), (sparse().to_sparse_csr(), random(9, 4))),
+    "sampled product": (torch.sparse.sampled_addmm, (sparse().to_sparse_csr(), random(9, 3), random(3, 9))),
+    "sampled einsum": (lambda m, a, b: m * torch.einsum("ik,jk->ij", a, b), (sparse(), random(9, 3), random(9, 3))),
+    "sparse mask": (lambda m, x: x.sparse_mask(m).to_dense(), (sparse().to_sparse_coo(), random(9, 9))),
+    "uncoalesced": (
+        lambda a, x: a @ x,
+        (torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, 3.0], (9, 9)), random(9, 4)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPARSE)
+def test_sparse_operators(case: str) -> None:
+    function, inputs = SPARSE[case]
+    checked(Function(function), inputs)
+
+
+def test_stored_zeros_stay_stored() -> None:
+    a = torch.sparse_csr_tensor([0, 2, 2, 3], [0, 2, 1], [1.0, 0.0, 2.0], (3, 3))
+    imported = checked(Function(lambda a, x: a @ x), (a, random(3, 2)))
+    assert imported.tensors["x"].values.tolist() == [1.0, 0.0, 2.0]
+
+
+POINTWISE: dict[str, Callable[[Tensor], Tensor]] = {
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
+    "elu": F.elu,
+    "softplus": F.softplus,
+    "hardtanh": F.hardtanh,
+    "tanh-gelu": lambda x: F.gelu(x, approximate="tanh"),
+    "clamp": lambda x: x.clamp(-0.5, 0.5),
+    "powers": lambda x: x**2 + x**3 + x**4 + x**5,
+    "roots": lambda x: (x * x + 1) ** 0.5 + (x * x + 1) ** -0.5 + (x * x + 1) ** 2.5,
+    "reciprocals": lambda x: 1 / (x * x + 1) + (x * x + 2).reciprocal(),
+    "log1p and expm1": lambda x: torch.log1p(x * x) + torch.expm1(x),
+    "where": lambda x: torch.where(x > 0, x, 0.1 * x),
+    "truth as number": lambda x: (x > 0).float() * x,
+    "sines": lambda x: torch.sin(x) * torch.cos(x),
+    "minimum": lambda x: torch.minimum(x, torch.maximum(x * 0.5, -x)),
+    "constants": lambda x: (torch.ones(6) + torch.full((5, 6), 2.0)) * x + x.new_zeros(6),
+    "in place": lambda x: (x * 2).add_(1).relu_(),
+    "f64": lambda x: x.double() * 2,
+}
+REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda x: x.mean(1),
+    "mean of all": lambda x: x.mean(),
+    "amax": lambda x: x.amax(1),
+    "amin": lambda x: x.amin(0),
+    "max": lambda x: x.max(1).values,
+    "prod": lambda x: x.prod(1),
+    "variance": lambda x: x.var(1) + x.std(1, unbiased=False),
+    "logsumexp": lambda x: torch.logsumexp(x, 1),
+    "normalize": lambda x: F.normalize(x, dim=1),
+    "softmax over rows": lambda x: x.softmax(0),
+    "layer norm over two": lambda x: F.layer_norm(x, (5, 6)),
+    "rms norm": lambda x: F.rms_norm(x, (6,)),
+    "count": lambda x: (x > 0).sum(1),
+    "cross entropy": lambda x: -(F.log_softmax(x, 1) * x).sum(1).mean(),
+    "over a broadcast": lambda x: torch.exp(x.sum(0).expand(3, 6)).sum(0),
+}
+SHAPES: dict[str, Callable[[Tensor], Any]] = {
+    "transposed": lambda x: x.t(),
+    "the input": lambda x: x,
+    "twice": lambda x: (x * 2,) * 2,
+    "several": lambda x: {"a": x * 2, "b": [x.t() + 1]},
+    "broadcast": lambda x: x.sum(0).expand(3, 6),
+    "truth": lambda x: x > 0,
+    "flattened": lambda x: x.flatten() * 2,
+    "reshaped": lambda x: x.reshape(3, 10) * 2,
+    "split in three": lambda x: x.reshape(5, 3, 1, 2).permute(3, 2, 0, 1) * 2,
+    "split and merged": lambda x: x.reshape(5, 3, 2).transpose(1, 2).reshape(10, 3) * 2,
+    "repeated heads": lambda x: x.unsqueeze(1).expand(5, 3, 6).reshape(15, 6) * 2,
+    "outer": lambda x: x[:, None, :] * x[None, :, :],
+    "whole slices": lambda x: x[:, :] * 2,
+}
+
+
+@pytest.mark.parametrize("case", [*POINTWISE, *REDUCTIONS, *SHAPES])
+def test_dense_operators(case: str) -> None:
+    checked(Function((POINTWISE | REDUCTIONS | SHAPES)[case]), (random(5, 6),))
+
+
+@pytest.mark.parametrize("equation", ["ij,jk->ik", "ik,jk->ij", "bij,bjk->bik", "ijk,kl->ilj", "ij,j->", "ij,jk,kl->il"])
+def test_einsum(equation: str) -> None:
+    sizes = {"b": 2, "i": 4, "j": 5, "k": 3, "l": 6}
+    operands = [random(*(sizes[c] for c in term)) for term in equation.split("->")[0].split(",")]
+    checked(Function(lambda *xs: torch.einsum(equation, *xs)), tuple(operands))
+
+
+def test_mlp_with_activations() -> None:
+    layers = [
+        nn.Linear(6, 4),
+        nn.GELU(),
+        nn.Linear(4, 4),
+        nn.SiLU(),
+        nn.BatchNorm1d(4),
+        nn.Tanh(),
+        nn.Dropout(),
+        nn.Linear(4, 1),
+        nn.Sigmoid(),
+    ]
+    imported = checked(nn.Sequential(*layers), (random(5, 6),))
+    assert "3.sigmoid" in names(imported) and "1.erf" in names(imported)
+    double = checked(nn.Sequential(*layers).double(), (random(5, 6).double(),))
+    assert {t.dtype for t in double.program.inputs} == {"f64"}
+
+
+class Attention(nn.Module):
+    def __init__(self, mask: Tensor, kind: str) -> None:
+        super().__init__()
+        self.ln, self.kind = nn.LayerNorm(6), kind
+        self.qkv = nn.ModuleList(nn.Linear(6, 6) for _ in "qkv")
+        self.register_buffer("mask", mask)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, n, d = x.shape
+        y = self.ln(x)
+        q, k, v = (linear(y).view(b, n, 2, -1).transpose(1, 2) for linear in self.qkv)
+        if self.kind == "sdpa":
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask != 0)
+        else:
+            scores = q @ k.transpose(-1, -2)
+            scores = scores * self.mask if self.kind == "product" else scores.masked_fill(self.mask == 0, float("-inf"))
+            out = torch.softmax(scores, -1) @ v
+        return x + out.transpose(1, 2).reshape(b, n, d)
+
+
+@pytest.mark.parametrize("kind", ["masked_fill", "product", "sdpa"])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_attention(kind: str, batch: int) -> None:
+    mask = (sparse(7, 7) != 0).float() + torch.eye(7)
+    formats = {"mask": "csr"}
+    imported = checked(Attention(mask, kind), (random(batch, 7, 6),), formats)
+    assert imported.tensors["mask"].stored == int((mask != 0).sum())
+    assert imported.program.declared["x"].shape == ((7, 6) if batch == 1 else (2, 7, 6))
+    text = show(imported.program)
+    if kind != "product":
+        assert "== 0, -inf, " in text or "!= 0, " in text
+    assert "merge" in text and "*3 + " in text  # two heads of size 3
+
+
+def test_boolean_masks_are_numbers() -> None:
+    mask = sparse(7, 7) == 0
+    imported = checked(Function(lambda x, mask: x.masked_fill(mask, -1.0) * (~mask)), (random(7, 7), mask))
+    assert [t.dtype for t in imported.program.inputs] == ["f32", "i32"]
+
+
+def test_unit_dimensions_of_arguments_are_folded_into_the_access() -> None:
+    mask = (sparse(7, 7) != 0).float()[None, None]
+    imported = checked(Function(lambda x, mask: x.masked_fill(mask == 0, 0.5)), (random(1, 2, 7, 7), mask), {"others_0": "csr"})
+    assert imported.program.declared["others_0"].shape == (7, 7)
+    assert imported.tensors["others_0"].stored == int(mask.sum())
+    assert len(imported.program.einsums) == 1
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_smallest_matrices(rows: int, layout: str) -> None:
+    checked(Function(lambda a, x: a @ x), (LAYOUTS[layout](random(rows, rows)), random(rows, 3)))
+
+
+def test_names_are_unique_and_stable() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shared, self.x = nn.Linear(4, 4), nn.Parameter(random(4))
+            self.parts = nn.ModuleDict({"a-b": nn.Linear(4, 4)})
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.parts["a-b"](self.shared(F.relu(self.shared(x))) + self.x)
+
+    first, second = (checked(Model(), (random(5, 4),)) for _ in range(2))
+    assert names(first) == names(second)
+    assert names(first) == [
+        "shared.matmul",
+        "shared.add",
+        "relu",
+        "shared.matmul_2",
+        "shared.add_2",
+        "add",
+        "parts.a_b.matmul",
+        "parts.a_b.add",
+    ]
+    assert {"x", "x_2", "parts.a_b.weight"} <= set(first.tensors)
+
+
+def test_locations_are_the_user_s_lines() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.lin(x)
+            return torch.relu(x)
+
+    line = Model.forward.__code__.co_firstlineno
+    imported = checked(Model(), (random(5, 4),))
+    found = [(e.location.path, e.location.span.line - line) for e in imported.program.einsums if e.location.span]
+    assert found == [("lin", 1), ("lin", 1), ("", 2)]
+    assert all(e.location.span and e.location.span.file.endswith("test_import.py") for e in imported.program.einsums)
+    back = read_mlir(imported.mlir)
+    assert [e.location for e in back.einsums] == [e.location for e in imported.program.einsums]
+
+
+def test_unused_inputs_and_dead_results_are_left_out() -> None:
+    imported = checked(Function(lambda x, unused: (x.topk(2), x.max(1).values)[1]), (random(5, 6), random(3)))
+    assert list(imported.tensors) == ["x"]
+    assert len(imported.program.einsums) == 1
+
+
+def test_a_large_graph_stays_sparse() -> None:
+    data = load_data("random:nodes=100000,degree=4,features=8")  # dense it would be 40 GB
+    imported = import_model(
+        Function(lambda a, x: torch.sparse.mm(a, torch.sparse.mm(x, torch.ones(8, 2)))), (data.adjacency, data.features)
+    )
+    assert imported.tensors["x"].stored == 500_000

@@ -1,0 +1,86 @@
+"""Model files: what they may define, and errors at the line of the user's file. The GCN that comes with the project."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from fuseflow.einsum.text import show
+from fuseflow.errors import FileError, FrontendError
+from fuseflow.frontend import import_model, load_data, load_model
+
+ROOT = Path(__file__).parents[2]
+DATA = load_data("karate")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "model.py"
+    path.write_text(text)
+    return path
+
+
+def test_gcn_prints_as_designed(golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    module, inputs, options = load_model(Path("models/gcn.py"), DATA)
+    imported = import_model(module, inputs, options.formats, "gcn")
+    golden("frontend/gcn.ein", show(imported.program))
+    golden("frontend/gcn.mlir", imported.mlir)
+    assert str(imported.program.defined["relu"].location.span).startswith("models/gcn.py:")
+
+
+def test_weights_follow_the_seed() -> None:
+    weights = [load_model(ROOT / "models" / "gcn.py", DATA, seed)[0].layer1.weight for seed in (0, 0, 1)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_options_neighbours_and_dataclasses(tmp_path: Path) -> None:
+    (tmp_path / "neighbour_of_model.py").write_text("WIDTH = 3\n")
+    path = write(
+        tmp_path,
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nimport torch\nfrom neighbour_of_model import WIDTH\n"
+        "@dataclass\nclass Config:\n    width: int = WIDTH\n"
+        'FORMATS = {"weight": "csr"}\nINDICES = {"add": "b h"}\n'
+        "def build(data):\n    return torch.nn.Linear(data.nodes, Config().width), [torch.ones(2, data.nodes)]\n",
+    )
+    module, inputs, options = load_model(path, DATA)
+    assert module.weight.shape == (3, 34)
+    assert (options.formats, options.indices) == ({"weight": "csr"}, {"add": "b h"})
+    assert import_model(module, inputs, options.formats).tensors["weight"].format.short() == "csr"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "line"),
+    [
+        ("x = (1,\n", "syntax error", 1),
+        ("import torch\nraise ValueError('no')\n", "raises ValueError: no", 2),
+        ("def build(data):\n    return data.edges\n", "raises AttributeError", 2),
+        ("def helper():\n    return 1 / 0\ndef build(data):\n    return helper()\n", "raises ZeroDivisionError", 2),
+        ("import not_there\n", "raises ModuleNotFoundError", 1),
+        ("def biuld(data): ...\n", "has no function `build`\n  note: did you mean `biuld`?", None),
+        ("build = 3\n", "has no function `build`", None),
+        ("def build(data): return 3\n", "returned int", None),
+        ("import torch\ndef build(data): return torch.nn.ReLU()\n", "returned ReLU", None),
+        ("import torch\ndef build(data): return torch.nn.ReLU(), torch.ones(2)\n", "`return module, (x,)`", None),
+        ("FORMATS = ['csr']\nimport torch\ndef build(data): return torch.nn.ReLU(), ()\n", "`FORMATS`", None),
+    ],
+)
+def test_errors(tmp_path: Path, text: str, message: str, line: int | None) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(FrontendError) as caught:
+        load_model(path, DATA)
+    assert message in str(caught.value)
+    if line is not None:
+        assert caught.value.span is not None
+        assert (caught.value.span.file, caught.value.span.line) == (str(path), line)
+
+
+def test_missing_and_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"cannot read the model file .*: No such file"):
+        load_model(tmp_path / "gone.py", DATA)
+    with pytest.raises(FileError, match="Is a directory"):
+        load_model(tmp_path, DATA)
+    (tmp_path / "b.py").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FileError, match="not a text file"):
+        load_model(tmp_path / "b.py", DATA)

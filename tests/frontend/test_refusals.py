@@ -1,0 +1,236 @@
+"""What the front end refuses, one small model each: the operator, the way out, the module path and the source line."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fuseflow.errors import FrontendError
+from fuseflow.frontend import import_model
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor, *others: Any) -> Any:
+        return self.function(x, *others)
+
+
+def refused(module: nn.Module, *inputs: Any) -> FrontendError:
+    with pytest.raises(FrontendError) as caught:
+        import_model(module, inputs)
+    return caught.value
+
+
+OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
+    "boolean index": (
+        lambda x: x[:, torch.tensor([True, False, True, False])],
+        "indexing by a tensor (`aten.index.Tensor`)",
+        "outside",
+    ),
+    "integer index": (lambda x: x[torch.tensor([0, 1])], "indexing by a tensor (`aten.index.Tensor`)", "outside"),
+    "embedding": (lambda x: F.embedding(torch.tensor([1, 2]), x), "indexing by a tensor (`aten.embedding.default`)", "outside"),
+    "scatter_add": (
+        lambda x: x.scatter_add(0, torch.zeros(6, 4, dtype=torch.int64), x),
+        "indexing by a tensor (`aten.scatter_add.default`)",
+        "outside",
+    ),
+    "nonzero": (lambda x: x.nonzero(), "indexing by a tensor (`aten.nonzero.default`)", "outside"),
+    "topk": (lambda x: x.topk(2).values, "sorting or scanning (`aten.topk.default`)", "outside"),
+    "sort": (lambda x: x.sort().values, "sorting or scanning", "outside"),
+    "cumsum": (lambda x: x.cumsum(1), "sorting or scanning", "outside"),
+    "conv": (lambda x: F.conv1d(x, torch.ones(2, 6, 3)), "a sliding window (`aten.conv1d.default`)", "matrix product"),
+    "pool": (lambda x: F.max_pool1d(x, 2), "a sliding window", "matrix product"),
+    "cat": (lambda x: torch.cat([x, x]), "concatenating or slicing (`aten.cat.default`)", "split the weights"),
+    "stack": (lambda x: torch.stack([x, x]), "concatenating or slicing", "split the weights"),
+    "slice": (lambda x: x[:, :2], "concatenating or slicing (`aten.slice.Tensor`)", "split the weights"),
+    "select": (lambda x: x[0], "concatenating or slicing (`aten.select.int`)", "split the weights"),
+    "argmax": (lambda x: x.argmax(1), "a loop index used as a value (`aten.argmax.default`)", "buffer"),
+    "indices of max": (lambda x: x.max(1).indices * 1.0, "a loop index is used as a value", "buffer"),
+    "eye": (lambda x: x @ torch.eye(4), "a loop index used as a value", "buffer"),
+    "tril": (lambda x: torch.tril(x), "a loop index used as a value", "buffer"),
+    "rand": (lambda x: x + torch.rand(6, 4), "random numbers (`aten.rand.default`)", ".eval()"),
+    "dropout": (lambda x: F.dropout(x, training=True), "random numbers: `dropout` in training mode", ".eval()"),
+    "batch norm": (lambda x: F.batch_norm(x, None, None, training=True), "statistics of the batch: `batch_norm`", ".eval()"),
+    "item": (lambda x: x * x.sum().item(), "reading a number out of a tensor", "torch.where"),
+    "cond": (
+        lambda x: torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y + 1, (x,)),
+        "control flow or a nested graph",
+        "torch.cond",
+    ),
+    "causal": (
+        lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=True),
+        "scaled_dot_product_attention with is_causal has no Einsum form",
+        "pass the mask as a tensor",
+    ),
+    "fft": (lambda x: torch.fft.fft(x).real, "`fft_fft` has no Einsum form", "outside"),
+    "inverse": (
+        lambda x: torch.linalg.inv(x @ x.t()),
+        "`linalg_inv`, through `aten.linalg_inv_ex.default`, has no Einsum form",
+        "outside",
+    ),
+    "round": (lambda x: torch.round(x), "`round` has no Einsum form", "outside"),
+    "any": (lambda x: (x > 0).any(1), "`any` has no Einsum form", "outside"),
+    "to integers": (lambda x: x.to(torch.int32), "`arith.fptosi` has no Einsum form", "outside"),
+    "half": (lambda x: x.half() * 2, "values of type torch.float16", "float32"),
+    "complex": (lambda x: torch.view_as_real(x + 1j), "values of type torch.complex64", "float32"),
+}
+
+
+@pytest.mark.parametrize("case", OPERATORS)
+def test_operators_without_einsum_form(case: str) -> None:
+    function, message, hint = OPERATORS[case]
+    error = refused(Function(function), torch.ones(6, 4))
+    assert message in error.message
+    assert hint in error.hint
+    assert error.span is not None and error.span.file.endswith("test_refusals.py")
+
+
+PATTERNS: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "values": (lambda a: a.values() * 2, "(`aten.values.default`)"),
+    "indices": (lambda a: a.crow_indices() * 2, "crow_indices"),
+    "softmax": (lambda a: torch.sparse.softmax(a.to_sparse_coo(), 1), "_sparse_softmax"),
+    "sum": (lambda a: torch.sparse.sum(a.to_sparse_coo(), 1), "_sparse_sum"),
+}
+
+
+@pytest.mark.parametrize("case", PATTERNS)
+def test_operators_on_the_stored_pattern(case: str) -> None:
+    function, name = PATTERNS[case]
+    error = refused(Function(function), torch.eye(4).to_sparse_csr())
+    assert "stored pattern of a sparse tensor" in error.message
+    assert name in error.message
+    assert "dense form" in error.hint
+
+
+def test_module_path_and_line() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.block(x)
+
+    error = refused(Model(), torch.ones(6, 4))
+    assert error.message.endswith("at module `block.1`")
+    assert error.span is not None and error.span.line == Model.forward.__code__.co_firstlineno + 1
+
+
+def test_library_modules_without_a_user_s_line() -> None:
+    assert "a recurrent layer (`aten.lstm.input`)" in refused(nn.LSTM(4, 3), torch.ones(6, 4)).message
+    assert "in training mode at module `0`" in refused(nn.Sequential(nn.BatchNorm1d(4)), torch.ones(6, 4)).message
+
+
+def test_edge_index() -> None:
+    class Conv(nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            source, target = edge_index[0], edge_index[1]
+            return torch.zeros_like(x).index_add(0, target, x[source])
+
+    error = refused(Conv(), torch.ones(6, 4), torch.tensor([[0, 1], [1, 2]]))
+    assert error.hint == "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
+
+
+def test_control_flow_on_data(capfd: pytest.CaptureFixture[str]) -> None:
+    class Model(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if x.sum() > 0:
+                return x * 2
+            return x
+
+    error = refused(Model(), torch.ones(6, 4))
+    assert error.message == "control flow depends on data"
+    assert error.span is not None and error.span.line == Model.forward.__code__.co_firstlineno + 1
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_mutation() -> None:
+    class Counter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.count.add_(1)
+            return x * self.count
+
+    module = Counter()
+    assert refused(module, torch.ones(6, 4)).message == "the model mutates `count`"
+    assert module.count.item() == 0
+    assert refused(Function(lambda x: x.add_(1) * 2), torch.ones(6, 4)).message == "the model mutates `x`"
+
+
+def test_inputs_and_outputs_that_are_not_tensors() -> None:
+    class Scale(nn.Module):
+        def forward(self, x: Tensor, k: Any) -> Tensor:
+            return x * 2
+
+    for k in (3, 2.5, None, "text"):
+        assert f"input `k` is not a tensor but {k!r}" in refused(Scale(), torch.ones(2), k).message
+    assert "output 2 of the model is not a tensor but 3" in refused(Function(lambda x: (x * 2, 3)), torch.ones(2)).message
+    assert "does not depend on its inputs" in refused(Function(lambda x: torch.ones(3)), torch.ones(2)).message
+    assert refused(lambda x: x, torch.ones(2)).message == "the model is a function"  # type: ignore[arg-type]
+
+
+def test_layouts_and_dtypes() -> None:
+    twice = Function(lambda a: a * 2)
+    assert "blocked levels" in refused(twice, torch.eye(4).to_sparse_bsr((2, 2))).message
+    assert "dense dimensions" in refused(twice, torch.ones(3, 3, 2).to_sparse(2)).message
+    assert "torch.float16" in refused(twice, torch.ones(2).half()).message
+    neighbours = Function(lambda a, x: torch.sparse.mm(a, x, "amax"))
+    assert "reduce='amax'" in refused(neighbours, torch.eye(4).to_sparse_csr(), torch.eye(4)).message
+
+
+def test_the_model_fails_in_pytorch_itself(capfd: pytest.CaptureFixture[str]) -> None:
+    error = refused(Function(lambda x: x @ x), torch.ones(6, 4))
+    assert error.message.startswith("the model fails in PyTorch itself: RuntimeError: mat1 and mat2 shapes")
+    assert error.span is not None and error.span.file.endswith("test_refusals.py")
+    assert "takes 2 positional arguments" in refused(nn.Linear(2, 2), torch.ones(2), torch.ones(2)).message
+    assert capfd.readouterr().err == ""
+
+
+def test_formats() -> None:
+    x, relu = torch.ones(6, 4), Function(torch.relu)
+    for formats, message in (
+        ({"y": "csr"}, "format for an unknown tensor `y`"),
+        ({"x": "crs"}, "format of tensor `x`: unknown format `crs`"),
+        ({"x": "(dense, dense, dense)"}, "3 levels"),
+        ({"x": "bsr(2, 2)"}, "blocked"),
+    ):
+        with pytest.raises(FrontendError) as caught:
+            import_model(relu, (x,), formats)
+        assert message in caught.value.message
+    with pytest.raises(FrontendError, match="did you mean `csr`"):
+        import_model(relu, (x,), {"x": "crs"})
+
+
+def test_torch_mlir_errors_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    from fuseflow.frontend import mlir
+
+    text = "func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {\n"
+    text += '  %0 = torch.operator "torch.aten.nothing"(%x) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>\n'
+    text += "  return %0 : !torch.vtensor<[2],f32>\n}"
+    module = mlir.parse(text, "m.mlir")
+    with pytest.raises(FrontendError) as caught:
+        mlir.run(module, "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)", "lowering", "m.mlir")
+    assert "lowering failed in torch-mlir" in caught.value.message
+    assert any("torch.aten.nothing" in note for note in caught.value.notes)
+    assert str(caught.value.span).startswith("m.mlir:2:")
+    assert capfd.readouterr().err == ""
+
+
+def test_importing_the_front_end_does_not_import_torch() -> None:
+    code = "import sys, fuseflow.frontend; assert not {'torch', 'torch_mlir'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    code = "import sys; from fuseflow import frontend; frontend.read_mlir(open(0).read()); assert 'torch' not in sys.modules"
+    text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+    subprocess.run([sys.executable, "-c", code], check=True, input=text, text=True)
