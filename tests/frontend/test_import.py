@@ -15,7 +15,6 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.frontend import Imported, import_model, load_data, read_mlir
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
 
@@ -103,22 +102,22 @@ def test_products_with_vectors_and_matrices_are_one_einsum(layout: str) -> None:
         assert names(checked(Function(lambda a, x: a @ x), (a, x))) == ["matmul"]
 
 
-SPARSE: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
-    "sparse times sparse": (lambda a, b: a @ b, (sparse().to_sparse_csr(), sparse().T.to_sparse_csr())),
-    "sparse plus sparse": (lambda a, b: a + b, (sparse().to_sparse_csr(), sparse().T.to_sparse_csr())),
-    "sparse times dense, pointwise": (lambda a, b: a * b, (sparse().to_sparse_coo(), random(9, 9))),
-    "transposed": (lambda a, x: a.t() @ x, (sparse().to_sparse_csr(), random(9, 4))),
-    "made dense": (lambda a, x: a.to_dense() + x, (sparse().to_sparse_csr(), random(9, 9))),
-    "relu of sparse": (lambda a, x: torch.relu(a) @ x, (sparse().to_sparse_csr(), random(9, 4))),
-    "row sums": (lambda a: a.sum(1, keepdim=True).to_dense(), (sparse().to_sparse_csr(),)),
-    "addmm": (lambda a, b, x: torch.sparse.addmm(b, a, x), (sparse().to_sparse_coo(), random(9, 4), random(9, 4))),
-    "mean over neighbours": (lambda a, x: torch.sparse.mm(a, x, "mean"), (sparse().to_sparse_csr(), random(9, 4))),
-    "sampled product": (torch.sparse.sampled_addmm, (sparse().to_sparse_csr(), random(9, 3), random(3, 9))),
-    "sampled einsum": (lambda m, a, b: m * torch.einsum("ik,jk->ij", a, b), (sparse(), random(9, 3), random(9, 3))),
-    "sparse mask": (lambda m, x: x.sparse_mask(m).to_dense(), (sparse().to_sparse_coo(), random(9, 9))),
+SPARSE: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Tensor, ...]]]] = {
+    "sparse times sparse": (lambda a, b: a @ b, lambda: (sparse().to_sparse_csr(), sparse().T.to_sparse_csr())),
+    "sparse plus sparse": (lambda a, b: a + b, lambda: (sparse().to_sparse_csr(), sparse().T.to_sparse_csr())),
+    "sparse times dense, pointwise": (lambda a, b: a * b, lambda: (sparse().to_sparse_coo(), random(9, 9))),
+    "transposed": (lambda a, x: a.t() @ x, lambda: (sparse().to_sparse_csr(), random(9, 4))),
+    "made dense": (lambda a, x: a.to_dense() + x, lambda: (sparse().to_sparse_csr(), random(9, 9))),
+    "relu of sparse": (lambda a, x: torch.relu(a) @ x, lambda: (sparse().to_sparse_csr(), random(9, 4))),
+    "row sums": (lambda a: a.sum(1, keepdim=True).to_dense(), lambda: (sparse().to_sparse_csr(),)),
+    "addmm": (lambda a, b, x: torch.sparse.addmm(b, a, x), lambda: (sparse().to_sparse_coo(), random(9, 4), random(9, 4))),
+    "mean over neighbours": (lambda a, x: torch.sparse.mm(a, x, "mean"), lambda: (sparse().to_sparse_csr(), random(9, 4))),
+    "sampled product": (torch.sparse.sampled_addmm, lambda: (sparse().to_sparse_csr(), random(9, 3), random(3, 9))),
+    "sampled einsum": (lambda m, a, b: m * torch.einsum("ik,jk->ij", a, b), lambda: (sparse(), random(9, 3), random(9, 3))),
+    "sparse mask": (lambda m, x: x.sparse_mask(m).to_dense(), lambda: (sparse().to_sparse_coo(), random(9, 9))),
     "uncoalesced": (
         lambda a, x: a @ x,
-        (torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, 3.0], (9, 9)), random(9, 4)),
+        lambda: (torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, 3.0], (9, 9)), random(9, 4)),
     ),
 }
 
@@ -126,7 +125,7 @@ SPARSE: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
 @pytest.mark.parametrize("case", SPARSE)
 def test_sparse_operators(case: str) -> None:
     function, inputs = SPARSE[case]
-    checked(Function(function), inputs)
+    checked(Function(function), inputs())
 
 
 def test_stored_zeros_stay_stored() -> None:
