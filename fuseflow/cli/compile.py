@@ -60,8 +60,7 @@ def compile_command(
     elif target is not None and str(target) != "-":
         require_writable(target, directory=emit == "fibertree")
     with working("compiling", quiet):
-        compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, seed=seed)
-        dump.write(compiled)
+        compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, seed=seed, observe=dump)
     if emit == "fibertree" and target is not None:
         save_fibertrees(compiled, target)
     elif emit is not None:

@@ -12,8 +12,10 @@ import click
 
 from fuseflow.atomic import replacing
 from fuseflow.cli.common import FILE, require_writable
-from fuseflow.compiler import Compiled
+from fuseflow.compiler import CompiledRegion, Source
 from fuseflow.compiler.artifacts import REGION_STAGES, STAGES
+from fuseflow.einsum import text as einsum_text
+from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -37,21 +39,25 @@ class Dump:
         require_writable(directory, directory=True)
         return cls(STAGES if "all" in after else after, directory)
 
-    def write(self, compiled: Compiled) -> None:
-        for number, stage in enumerate(STAGES, 1):
-            if stage not in self.stages or (stage == "linalg" and len(self.stages) > 1 and compiled.source.mlir is None):
-                continue
-            if stage not in REGION_STAGES:
-                ending = "mlir" if stage == "linalg" else "ein"
-                self._write(f"{number:02}-{stage}.{ending}", compiled.emit(stage))
-                continue
-            ending, show = REGION_STAGES[stage]
-            for region in compiled.regions:
-                self._write(f"{number:02}-{stage}-{region.name}.{ending}", show(region))
+    def __call__(self, stage: Source | Program | CompiledRegion) -> None:
+        """Write what was asked for of a stage that is there."""
+        match stage:
+            case Source():
+                if stage.mlir is not None:
+                    self._write("linalg", ".mlir", lambda: stage.mlir or "")
+                elif self.stages == ("linalg",):
+                    raise UsageError(f"`{stage.name}` does not go through Linalg", hint="dump a stage from `einsum` on")
+            case Program():
+                self._write("einsum", ".ein", lambda: einsum_text.show(stage))
+            case CompiledRegion():
+                for name, (ending, show) in REGION_STAGES.items():
+                    self._write(name, f"-{stage.name}.{ending}", functools.partial(show, stage))
 
-    def _write(self, name: str, content: str | bytes) -> None:
-        with replacing(self.directory / name) as temporary:
-            temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
+    def _write(self, stage: str, ending: str, show: Callable[[], str | bytes]) -> None:
+        if stage in self.stages:
+            content = show()
+            with replacing(self.directory / f"{1 + STAGES.index(stage):02}-{stage}{ending}") as temporary:
+                temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def dump_options(command: Command) -> Command:

@@ -61,15 +61,20 @@ def run(
         require_replaceable(output)
     with working("compiling", quiet):
         compiled = ff.compile(
-            model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, machine=machine, seed=seed
-        )  # fmt: skip
-        dump.write(compiled)
-    if output is not None:
-        compiled.save(output)
+            model,
+            data=data,
+            data_dir=data_dir,
+            tensors=tensors,
+            schedule=schedule,
+            machine=machine,
+            seed=seed,
+            observe=dump,
+        )
     with firings_bar(quiet) as progress:
         result = compiled.run(progress=progress, check=not no_check)
     text = json.dumps(result.to_json(), indent=1) + "\n"
     if output is not None:
+        compiled.save(output)
         result.save_outputs(output)
         write_out(text, output / "result.json")
     if json_file is not None:

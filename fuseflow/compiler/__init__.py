@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from fuseflow.compiler.compiled import Compiled, Progress
 from fuseflow.compiler.lower import CompiledRegion, lower, refuse_parallel
 from fuseflow.compiler.result import RegionResult, Result
 from fuseflow.compiler.sources import Source, load
+from fuseflow.einsum.nodes import Program
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -32,12 +33,14 @@ def compile(
     formats: Mapping[str, str] | None = None,
     machine: str | Path | Machine = "ideal",
     seed: int = 0,
+    observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
 
     `model` is a `torch.nn.Module` with its `inputs`, the path of a model file (`.py`, with `data` and `data_dir`), of a text program
     (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program; the last three take their inputs from `tensors`: a YAML file or
-    arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes random weights and data.
+    arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes random weights and data. `observe` is called with
+    every stage as soon as it is there.
     Raises a subclass of `FuseFlowError`, which says what to change.
 
     >>> import fuseflow as ff
@@ -49,6 +52,7 @@ def compile(
     refuse_parallel(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, seed=seed)
+    observe(source)
     start = time.perf_counter()
-    program, regions = lower(source.program, schedule, source.tensors)
+    program, regions = lower(source.program, schedule, source.tensors, observe)
     return Compiled(source, program, schedule, regions, hardware, seed, time.perf_counter() - start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.einsum.formats import infer
@@ -32,14 +32,21 @@ class CompiledRegion:
     estimate: Estimate
 
 
-def lower(program: Program, schedule: Schedule, tensors: Mapping[str, Tensor]) -> tuple[Program, tuple[CompiledRegion, ...]]:
+def lower(
+    program: Program,
+    schedule: Schedule,
+    tensors: Mapping[str, Tensor],
+    observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
+) -> tuple[Program, tuple[CompiledRegion, ...]]:
     """Compile every region, in the order in which they run; also returns the program with all formats inferred.
 
-    `tensors` may be empty: their statistics only rank loop orders.
+    `tensors` may be empty: their statistics only rank loop orders. `observe` is called with the program and with every region as
+    soon as it is there, so that what came before an error can be seen.
     """
     refuse_parallel(schedule)
     declared = {t.name for t in program.tensors if t.format is not None} | dict(schedule.formats).keys()
     program = infer(with_formats(program, schedule))
+    observe(program)
     regions = form_regions(program, schedule)
     orders = chains(program, regions, schedule)
     stored = {t.name: t for t in program.inputs}
@@ -58,6 +65,7 @@ def lower(program: Program, schedule: Schedule, tensors: Mapping[str, Tensor]) -
             t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in graph.tensors if t.name in graph.outputs
         }
         compiled.append(CompiledRegion(region.name, region.einsums, fused, table, graph, cost))
+        observe(compiled[-1])
     return program, tuple(compiled)
 
 

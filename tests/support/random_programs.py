@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, free_indices
+from fuseflow.einsum.text import show
 from fuseflow.tensors import Format, Tensor, from_coordinates
 
 INDICES = {"a": ("i", "j", "k"), "b": ("p", "q", "r")}
@@ -30,6 +31,11 @@ class Case:
     @property
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         return {name: tensor.to_dense() for name, tensor in self.tensors.items()}
+
+    def __repr__(self) -> str:
+        """The program as text and its numbers: what to make a named test of."""
+        numbers = "".join(f"{name} = {array.tolist()}\n" for name, array in self.arrays.items())
+        return f"\n{show(self.program)}{numbers}"
 
 
 def formats(rank: int) -> st.SearchStrategy[Format]:
