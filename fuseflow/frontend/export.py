@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -82,8 +83,9 @@ def _explained(error: Exception, module: nn.Module, inputs: tuple[Any, ...]) -> 
 
 
 def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    """What PyTorch says, without the pages that follow: the first sentence."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return textwrap.shorten(lines[0].partition(". ")[0], 200, placeholder=" ...")
 
 
 def _arguments(traced: ExportedProgram, inputs: tuple[Any, ...]) -> dict[str, Tensor]:
