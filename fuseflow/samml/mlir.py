@@ -13,7 +13,7 @@ from typing import Any
 from torch_mlir import ir
 
 from fuseflow.dialects import samml
-from fuseflow.errors import GraphError
+from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format
@@ -63,6 +63,8 @@ def _context() -> Iterator[None]:
             first = error.error_diagnostics[0]
             place = str(first.location).removeprefix('loc("-":').rstrip(')"')
             raise GraphError(f"MLIR at {place}: {first.message}", notes=[str(note) for note in first.notes]) from None
+        except TensorError as error:
+            raise GraphError(error.message, hint=error.hint) from None
         except ValueError as error:  # an element of a list that is of another kind than it should be
             raise GraphError(f"MLIR: {error}") from None
 

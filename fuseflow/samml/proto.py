@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from fuseflow.errors import GraphError
+from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_foreign import Foreign
@@ -66,8 +66,11 @@ def _message(graph: n.Graph) -> Writer:
 
 def _read(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
     reader = Reader(message)
-    graph = declarations(reader.name, message, reader.run())
-    if not message.tensors:
-        graph = Foreign(graph, reader.messages, sizes).complete()
+    try:
+        graph = declarations(reader.name, message, reader.run())
+        if not message.tensors:
+            graph = Foreign(graph, reader.messages, sizes).complete()
+    except TensorError as error:
+        raise GraphError(f"graph `{reader.name}`: {error.message}", hint=error.hint) from None
     verify(graph)
     return graph

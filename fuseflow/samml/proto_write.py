@@ -171,7 +171,7 @@ def _locate(w: Writer, node: n.Locate) -> None:
         w.reading(parent[0], message.input_ref)
     else:
         w.reading(parent[0], message.parent_ref)
-        w.warn(node.name, f"other readers locate below reference 0 only, not below those of `{node.tensor}`.{node.level - 1}")
+        w.warn(node.name, f"other readers locate below reference 0 only, not below those of `{node.tensor}.{node.level - 1}`")
 
 
 def _join(w: Writer, node: n.Join) -> None:

@@ -80,7 +80,8 @@ def detail(node: n.Node) -> str:
 def _show_tensor(tensor: n.TensorDecl) -> str:
     words = [f"tensor {tensor.name}[{', '.join(map(str, tensor.shape))}] ", tensor.format.short()]
     words += [tensor.dtype] if tensor.dtype != "f32" else []
-    words += [f"fill {show_number(tensor.fill)}"] if tensor.fill != 0 else []
+    fill = show_number(tensor.fill)
+    words += [f"fill {fill}"] if fill != "0" else []  # -0 is not 0 here
     return " ".join(words)
 
 

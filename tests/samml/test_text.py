@@ -1,0 +1,127 @@
+"""The text form: goldens, round trips, errors with their line, speed."""
+
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuseflow.errors import GraphError
+from fuseflow.samml import nodes as n
+from fuseflow.samml.dot import COLORS, dot
+from fuseflow.samml.text import parse, show
+from fuseflow.tensors import Format
+
+
+def test_golden(graph: n.Graph, golden):
+    golden(f"samml/{graph.name}.txt", show(graph))
+
+
+def test_round_trip(graph: n.Graph):
+    assert parse(show(graph)) == graph
+
+
+def test_by_hand_from_values():
+    graph = n.Graph(
+        name="row maxima",
+        tensors=(
+            n.TensorDecl("layer1.A", (2, 3), Format.parse("csc", 2), "f64", -math.inf),
+            n.TensorDecl("y", (2,), Format.dense(1)),
+        ),
+        nodes=(
+            n.Root("root", ()),
+            n.Scan("A_i", (n.Port("root"),), "layer1.A", 0, sequential=True),
+            n.Join("two", (n.Port("A_i"), n.Port("A_i", 1), n.Port("A_i", 1), n.Port("A_i")), "left", (2, 0)),
+            n.Alu("c", (n.Port("v"),) * 0, "add", (n.Operand(-0.0, constant=True), n.Operand(1e300))),
+            n.Drop("d", (n.Port("A_i"), n.Port("c")), 0.5),
+            n.WriteValues("w", (n.Port("d", 1),), "y"),
+        ),
+        outputs=("y",),
+        depths=((n.Edge("d", 1), 3),),
+    )
+    text = """\
+graph row maxima
+tensor layer1.A[2, 3]  csc f64 fill -inf
+tensor y[2]  dense
+output y
+
+root = root()
+A_i = scan(root) layer1.A.0 sequential
+two = join(A_i.crd, A_i.ref, A_i.ref; A_i.crd) left
+c = alu() add -0,N->1e300
+d = drop(A_i.crd, c) value=0.5
+w = write(d.val) y.vals
+
+depth d[1] 3
+"""
+    assert show(graph) == text
+    assert parse(text) == graph
+
+
+@given(st.lists(st.tuples(st.floats(allow_nan=False), st.booleans()), min_size=1, max_size=4), st.floats(allow_nan=False))
+def test_numbers_survive(slots: list[tuple[float, bool]], fill: float):
+    graph = n.Graph(
+        "numbers",
+        (n.TensorDecl("A", (), Format.dense(0), "f64", fill),),
+        (n.Alu("a", (), "where", tuple(n.Operand(*slot) for slot in slots)),),
+        (),
+    )
+    assert repr(parse(show(graph))) == repr(graph)
+
+
+def test_spaces_and_comments_do_not_matter():
+    text = "graph g\n\n# nothing\n  tensor A[ 3 ]   dense   # A vector\nr=root( )\nA_i  =  scan( r )  A.0\n"
+    assert parse(text) == parse("graph g\ntensor A[3]  dense\n\nr = root()\nA_i = scan(r) A.0\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense", "cannot read `nonsense`"),
+        ("a = scam(root) A.0", "unknown primitive `scam`\n.*did you mean `scan`"),
+        ("a = write_values(root) A", "unknown primitive `write_values`"),
+        ("a = scan(roof) A.0", "no stream `roof` so far\n.*did you mean `root`"),
+        ("a = scan(root) A", "cannot read the attributes `A` of scan"),
+        ("a = scan(root) A.0 backwards", "cannot read the attributes `A.0 backwards` of scan"),
+        ("a = range(root) many", "cannot read the attributes `many` of range"),
+        ("a = alu(root) add N->x", "cannot read the attributes"),
+        ("a = accumulate(root) sum 1", "cannot read the attributes"),
+        ("a = join(root) outer", "a join is intersect, union or left"),
+        ("a = repeat(root; root)", "only a join has sides"),
+        ("tensor A", "cannot read the tensor `A`"),
+        ("tensor A[2 3] dense", "`2 3` is not a whole number"),
+        ("tensor A[2] dense fill x", "`x` is not a number"),
+        ("tensor A[2] thick", "unknown format `thick`"),
+        ("depth root[0]", r"cannot read `depth root\[0\]`"),
+        ("fiber_fifo root[0] 3", r"cannot read `fiber_fifo root\[0\] 3`"),
+    ],
+)
+def test_errors_name_the_line(line: str, message: str):
+    with pytest.raises(GraphError, match=message) as error:
+        parse(f"graph g\nroot = root()\n{line}\n", file="g.samml")
+    assert (error.value.span.file, error.value.span.line) == ("g.samml", 3)
+
+
+def test_thousands_of_nodes_are_quick():
+    nodes = [n.Root("r", ()), *(n.Range(f"i{k}", (n.Port("r"),), 4) for k in range(2500))]
+    nodes += [n.Repeat(f"x{k}", (n.Port("r"), n.Port(f"i{k}"))) for k in range(2500)]
+    graph = n.Graph("big", (), tuple(nodes), ())
+    start = time.perf_counter()
+    assert parse(show(graph)) == graph
+    assert time.perf_counter() - start < 2  # quadratic time takes a minute
+
+
+def test_dot_golden(graphs: dict[str, n.Graph], golden):
+    golden("samml/softmax.dot", dot(graphs["softmax"]))
+
+
+def test_dot_has_every_node_and_reader(graph: n.Graph):
+    text = dot(graph)
+    assert text.count(" -> ") == sum(len(node.inputs) for node in graph.nodes)
+    assert text.count("fillcolor=") == len(graph.nodes)
+    assert {kind.op for kind in n.NODE_TYPES} == COLORS.keys()
+
+
+def test_dot_escapes_names():
+    assert '"a\\"b\\\\" [label="a\\"b\\\\\\nroot"' in dot(n.Graph('g"', (), (n.Root('a"b\\', ()),), ()))

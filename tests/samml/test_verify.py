@@ -1,0 +1,223 @@
+"""One graph for each rule that it breaks, and where the error points."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from fuseflow.errors import GraphError
+from fuseflow.samml import nodes as n
+from fuseflow.samml.text import parse, show
+from fuseflow.samml.verify import streams, verify
+from fuseflow.tensors import Format
+
+# (graph, (text, its replacement)..., what the error says): the text form of a graph, changed and read again
+BROKEN = [
+    # Declarations and names
+    ("spmm", ("graph spmm", "graph "), "name '' is empty"),
+    ("spmm", ("tensor X[5, 3]", "tensor A[5, 3]"), "two tensors are named `A`"),
+    ("spmm", ("output Y", "output Y, Y"), "two outputs are named `Y`"),
+    ("spmm", ("output Y", "output Yy"), "output `Yy` is not declared.*\n.*did you mean `Y`"),
+    ("spmm", ("X[5, 3]  dcsr", "X[5, 3]  dcsr f16"), "tensor `X` has the unknown dtype `f16`"),
+    ("spmm", ("write_val =", "A_i ="), "two nodes are named `A_i`"),
+    ("spmm", ("rep_i =", "A_i.ref ="), ("scan(rep_i)", "scan(A_i.ref)"), "`A_i.ref` is named like a stream of node `A_i`"),
+    # Inputs
+    ("spmm", ("A_i = scan(root)", "A_i = scan(root, root)"), r"node `A_i` \(scan\): takes 1 input \(ref\), not 2"),
+    ("spmm", ("scan(rep_i)", "scan(A_i.crd)"), r"node `X_k` \(scan\): input 0 \(`A_i.crd`\) is crd\(1\); this node takes ref"),
+    ("spmm", ("root = root()\n", "root = root()\ny = root(root)\n"), r"node `y` \(root\): takes 0 inputs"),
+    # Tensors, levels, references
+    ("spmm", ("scan(root) A.0", "scan(root) AA.0"), "node `A_i` .*tensor `AA` is not declared.*\n.*did you mean `A`"),
+    ("spmm", ("scan(root) A.0", "scan(root) Y.0"), "node `A_i` .*reads output `Y`"),
+    ("spmm", ("load(X_j.ref) X", "load(X_j.ref) Y"), "node `X_val` .*reads output `Y`"),
+    ("spmm", ("write(A_i.crd) Y.0", "write(A_i.crd) A.0"), "node `write_i` .*writes `A`, which is not an output"),
+    ("spmm", ("scan(A_i.ref) A.1", "scan(A_i.ref) A.7"), "node `A_k` .*`A` has no level 7: it has 2 levels"),
+    ("spmm", ("scan(intersect_k.out1) X.1", "scan(intersect_k.out0) X.1"), "`X_j` .*references into A.2; .*into X.1"),
+    ("spmm", ("A_val = load(intersect_k.out0) A", "A_val = load(A_i.ref) A"), "`A_val` .*references into A.1; .*into A.2"),
+    ("spmm", ("scan(rep_i) X.0", "scan(rep_i) X.0 sequential"), "`X_k` .*is sequential, but input 0 .`rep_i`. is not the parent"),
+    ("spmm", ("load(intersect_k.out0) A", "load(intersect_k.out0) A sequential"), "`A_val` .*is sequential"),
+    # Locate
+    ("softmax", ("D[4, 5]  dense", "D[4, 5]  csr"), "`D_j` .*level 1 of `D` is compressed.*\n.*only dense levels are located"),
+    ("softmax", ("locate(M_j.crd, rep_j)", "locate(M_j.ref, rep_j)"), r"`D_j` .*input 0 \(`M_j.ref`\) holds references"),
+    ("softmax", ("locate(M_j.crd, rep_j)", "locate(M_j.crd)"), "`D_j` .*level 1 needs the references of level 0"),
+    ("softmax", ("locate(M_i.crd, rep_i)", "locate(M_j.crd, rep_i)"), r"`D_i` .*input 1 \(`rep_i`\) is ref\(1\); .*depth 2"),
+    ("sddmm", ("locate(Q_k.crd, rep_k)", "locate(Q_k.crd, rep_j)"), r"`K_k` .*references into the root"),
+    ("softmax", ("locate(M_j.crd, rep_j) D.1", "locate(M_j.crd, M_j.ref) D.1"), r"`D_j` .*references into M.2; .*into D.1"),
+    # Join
+    ("spmm", ("A_k.crd, A_k.ref; X_k.crd, X_k.ref", "A_k.crd, X_k.ref; X_k.crd, A_k.ref"), r"input 1 \(`X_k.ref`\) is not aligned"),
+    ("chain", ("; W_f.crd, W_f.ref", "; X_f.crd, X_f.ref"), r"input 2 \(`X_f.crd`\) does not hang below the same stream"),
+    # Align, repeat
+    ("others", ("align(some.crd0, full_i.crd, some.crd1)", "align(full_i.crd, all_i, some.crd1)"), "2 .*does not hang below input 0"),
+    ("others", ("align(some.crd0, full_i.crd, some.crd1)", "align(some.crd0, union_j.crd, some.crd1)"), "1 .*below the same stream"),
+    ("others", ("align(some.crd0, full_i.crd, some.crd1)", "align(some.crd0, full_i.crd, all_i)"), r"crd\(1\); .*depth 2 or more"),
+    ("spmm", ("repeat(A_val, X_j.crd)", "repeat(A_val, X_k.crd)"), r"`rep_j` .*input 1 \(`X_k.crd`\) is crd\(2\); .*depth 3"),
+    ("chain", ("repeat(intersect_f.out0, W_h.crd)", "repeat(intersect_f.out0, X_f.crd)"), "`rep_h` .*1 .*does not hang below input 0"),
+    # Alu
+    ("spmm", ("mul N->0,N->0", "mull N->0,N->0"), "unknown function `mull`\n.*did you mean `mul`"),
+    ("spmm", ("mul N->0,N->0", "mul N->0"), "`mul` takes 2 operands, not 1"),
+    ("spmm", ("mul N->0,N->0", "mul N->0,2"), "`mul` .*takes 1 input"),
+    ("spmm", ("mul N->0,N->0", "mul 1,2"), "all operands are constants"),
+    ("chain", ("mul'2 = alu(rep_h, W_val)", "mul'2 = alu(mul, W_val)"), r"input 1 \(`W_val`\) is not aligned with input 0 \(`mul`\)"),
+    # Reduce, accumulate
+    ("softmax", ("reduce(mask) max", "reduce(mask) maxx"), "`max_j` .*unknown function `maxx`"),
+    ("others", ("rep = ", "deeper = reduce(red_k) sum\nrep = "), r"`deeper` .*is val\(0\); .*depth 1 or more"),
+    ("spmm", (") sum order", ") add order"), "`acc_k` .*unknown function `add`"),
+    ("spmm", ("accumulate(intersect_k.crd", "accumulate(A_k.crd"), r"input 1 \(`X_j.crd`\) does not hang below input 0 \(`A_k.crd`\)"),
+    ("spmm", ("X_j.crd, mul)", "X_j.crd, A_val)"), r"input 2 \(`A_val`\) is val\(2\); .*depth 3"),
+    # `N`
+    ("chain", ("W_f.ref) intersect", "W_f.ref) union"), ("W_h.crd, mul'2)", "W_h.crd, rep_h)"), "`acc_f` .*`rep_h`. may hold `N`\n.*copy"),
+    ("chain", ("W_f.ref) intersect", "W_f.ref) union"), ("mul'2 =", "r = reduce(rep_h) sum\nmul'2 ="), "`r` .*may hold `N`"),
+    # Drop, flatten, split
+    ("others", ("drop(union_j.crd, scale)", "drop(union_j.crd, union_j.out0)"), r"`drop_j` .*takes val there"),
+    ("others", ("some = drop(full_i.crd", "some = drop(A_i.crd"), r"`some` .*input 1 \(`drop_j.crd`\) does not hang below input 0"),
+    ("others", ("some = drop(full_i.crd, drop_j.crd, drop_j.val)", "some = drop(full_i.crd, drop_j.crd, scale)"), "`some` .*not aligned"),
+    ("others", ("flatten(low_i.outer, low_i.inner) 2", "flatten(low_i.outer, low_i.inner) 0"), "`both` .*the size is 0"),
+    ("others", ("flatten(low_i.outer, low_i.inner)", "flatten(low_i.outer, union_j.crd)"), "`both` .*does not hang below input 0"),
+    ("others", ("split(full_i.crd) 2", "split(full_i.crd) 0"), "`low_i` .*the size is 0"),
+    ("others", ("range(root) 4", "range(root) -4"), "`all_i` .*the size is -4"),
+    # Writes
+    ("spmm", ("Y[4, 3]  dcsr", "Y[4, 3]  coo"), r"level 0 of `Y` is compressed\(nonunique\)"),
+    ("spmm", ("write(acc_k.crd) Y.1", "write(acc_k.crd) Y.0"), r"`write_j` .*is crd\(2\); this node takes depth 1"),
+    ("spmm", ("write(acc_k.val)", "write(mul)"), r"`write_val` .*is val\(3\); this node takes depth 2"),
+    ("spmm", ("write_i = write(A_i.crd) Y.0\n", ""), "nothing writes level 0 of `Y`"),
+    ("spmm", ("write_val = write(acc_k.val) Y.vals\n", ""), "nothing writes the values of `Y`"),
+    ("spmm", ("write_j =", "again = write(A_i.crd) Y.0\nwrite_j ="), "level 0 of `Y` is written by `write_i` and by `again`"),
+    ("spmm", ("write(acc_k.crd) Y.1", "write(A_k.crd) Y.1"), "`write_val` writes the values of `Y` from a stream that is not below"),
+    ("others", ("write(old_j) Y.1", "write(some.crd1) Y.1"), "`write_j` writes level 1 of `Y` .*what `write_i` writes"),
+    # Edges
+    ("softmax", ("fiber_fifo sub[0]", "fiber_fifo subb[0]"), "no edge into `subb`.*\n.*did you mean `sub`"),
+    ("softmax", ("fiber_fifo sub[0]", "fiber_fifo sub[2]"), "`sub` has no input 2: it has 2"),
+    ("softmax", ("depth sub[0] 128", "depth sub[0] 0"), "the FIFO depth of input 0 of `sub` is 0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case[-1])
+def test_refuses(case: tuple, graphs: dict[str, n.Graph]):
+    name, *changes, message = case
+    text = show(graphs[name])
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    with pytest.raises(GraphError, match=f"(?s)graph.*{message}") as error:
+        verify(parse(text))
+    assert error.value.code == "graph"
+
+
+def test_accepts(graph: n.Graph):
+    verify(graph)
+
+
+def changed(graph: n.Graph, at: str, fields: dict[str, object]) -> n.Graph:
+    """The graph with other fields in one node."""
+    return replace(graph, nodes=tuple(replace(node, **fields) if node.name == at else node for node in graph.nodes))
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "message"),
+    [
+        ("mul", {"inputs": (n.Port("rep_j"), n.Port("X_vall"))}, "reads `X_vall`, which is not in the graph(?s:.*)`X_val`"),
+        ("mul", {"inputs": (n.Port("rep_j"), n.Port("X_val", 1))}, "reads output 1 of `X_val`, which has 1"),
+        ("A_k", {"inputs": (n.Port("X_k", 1),)}, "reads `X_k` before it is defined"),
+        ("A_k", {"inputs": (n.Port("A_k", 1),)}, "reads `A_k` before it is defined"),
+        ("A_k", {"name": "A k"}, "node name `A k` is empty or has spaces"),
+        ("intersect_k", {"kind": "inner"}, "unknown kind `inner`"),
+        ("intersect_k", {"payloads": ()}, "the payload counts are"),
+        ("intersect_k", {"payloads": (2, 1)}, "takes 5 inputs"),
+        ("intersect_k", {"payloads": (1, -1)}, "the payload counts are"),
+        (
+            "intersect_k",
+            {"inputs": (n.Port("A_k"), n.Port("X_k"), n.Port("A_k", 1), n.Port("X_k", 1))},
+            r"input 1 .* is crd\(2\)",
+        ),
+        ("A_k", {"inputs": (n.Port("root"),), "sequential": False}, "references into the root; .* into A.1"),
+        ("acc_k", {"order": 0}, "the order is 0"),
+        ("acc_k", {"order": 2}, r"takes 4 inputs \(crd, crd, crd, val\), not 3"),
+        ("write_j", {"level": -1}, "has no level -1"),
+    ],
+)
+def test_refuses_what_text_cannot_say(name: str, fields: dict[str, object], message: str, graphs: dict[str, n.Graph]):
+    with pytest.raises(GraphError, match=message):
+        verify(changed(graphs["spmm"], name, fields))
+
+
+def test_drop_takes_coordinates_and_a_stream(graphs: dict[str, n.Graph]):
+    with pytest.raises(GraphError, match=r"`drop_j` \(drop\): takes at least 2 inputs"):
+        verify(changed(graphs["others"], "drop_j", {"inputs": (n.Port("union_j"),)}))
+
+
+def test_refuses_wrong_declarations(graphs: dict[str, n.Graph]):
+    graph = graphs["spmm"]
+    first, *others = graph.tensors
+    for tensor, message in [
+        (replace(first, shape=(4,)), "tensor `A` has 1 dimensions, its format"),
+        (replace(first, shape=(4, -5)), r"tensor `A` has shape \(4, -5\)"),
+        (replace(first, name="A B"), "tensor name `A B`"),
+    ]:
+        with pytest.raises(GraphError, match=message):
+            verify(replace(graph, tensors=(tensor, *others)))
+
+
+def test_refuses_unknown_primitives(graphs: dict[str, n.Graph]):
+    @dataclass(frozen=True, slots=True)
+    class Fork(n.Root):
+        op = "fork"
+
+    with pytest.raises(GraphError, match=r"node `f` \(fork\): is no primitive"):
+        verify(replace(graphs["spmm"], nodes=(*graphs["spmm"].nodes, Fork("f", ()))))
+
+
+def test_union_payloads_may_be_empty_and_intersected_ones_not(graphs: dict[str, n.Graph]):
+    known = streams(graphs["others"])
+    assert [known[n.Port("union_j", k)].nullable for k in range(3)] == [False, True, True]
+    assert not streams(graphs["spmm"])[n.Port("intersect_k", 1)].nullable
+
+
+def test_full_side_of_a_union_hides_nothing():
+    graph = parse("""
+        tensor A[4]  dense
+        tensor B[4]  (compressed)
+        a_root = root()
+        A_i = scan(a_root) A.0
+        B_i = scan(a_root) B.0
+        all = join(A_i.crd, A_i.ref; B_i.crd, B_i.ref) union
+        some = join(A_i.crd, A_i.ref; B_i.crd, B_i.ref) left
+    """)
+    known = streams(graph)
+    assert [known[n.Port("all", k)].nullable for k in (1, 2)] == [False, True]
+    assert [known[n.Port("some", k)].nullable for k in (1, 2)] == [False, True]
+
+
+def test_equal_structure_is_proved_where_it_is_equal():
+    """Dense scans of one size, a range, and a left join of them are aligned; scans of another size or of what may be `N` are not."""
+    text = """
+        tensor A[3, 4]  csr
+        tensor B[3, 4]  dense
+        tensor C[3, 5]  dense
+        root = root()
+        A_i = scan(root) A.0
+        B_i = scan(root) B.0
+        C_i = scan(root) C.0
+        all_i = range(root) 3
+        joined = join(all_i; B_i.crd, B_i.ref) left
+        A_j = scan(A_i.ref) A.1
+        B_j = scan(joined.out0) B.1
+        C_j = scan(C_i.ref) C.1
+        full_j = range(B_i.ref) 4
+        hole = join(A_j.crd, A_j.ref; B_j.crd, B_j.ref) union
+    """
+    shape = {f"{port.node}.{port.output}": stream.shape for port, stream in streams(parse(text)).items()}
+    assert shape["A_i.0"] is shape["B_i.0"] is shape["C_i.1"] is shape["all_i.0"] is shape["joined.1"]
+    assert shape["B_j.0"] is shape["full_j.0"]
+    assert shape["B_j.0"] is not shape["C_j.0"]
+    assert shape["A_j.0"] is not shape["B_j.0"]
+    assert shape["A_j.0"].parent is shape["B_j.0"].parent
+    assert shape["hole.0"] is not shape["A_j.0"]
+
+
+def test_scalars_need_no_loop():
+    verify(
+        n.Graph(
+            "scalar",
+            (n.TensorDecl("s", (), Format.dense(0)), n.TensorDecl("t", (), Format.dense(0))),
+            (n.Root("r", ()), n.Load("v", (n.Port("r"),), "s", sequential=True), n.WriteValues("w", (n.Port("v"),), "t")),
+            ("t",),
+        )
+    )
