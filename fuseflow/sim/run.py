@@ -64,7 +64,7 @@ def simulate(
     network = build(graph, tensors, machine, record or check)
     stuck = run(network, progress)
     if stuck:
-        raise explain(stuck, lambda: build(graph, tensors, machine))
+        raise explain(network, stuck, lambda: build(graph, tensors, machine))
     if check:
         _check_streams(graph, network)
     outputs = {name: assemble(graph.declared[name], network.written[name]) for name in graph.outputs}
@@ -92,7 +92,7 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
         ("format", tensor.format, decl.format),
         ("implicit value", tensor.fill, decl.fill),
     ):
-        if got != due:
+        if got != due and not (got != got and due != due):  # an implicit NaN equals itself
             raise TensorError(f"tensor `{decl.name}` has {what} {got}; graph `{graph.name}` declares {due}")
 
 

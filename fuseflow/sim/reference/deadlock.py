@@ -11,10 +11,10 @@ from fuseflow.sim.reference.process import Fifo, Process, Slots
 from fuseflow.sim.reference.run import run
 
 
-def explain(stuck: Sequence[Process], rebuild: Callable[[], Network]) -> SimulationError:
+def explain(network: Network, stuck: Sequence[Process], rebuild: Callable[[], Network]) -> SimulationError:
     """The error for a network of which `stuck` cannot move; `rebuild` makes the same network anew, to try other depths on it."""
     cycle = _cycle(stuck)
-    last = max(process.last for process in stuck)
+    last = max(process.last for process in network.processes)
     full = [p.waits for p in cycle if isinstance(p.waits, Slots) and p.waits.edge is not None]
     if not full:
         first = next((p for p in cycle if _awaited(p) not in stuck), cycle[0])

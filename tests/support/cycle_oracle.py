@@ -1,0 +1,479 @@
+"""An oracle of the simulator: every node looks at its inputs in every cycle and fires at most once.
+
+It shares neither code nor idea with the interpreter: time is a loop over cycles, and the only rules are that a token pushed in
+cycle t with latency L is there from t + L on, and that a slot counts as free if it was free when the cycle began. A node is a
+generator that yields `See(ports)` to be sent the heads of those inputs, `Fire` for a firing (which returns its cycle), or a function
+of the cycle that tells whether the node may go on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fuseflow.ops import OPERATORS, REDUCERS, Reducer
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.sim import Machine
+from fuseflow.tensors import Tensor
+
+
+@dataclass
+class See:
+    ports: tuple[int, ...]
+
+
+@dataclass
+class Fire:
+    take: tuple[int, ...] = ()
+    give: dict[int, Any] = field(default_factory=dict)
+    control: bool = False  # on a stop or `D`
+
+
+@dataclass
+class Fifo:
+    depth: float
+    items: deque[tuple[Any, int]] = field(default_factory=deque)
+    before: int = 0  # occupancy when the cycle began
+
+
+@dataclass
+class Unit:
+    """A node, or half an accumulator."""
+
+    name: str
+    steps: Iterator[Any]
+    inputs: list[Fifo]
+    outputs: list[list[Fifo]]
+    records: list[list[tuple[Any, int]]]
+    latency: int
+    interval: int
+    request: Any = None
+    gap: int = 1
+    fired: list[int] = field(default_factory=list)
+
+    def cycle(self, now: int) -> bool:
+        """Advance until the node has fired in this cycle or cannot; whether it fired."""
+        while self.request is not None:
+            request = self.request
+            if isinstance(request, See):
+                heads = [self.inputs[k].items[0] if self.inputs[k].items else (None, math.inf) for k in request.ports]
+                if any(visible > now for _, visible in heads):
+                    return False
+                self.resume([token for token, _ in heads])
+            elif isinstance(request, Fire):
+                if self.fired and now < self.fired[-1] + self.gap:
+                    return False
+                if any(f.before >= f.depth for k in request.give for f in self.outputs[k]):
+                    return False
+                self.fire(request, now)
+                return True
+            elif not request(now):
+                return False
+            else:
+                self.resume(None)
+        return False
+
+    def fire(self, request: Fire, now: int) -> None:
+        for k in request.take:
+            self.inputs[k].items.popleft()
+        for k, token in request.give.items():
+            for fifo in self.outputs[k]:
+                fifo.items.append((token, now + self.latency))
+            self.records[k].append((token, now + self.latency))
+        self.gap = 1 if request.control else self.interval
+        self.fired.append(now)
+        self.resume(now)
+
+    def resume(self, answer: Any) -> None:
+        try:
+            self.request = self.steps.send(answer)
+        except StopIteration:
+            self.request = None
+
+
+@dataclass
+class Outcome:
+    """`cycles` is None after a deadlock."""
+
+    cycles: int | None
+    fired: dict[str, list[int]]
+    streams: dict[n.Port, list[tuple[Any, int]]]
+
+
+def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome:
+    depths = dict(graph.depths)
+    readers, types = graph.readers(), graph.types()
+    fifos: dict[n.Edge, Fifo] = {}
+    streams: dict[n.Port, list[tuple[Any, int]]] = {}
+    units: list[Unit] = []
+    for node in graph.nodes:
+        ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+        for edge in (e for port in ports for e in readers.get(port, ())):
+            fifos[edge] = Fifo(depths.get(edge, machine.fifo_depth) or math.inf)
+        streams |= {port: [] for port in ports}
+        outputs = [[fifos[e] for e in readers.get(port, ())] for port in ports]
+        inputs = [fifos[n.Edge(node.name, k)] for k in range(len(node.inputs))]
+        latency, interval = timing(node, graph, machine)
+        depth_of = [types[p].depth for p in node.inputs]
+        for steps in behaviour(node, graph, tensors, depth_of, latency):
+            units.append(Unit(node.name, steps, inputs, outputs, [streams[p] for p in ports], latency, interval))
+            units[-1].resume(None)
+    patience = 2 + max(u.latency + u.interval for u in units)
+    now = idle = 0
+    while any(u.request is not None for u in units) and idle <= patience:
+        for fifo in fifos.values():
+            fifo.before = len(fifo.items)
+        idle = 0 if any([u.cycle(now) for u in units]) else idle + 1
+        now += 1
+    fired: dict[str, list[int]] = {}
+    for unit in units:
+        fired.setdefault(unit.name, []).extend(unit.fired)
+    ended = all(u.request is None for u in units)
+    return Outcome(1 + max(max(f) for f in fired.values()) if ended else None, fired, streams)
+
+
+def timing(node: n.Node, graph: n.Graph, machine: Machine) -> tuple[int, int]:
+    unit = "default"
+    if isinstance(node, n.Alu):
+        unit = OPERATORS[node.function].unit
+    elif isinstance(node, n.Load | n.WriteLevel | n.WriteValues):
+        unit = "memory"
+    elif isinstance(node, n.Scan) and graph.declared[node.tensor].format.levels[node.level].text != "dense":
+        unit = "memory"
+    elif isinstance(node, n.Reduce | n.Accumulate):
+        return machine.latency.of(REDUCERS[node.function].unit), 1
+    return machine.latency.of(unit), machine.interval.of(unit)
+
+
+def behaviour(node: n.Node, graph: n.Graph, tensors: dict[str, Tensor], depths: list[int], latency: int) -> list[Iterator[Any]]:
+    inputs = tuple(range(len(node.inputs)))
+    match node:
+        case n.Root():
+            return [root()]
+        case n.Scan():
+            level = tensors[node.tensor].levels[node.level]
+            return [scan(lambda ref: [] if ref is N else list(zip(*level.fiber(ref), strict=True)), (0, 1))]
+        case n.Range():
+            return [scan(lambda ref: [(c, c) for c in range(node.size)], (0,))]
+        case n.Locate():
+            decl = graph.declared[node.tensor]
+            size = decl.shape[decl.format.order[node.level]]
+            return [aligned(inputs, lambda c, r=0: N if r is N else r * size + c)]
+        case n.Load():
+            values, fill = tensors[node.tensor].values.tolist(), graph.declared[node.tensor].fill
+            return [aligned(inputs, lambda ref: fill if ref is N else float(values[ref]))]
+        case n.Alu():
+            return [aligned(inputs, alu(node))]
+        case n.Repeat():
+            return [repeat()]
+        case n.Join():
+            return [join(node)]
+        case n.Align():
+            return [align(depths[2] - depths[0])]
+        case n.Reduce():
+            return [reduce(REDUCERS[node.function])]
+        case n.Accumulate():
+            return accumulate(node.order, REDUCERS[node.function], latency)
+        case n.Drop():
+            return [drop(len(inputs), node.value)]
+        case n.Flatten():
+            return [flatten(node.size)]
+        case n.SplitLevel():
+            return [split(node.size)]
+        case _:
+            return [aligned(inputs, None)]
+
+
+def is_stop(token: Any) -> bool:
+    return isinstance(token, Stop)
+
+
+def out_of(token: Stop, levels: int) -> Stop:
+    return stop(max(0, token.low - levels), token.high - levels)
+
+
+def root():
+    yield Fire((), {0: 0})
+    yield Fire((), {0: D}, True)
+
+
+def scan(fiber: Callable[[Any], list[tuple[int, int]]], outs: tuple[int, ...]):
+    while True:
+        (ref,) = yield See((0,))
+        if ref is D or is_stop(ref):
+            yield Fire((0,), dict.fromkeys(outs, D if ref is D else ref.raised()), True)
+            if ref is D:
+                return
+            continue
+        elements = fiber(ref)
+        for k, element in enumerate(elements):
+            yield Fire((0,) if k == 0 else (), {out: element[out] for out in outs})
+        if not elements:
+            yield Fire((0,))
+        (after,) = yield See((0,))
+        if is_stop(after):
+            yield Fire((0,), dict.fromkeys(outs, stop(0, after.high + 1)), True)
+        else:
+            yield Fire((), dict.fromkeys(outs, stop(0, 0)), True)
+
+
+def aligned(ports: tuple[int, ...], function: Callable[..., Any] | None):
+    while True:
+        tokens = yield See(ports)
+        control = tokens[0] is D or is_stop(tokens[0])
+        give = {} if function is None else {0: tokens[0] if control else function(*tokens)}
+        yield Fire(ports, give, control)
+        if tokens[0] is D:
+            return
+
+
+def alu(node: n.Alu) -> Callable[..., float]:
+    def call(*tokens: Any) -> float:
+        queue = list(tokens)
+        values = [o.value if o.constant or (t := queue.pop(0)) is N else t for o in node.operands]
+        return OPERATORS[node.function].scalar(*values)
+
+    return call
+
+
+def repeat():
+    while True:
+        (signal,) = yield See((1,))
+        if signal is D or (is_stop(signal) and signal.low > 0):
+            yield See((0,))
+            yield Fire((0, 1), {0: signal}, True)
+            if signal is D:
+                return
+            continue
+        (x,) = yield See((0,))
+        if is_stop(signal):
+            yield Fire((0,))
+        first = True
+        while not is_stop(signal):
+            yield Fire((0, 1) if first else (1,), {0: x})
+            first = False
+            (signal,) = yield See((1,))
+        if signal.high > 0:
+            yield See((0,))
+        yield Fire((0, 1) if signal.high > 0 else (1,), {0: signal}, True)
+
+
+def join(node: n.Join):
+    ports = tuple(range(len(node.inputs)))
+    while True:
+        heads = yield See(ports)
+        crds = [heads[c] for c, _ in node.sides()]
+        if all(c is D or is_stop(c) for c in crds):
+            yield Fire(ports, dict.fromkeys(range(1 + sum(node.payloads)), crds[0]), True)
+            if crds[0] is D:
+                return
+            continue
+        least = min(c for c in crds if not (c is D or is_stop(c)))
+        holds = [c == least for c in crds]
+        emit = {"intersect": all(holds), "union": True, "left": holds[0]}[node.kind]
+        take = tuple(p for held, (c, payloads) in zip(holds, node.sides(), strict=True) if held for p in (c, *payloads))
+        payload = [heads[p] if held else N for held, (_, ps) in zip(holds, node.sides(), strict=True) for p in ps]
+        yield Fire(take, dict(enumerate([least, *payload])) if emit else {})
+
+
+def align(e: int):
+    held, inside = None, False  # lowest level of the stop still to be emitted; whether `old` had a coordinate in this list
+    while True:
+        was, now = yield See((0, 1))
+        ended = [t is D or is_stop(t) for t in (was, now)]
+        if all(ended):
+            if not inside:
+                yield See((2,))
+            end = D if now is D else stop(now.low + e if held is None else held, now.high + e)
+            yield Fire((0, 1) if inside else (0, 1, 2), {0: end}, True)
+            if now is D:
+                return
+            held, inside = None, False
+            continue
+        give = {} if ended[1] or held is None else {0: stop(held, e - 1)}
+        held = None if give else held
+        if ended[0] or (not ended[1] and now < was):
+            yield Fire((1,), give)
+            held = e - 1
+            continue
+        kept = was == now
+        yield Fire((0, 1) if kept else (0,), give)
+        inside, closed = True, False
+        while not closed:
+            (x,) = yield See((2,))
+            closed = is_stop(x) and x.high >= e - 1
+            yield Fire((2,), {0: x} if kept and not closed else {}, is_stop(x))
+        held = x.low if kept else held
+
+
+def reduce(op: Reducer):
+    total = op.identity
+    while True:
+        (v,) = yield See((0,))
+        if v is D:
+            yield Fire((0,), {0: D}, True)
+            return
+        if not is_stop(v):
+            yield Fire((0,))
+            total = op.scalar(total, v)
+        elif v.low > 0:
+            yield Fire((0,), {0: out_of(v, 1)}, True)
+        else:
+            yield Fire((0,), {0: total}, True)
+            total = op.identity
+            if v.high > 0:
+                yield Fire((), {0: out_of(v, 1)}, True)
+
+
+def accumulate(k: int, op: Reducer, latency: int) -> list[Iterator[Any]]:
+    ready: deque[tuple[Any, Any, int]] = deque()  # workspace, its stop, cycle from which emit sees it
+    emitted: list[int] = []  # cycle of the last firing of each workspace
+    return [fill(k, op, latency, ready, emitted), emit(k, ready, emitted)]
+
+
+def fill(k: int, op: Reducer, latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+    everything = tuple(range(k + 2))
+    key: list[int] = []
+    work, started = None, 0
+    while True:
+        (v,) = yield See((k + 1,))
+        if v is D:
+            yield See(everything)
+            t = yield Fire(everything, {}, True)
+            ready.append((None, D, t + latency))
+            return
+        if work is None and not (is_stop(v) and v.low > k):
+            work, started = {}, started + 1
+            if started > 2:
+                yield lambda now, b=started - 3: len(emitted) > b and emitted[b] < now
+        if is_stop(v):
+            yield from childless(key, k - v.low)
+            outer = tuple(i for i in range(k) if v.high >= k - i)
+            yield See((*outer, k))
+            t = yield Fire((*outer, k, k + 1), {}, True)
+            del key[max(0, k - 1 - v.high) :]
+            if v.high >= k:
+                ready.append((work, v, t + latency))
+                work = None
+        else:
+            missing = tuple(range(len(key), k))
+            found = yield See((*missing, k))
+            yield Fire((*missing, k, k + 1))
+            key += found[:-1]
+            at = (*key[1:], found[-1])
+            work[at] = op.scalar(work[at], v) if at in work else v
+
+
+def childless(key: list[int], due: int):
+    """Take outer coordinates that have nothing below them, so that `due` are open."""
+    missing = tuple(range(len(key), due))
+    if missing:
+        key += yield See(missing)
+        yield Fire(missing)
+
+
+def emit(k: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+    while True:
+        yield lambda now: bool(ready) and ready[0][2] <= now
+        work, end, _ = ready.popleft()
+        if end is D:
+            yield Fire((), dict.fromkeys(range(k + 1), D), True)
+            return
+        entries, before = sorted((work or {}).items()), None
+        for key, value in entries:
+            same = 0
+            if before is not None:
+                same = next(i for i in range(k) if key[i] != before[i])
+                if same < k - 1:
+                    yield Fire((), on_all(stop(0, k - 2 - same), k), True)
+            before = key
+            yield Fire((), {i: key[i] for i in range(same, k)} | {k: value})
+        low = max(0, end.low - 1) if work is None else (0 if entries else k - 1)
+        t = yield Fire((), on_all(stop(low, end.high - 1), k), True)
+        if work is not None:
+            emitted.append(t)
+
+
+def on_all(end: Stop, crds: int) -> dict[int, Stop]:
+    """A stop of the values on output `crds`, and on each coordinate stream before it that it ends a list of."""
+    return {i: out_of(end, crds - 1 - i) for i in range(crds) if end.high >= crds - 1 - i} | {crds: end}
+
+
+def drop(count: int, value: float | None):
+    everything, m, k = tuple(range(count)), count - 1, count - 2
+    key: list[int] = []
+    sent, held, kept = 0, -1, False
+    while True:
+        (v,) = yield See((m,))
+        if v is D:
+            yield See(everything)
+            yield Fire(everything, dict.fromkeys(everything, D), True)
+            return
+        if is_stop(v):
+            yield from childless(key, k - v.low)
+            outer = tuple(i for i in range(k) if v.high >= k - i)
+            yield See((*outer, k))
+            give = {}
+            if v.high >= k:
+                give = on_all(stop(0 if kept else max(v.low, k), v.high), m)
+                held, kept = -1, False
+            elif kept:
+                held = max(held, v.high)
+            yield Fire((*outer, k, m), give, True)
+            del key[max(0, k - 1 - v.high) :]
+            sent = min(sent, len(key))
+            continue
+        keep = v is not N and v != value
+        if keep and held >= 0:
+            yield Fire((), on_all(stop(0, held), m), True)
+            held = -1
+        missing = tuple(range(len(key), k))
+        found = yield See((*missing, k))
+        key += found[:-1]
+        yield Fire((*missing, k, m), {i: key[i] for i in range(sent, k)} | {k: found[-1], m: v} if keep else {})
+        if keep:
+            sent, kept = k, True
+
+
+def flatten(size: int):
+    key: list[int] = []
+    while True:
+        (c,) = yield See((1,))
+        if c is D:
+            yield See((0,))
+            yield Fire((0, 1), {0: D}, True)
+            return
+        if is_stop(c):
+            yield from childless(key, 1 - c.low)
+            ends = c.high > 0
+            if ends:
+                yield See((0,))
+            yield Fire((0, 1) if ends else (1,), {0: out_of(c, 1)} if ends else {}, True)
+            key = []
+        elif key:
+            yield Fire((1,), {0: key[0] * size + c})
+        else:
+            key += yield See((0,))
+            yield Fire((0, 1), {0: key[0] * size + c})
+
+
+def split(size: int):
+    current = None
+    while True:
+        (c,) = yield See((0,))
+        if c is D:
+            yield Fire((0,), {0: D, 1: D}, True)
+            return
+        if is_stop(c):
+            yield Fire((0,), {0: c, 1: c.raised() if current is None else stop(0, c.high + 1)}, True)
+            current = None
+            continue
+        if current not in (None, c // size):
+            yield Fire((), {1: stop(0, 0)}, True)
+            current = None
+        yield Fire((0,), {1: c % size} if current is not None else {0: c // size, 1: c % size})
+        current = c // size
