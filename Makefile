@@ -4,7 +4,6 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-PROTOS := $(wildcard fuseflow/samml/*.proto)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format proto clean
@@ -31,7 +30,7 @@ format: .venv/installed-test
 	$(BIN)/ruff format
 
 proto: .venv/installed-test
-	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. $(PROTOS)
+	$(BIN)/python tools/proto.py
 
 clean:
 	rm -rf .venv build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""MLIR dialects, declared in Python. Importing one imports torch-mlir, never torch."""

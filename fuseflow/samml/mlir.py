@@ -36,7 +36,7 @@ def to_mlir(graph: n.Graph) -> str:
             for node in graph.nodes:
                 _write_node(node, types, values)
         module.operation.verify()
-        return str(module)
+        return str(module.operation.get_asm(assume_verified=True))
 
 
 def from_mlir(text: str) -> n.Graph:

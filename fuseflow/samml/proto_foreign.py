@@ -33,6 +33,10 @@ class Foreign:
     messages: Mapping[str, Any]
     sizes: Mapping[str, int]
     levels: dict[str, dict[int, Seen]] = field(default_factory=dict)
+    by_name: dict[str, n.Node] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.by_name = self.graph.by_name
 
     def complete(self) -> n.Graph:
         types, readers = self.graph.types(), self.graph.readers()
@@ -50,11 +54,10 @@ class Foreign:
 
     def addressed(self, node: n.Locate, readers: Mapping[n.Port, tuple[n.Edge, ...]]) -> str:
         """The tensor in which the references of a locate are used."""
-        by_name = self.graph.by_name
         waiting = [n.Port(node.name)]
         for port in waiting:
             for edge in readers.get(port, ()):
-                reader = by_name[edge.node]
+                reader = self.by_name[edge.node]
                 if isinstance(reader, n.Scan) and reader.level != 1:
                     where = f"level {reader.level - 1} of `{reader.tensor}`"
                     self.refuse(node, f"locates {where} by coordinates alone; only level 0 can be located so")
@@ -83,11 +86,10 @@ class Foreign:
 
     def index(self, port: n.Port) -> str:
         """The index whose coordinates a stream holds."""
-        by_name = self.graph.by_name
         while not getattr(self.messages.get(port.node), "index", ""):
-            if not isinstance(by_name[port.node], n.Join | n.Repeat):
+            if not isinstance(self.by_name[port.node], n.Join | n.Repeat):
                 return ""
-            port = by_name[port.node].inputs[0]
+            port = self.by_name[port.node].inputs[0]
         return str(self.messages[port.node].index)
 
     def declare(self, tensor: str) -> n.TensorDecl:
