@@ -44,7 +44,7 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
         )
     node = tree if isinstance(tree, Reduction) else Reduction("sum", (), result.indices, tree, result.name)
     bundle = builder.nest(node, (), {})
-    value = builder.copy(bundle.value, fill) if bundle.nullable else bundle.value
+    value = bundle.value
     loops = [v for v, _ in bundle.levels]
     crds = [crd for _, crd in bundle.levels]
     levels = [_level(result, v) for v in loops]

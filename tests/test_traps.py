@@ -1,0 +1,225 @@
+"""Programs that a wrong compiler gets wrong: each stands for a rule of lowering, in every order and at several densities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fuseflow.einsum.formats import infer
+from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FusionError
+from fuseflow.fusion import fuse
+from fuseflow.fusion.orders import candidates
+from fuseflow.samml.verify import verify
+from fuseflow.sim import load_machine, simulate
+from fuseflow.table import build_table, emit
+from fuseflow.tensors import Tensor, from_coordinates
+
+TRAPS = {
+    "one payload, two branches, hidden by a mask": """
+        tensor x[5] csf f64
+        tensor q[5] csf f64
+        tensor M[5] csf f64
+        Y[i] = where(M[i] == 0, -inf, x[i] * q[i] + x[i])
+        output Y
+    """,
+    "two branches that hide the payload from each other": """
+        tensor x[5] csf f64
+        tensor q[5] csf f64
+        tensor r[5] csf f64
+        Y[i] = x[i] * q[i] + x[i] * r[i]
+        output Y
+    """,
+    "an absent maximum is -inf, not 0, also where it comes out of an accumulator": """
+        tensor D[4, 3] f64
+        tensor M[4, 3] (compressed, compressed) order (1, 0) f64
+        tensor a[4] csf f64
+        S[i, j] = where(M[i, j] == 0, -inf, D[i, j])
+        m[i] = max(j) S[i, j]
+        Y[i] = max(m[i], a[i])
+        output Y
+    """,
+    "a producer reduced outside a loop that it lacks": """
+        tensor A[4, 3] csr f64
+        tensor X[3, 5] csc f64
+        tensor W[5, 2] f64
+        T[i, j] = sum(k) X[i, k] * W[k, j]
+        Y[i, j] = sum(k) A[i, k] * T[k, j]
+        output Y
+    """,
+    "an absent maximum is -inf, not 0": """
+        tensor D[4, 3] f64
+        tensor M[4, 3] csf f64
+        tensor a[4] csf f64
+        S[i, j] = where(M[i, j] == 0, -inf, D[i, j])
+        m[i] = max(j) S[i, j]
+        Y[i] = max(m[i], a[i])
+        output Y
+    """,
+    "a product joined at an outer level": """
+        tensor A[4, 3] csc f64
+        tensor X[3, 5] csr f64
+        tensor B[4, 5] csf f64
+        T[i, j] = sum(k) A[i, k] * X[k, j]
+        Y[i, j] = T[i, j] + B[i, j]
+        output Y
+    """,
+    "an absent entry counts in a maximum": """
+        tensor A[4, 5] csf f64
+        tensor b[4] csf f64
+        m[i] = max(j) A[i, j]
+        Y[i] = m[i] * b[i]
+        output Y
+    """,
+    "an absent entry counts after exp": """
+        tensor A[4, 5] csr f64
+        s[i] = sum(j) exp(A[i, j])
+        Y[i] = log(s[i])
+        output Y
+    """,
+    "a reduction index that must not be captured": """
+        tensor A[4, 4] f64
+        s[i, j] = sum(k) A[i, k] * A[j, k]
+        Y[i, j] = A[i, j] + s[i, j]
+        output Y
+    """,
+    "an operand that is also a result": """
+        tensor A[4, 3] csf f64
+        tensor X[3, 5] csf f64
+        T[i, j] = sum(k) A[i, k] * X[k, j]
+        s[i] = sum(j) T[i, j]
+        Y[i, j] = T[i, j] / (s[i] * s[i] + 1)
+        output T
+        output Y
+    """,
+    "softmax over rows": """
+        tensor A[4, 3] csf f64
+        tensor X[3, 5] csf f64
+        T[i, j] = sum(k) A[i, k] * X[k, j]
+        m[i] = max(j) T[i, j]
+        E[i, j] = exp(T[i, j] - m[i])
+        Y[i, j] = E[i, j] / (sum(k) E[i, k])
+        output Y
+    """,
+    "softmax over columns of a dense matrix": """
+        tensor A[4, 3] f64
+        m[j] = max(i) A[i, j]
+        E[i, j] = exp(A[i, j] - m[j])
+        Y[i, j] = E[i, j] / (sum(k) E[k, j])
+        output Y
+    """,
+    "layer norm": """
+        tensor X[4, 3] csf f64
+        u[i] = (sum(j) X[i, j]) / 3
+        z[i, j] = X[i, j] - u[i]
+        v[i] = sum(j) z[i, j] * z[i, j]
+        Y[i, j] = z[i, j] * rsqrt(v[i] / 3 + 0.1)
+        output Y
+    """,
+    "a bias over rows that are not there": """
+        tensor A[4, 3] csf f64
+        tensor X[3, 5] csf f64
+        tensor b[5] f64
+        T[i, j] = sum(k) A[i, k] * X[k, j]
+        Y[i, j] = relu(T[i, j] + b[j])
+        output Y
+    """,
+    "a diamond": """
+        tensor A[4, 3] csf f64
+        tensor X[3, 5] csf f64
+        tensor B[4, 5] csf f64
+        T[i, j] = sum(k) A[i, k] * X[k, j]
+        P[i, j] = relu(T[i, j])
+        Q[i, j] = T[i, j] * B[i, j]
+        Y[i, j] = P[i, j] - Q[i, j]
+        output Y
+    """,
+    "powers of one matrix": """
+        tensor A[4, 4] csr f64
+        tensor X[4, 5] csf f64
+        T[i, j] = sum(k) A[i, k] * X[k, j]
+        Y[i, j] = sum(k) A[i, k] * T[k, j]
+        output Y
+    """,
+    "three factors": """
+        tensor B[3, 4, 2] csf f64
+        tensor C[4, 5] csf f64
+        tensor D[2, 5] csf f64
+        Y[i, j] = sum(k, l) B[i, k, l] * C[k, j] * D[l, j]
+        output Y
+    """,
+    "zero divided by zero": """
+        tensor A[4, 5] csf f64
+        tensor B[4, 5] csf f64
+        Y[i, j] = A[i, j] / B[i, j]
+        output Y
+    """,
+    "columns summed, then broadcast over them": """
+        tensor A[4, 5] f64
+        s[j] = sum(i) A[i, j]
+        Y[i, j] = A[i, j] - s[j]
+        output Y
+    """,
+    "a scalar": """
+        tensor A[4, 5] csr f64
+        tensor B[4, 5] coo f64
+        s[] = sum(i, j) A[i, j] * B[i, j]
+        Y[i, j] = A[i, j] * s[]
+        output Y
+    """,
+    "coordinates of COO repeat": """
+        tensor A[4, 5] coo f64
+        tensor B[4, 5] csf f64
+        tensor C[4] csf f64
+        Y[i, j] = (A[i, j] + B[i, j]) * C[i]
+        output Y
+    """,
+    "a full row above compressed columns": """
+        tensor A[4, 3] csc f64
+        tensor X[3, 5] csr f64
+        tensor Y[4, 5] csr f64
+        Y[i, j] = sum(k) A[i, k] * X[k, j]
+        output Y
+    """,
+}
+
+
+def random_inputs(program: Program, density: float, seed: int) -> dict[str, Tensor]:
+    """Nonzero numbers of both signs; at densities below 1 the first or the last row is empty."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for t in program.inputs:
+        stored = rng.random(t.shape) < density
+        if density < 1 and t.shape[0] > 1:
+            stored[rng.choice([0, -1])] = False
+        values = rng.choice([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0], t.shape)[stored]
+        assert t.format is not None
+        found[t.name] = from_coordinates(t.shape, np.array(np.nonzero(stored)), values, t.format, t.fill)
+    return found
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_every_order_at_every_density(name: str):
+    program = infer(parse(TRAPS[name]))
+    stored = {t.name: t for t in program.inputs}
+    ran = 0
+    for merge in (True, False):
+        region = fuse(program, "trap", [e.name for e in program.einsums], program.outputs, stored, merge=merge)
+        for order in candidates(region.constraints, region.indices, 8):
+            try:
+                graph = emit(build_table(replace(region, order=order)))
+            except FusionError:
+                continue  # an enclosed loop: another order exists
+            verify(graph)
+            for seed, density in enumerate((0.0, 0.3, 0.3, 0.5, 0.5, 0.7, 0.7, 1.0)):
+                tensors = random_inputs(program, density, seed)
+                got = simulate(graph, tensors, load_machine("ideal"), check=True).outputs
+                want = evaluate(program, {n: t.to_dense() for n, t in tensors.items()})
+                for output in program.outputs:
+                    np.testing.assert_allclose(got[output].to_dense(), want[output], rtol=1e-9, atol=1e-12, err_msg=f"{order}")
+                ran += 1
+    assert ran
