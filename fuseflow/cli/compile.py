@@ -20,7 +20,6 @@ from fuseflow.cli.common import (
 )
 from fuseflow.cli.dump import Dump, dump_options, known_stage
 from fuseflow.cli.progress import working
-from fuseflow.compiler.artifacts import save_fibertrees
 from fuseflow.errors import UsageError
 from fuseflow.report.tables import compiled_table
 from fuseflow.schedule import Schedule
@@ -62,7 +61,7 @@ def compile_command(
     with working("compiling", quiet):
         compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, seed=seed, observe=dump)
     if emit == "fibertree" and target is not None:
-        save_fibertrees(compiled, target)
+        compiled.save_fibertrees(target)
     elif emit is not None:
         write_out(compiled.emit(emit), target)
     elif target is not None:

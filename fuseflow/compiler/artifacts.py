@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuseflow.atomic import replacing_directory
 from fuseflow.compiler.lower import CompiledRegion
-from fuseflow.compiler.result import versions
+from fuseflow.compiler.settings import Settings, versions
+from fuseflow.compiler.sources import Source
 from fuseflow.einsum import text as einsum_text
+from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.fusion import text as fusion_text
 from fuseflow.samml import dot, proto
 from fuseflow.samml import text as samml_text
 from fuseflow.table import text as table_text
-from fuseflow.tensors.files import write_fibertree
-
-if TYPE_CHECKING:
-    from fuseflow.compiler.compiled import Compiled
 
 
 def _mlir(region: CompiledRegion) -> str:
@@ -47,34 +45,35 @@ MARKER = "about.json"
 STAGES = ("linalg", "einsum", *REGION_STAGES)
 
 
-def emit(compiled: Compiled, stage: str) -> str | bytes:
+def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
+    """One stage as text (or bytes); regions one after the other. Raises `UsageError` for a stage that is not there."""
     if stage == "einsum":
-        return einsum_text.show(compiled.program)
+        return einsum_text.show(program)
     if stage == "linalg":
-        if compiled.source.mlir is None:
-            raise UsageError(f"`{compiled.name}` did not go through Linalg", hint="stages from `einsum` on can be shown")
-        return compiled.source.mlir
+        if source.mlir is None:
+            raise UsageError(f"`{source.name}` did not go through Linalg", hint="stages from `einsum` on can be shown")
+        return source.mlir
     if stage not in REGION_STAGES:
         raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, "fibertree"]))
-    shown = [REGION_STAGES[stage][1](r) for r in compiled.regions]
+    shown = [REGION_STAGES[stage][1](r) for r in regions]
     if len(shown) > 1 and stage == "proto":
-        names = ", ".join(r.name for r in compiled.regions)
+        names = ", ".join(r.name for r in regions)
         raise UsageError(
             f"`proto` is one graph in binary form, the program has {len(shown)}: {names}", hint="`-o DIR` writes them all"
         )
     return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
 
 
-def save(compiled: Compiled, directory: Path) -> None:
+def save(directory: Path, source: Source, program: Program, regions: Sequence[CompiledRegion], settings: Settings) -> None:
     """One file for each stage of the program, one folder for each region, and `about.json` to say what they are."""
     with replacing_directory(directory, MARKER) as folder:
-        (folder / "schedule.yaml").write_text(compiled.schedule.to_yaml())
-        (folder / "program.ein").write_text(einsum_text.show(compiled.program))
-        if compiled.source.mlir is not None:
-            (folder / "program.mlir").write_text(compiled.source.mlir)
-        for k, region in enumerate(compiled.regions, 1):
+        (folder / "schedule.yaml").write_text(settings.schedule)
+        (folder / "program.ein").write_text(einsum_text.show(program))
+        if source.mlir is not None:
+            (folder / "program.mlir").write_text(source.mlir)
+        for k, region in enumerate(regions, 1):
             _save_region(region, folder / f"{k:02}-{region.name}")
-        (folder / MARKER).write_text(json.dumps(about(compiled), indent=1) + "\n")
+        (folder / MARKER).write_text(json.dumps(about(settings, regions), indent=1) + "\n")
 
 
 def _save_region(region: CompiledRegion, folder: Path) -> None:
@@ -85,20 +84,14 @@ def _save_region(region: CompiledRegion, folder: Path) -> None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def save_fibertrees(compiled: Compiled, directory: Path) -> None:
-    """The program's inputs as text files, in the layout that other SAMML tools read."""
-    for name, tensor in compiled.inputs().items():
-        write_fibertree(directory, name, tensor)
-
-
-def about(compiled: Compiled) -> dict[str, Any]:
+def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
     """What was compiled, how, and what every region is expected to cost."""
     return {
         "schema": 1,
-        "model": compiled.name,
-        "data": compiled.source.data,
-        "seed": compiled.seed,
-        "machine": compiled.machine.name,
+        "model": settings.model,
+        "data": settings.data,
+        "seed": settings.seed,
+        "machine": settings.machine,
         "regions": [
             {
                 "name": r.name,
@@ -110,7 +103,7 @@ def about(compiled: Compiled) -> dict[str, Any]:
                 "warnings": list(proto.compatibility(r.graph)),
                 "estimate": {k: round(v) for k, v in asdict(r.estimate).items()},
             }
-            for r in compiled.regions
+            for r in regions
         ],
         "versions": versions(),
     }

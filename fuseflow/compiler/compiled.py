@@ -13,7 +13,8 @@ import numpy.typing as npt
 from fuseflow.compiler import artifacts
 from fuseflow.compiler.check import Check, check
 from fuseflow.compiler.lower import CompiledRegion
-from fuseflow.compiler.result import RegionResult, Result, Seconds, Settings
+from fuseflow.compiler.result import RegionResult, Result, Seconds
+from fuseflow.compiler.settings import Settings
 from fuseflow.compiler.sources import Source
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
@@ -21,6 +22,7 @@ from fuseflow.errors import UsageError
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
 from fuseflow.tensors import Tensor, repack
+from fuseflow.tensors.files import write_fibertree
 
 Progress = Callable[[str, int], None]
 """Called now and then while a region runs, with its name and the number of firings so far."""
@@ -48,11 +50,20 @@ class Compiled:
         Stages behind the program show one region after the other; `proto` is the binary form of a single region.
         Raises `UsageError` for an unknown stage and for one that this program did not go through.
         """
-        return artifacts.emit(self, stage)
+        return artifacts.emit(self.source, self.program, self.regions, stage)
 
     def save(self, directory: str | Path) -> None:
         """Write every stage into a directory that describes itself; it replaces the directory only when it is complete."""
-        artifacts.save(self, Path(directory))
+        artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings)
+
+    def save_fibertrees(self, directory: str | Path) -> None:
+        """Write the program's inputs as text files, in the layout that other SAMML tools read."""
+        for name, tensor in self.inputs().items():
+            write_fibertree(directory, name, tensor)
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(self.name, self.source.data, self.schedule.to_yaml(), self.machine.name, "reference", self.seed)
 
     def inputs(self) -> dict[str, Tensor]:
         """The program's inputs in their declared formats; raises `UsageError` if one has no data."""
@@ -78,11 +89,8 @@ class Compiled:
             regions.append(RegionResult(region.name, region.einsums, simulation))
         simulated = time.perf_counter() - start
         outputs = {name: memory[name] for name in self.program.outputs}
-        settings = Settings(
-            self.name, self.source.data, self.schedule.to_yaml(), self.machine.name, "reference", self.seed
-        )  # fmt: skip
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
-        return Result(settings, outputs, tuple(regions), self.compare(outputs) if check else None, seconds)
+        return Result(self.settings, outputs, tuple(regions), self.compare(outputs) if check else None, seconds)
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +12,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.compiler.check import Check
+from fuseflow.compiler.settings import Settings, versions
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.files import save_array
 
 SCHEMA = 1
-PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +40,6 @@ class Seconds:
     frontend: float
     compile: float
     simulate: float
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What was run: enough to run it again."""
-
-    model: str
-    data: str | None
-    schedule: str
-    machine: str
-    engine: str
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +139,3 @@ def check_json(check: Check | None) -> dict[str, Any] | None:
         "max_rel_error": error if np.isfinite(error) else None,
         "masked_rows": check.masked_rows,
     }
-
-
-def versions() -> dict[str, str]:
-    """Of Python and the packages that results depend on, as far as they are installed."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found

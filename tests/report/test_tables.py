@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from fuseflow.compiler import Check, Result
-from fuseflow.compiler.result import Seconds, Settings
+from fuseflow.compiler.result import Seconds
+from fuseflow.compiler.settings import Settings
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.report.tables import CheckRow, check_line, check_table, operator_table, reducer_table, result_table
 

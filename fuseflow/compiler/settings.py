@@ -1,0 +1,32 @@
+"""What was compiled and run, and with which versions: enough to do it again."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from dataclasses import dataclass
+
+PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A model, its data, a schedule (as YAML), a machine, an engine and a seed, by name."""
+
+    model: str
+    data: str | None
+    schedule: str
+    machine: str
+    engine: str
+    seed: int
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the packages that results depend on, as far as they are installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
