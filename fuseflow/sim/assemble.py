@@ -40,7 +40,7 @@ def rounded(decl: TensorDecl, values: npt.NDArray[np.float64]) -> npt.NDArray[np
         with np.errstate(over="ignore"):
             return values.astype(dtype)
     whole, limits = np.rint(values), np.iinfo(dtype)
-    outside = ~((whole >= limits.min) & (whole <= limits.max))
+    outside = ~((whole >= limits.min) & (whole < limits.max + 1))  # max + 1 is exact as a float, the largest i64 is not
     if outside.any():
         raise SimulationError(f"tensor `{decl.name}`: the value {values[outside][0]:g} does not fit its dtype {decl.dtype}")
     return whole.astype(dtype)

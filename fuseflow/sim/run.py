@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fuseflow.errors import SimulationError, TensorError, did_you_mean
+from fuseflow.errors import GraphError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import streams
 from fuseflow.samml.nodes import Graph, Port, TensorDecl
 from fuseflow.sim.assemble import assemble
@@ -107,5 +107,5 @@ def _check_streams(graph: Graph, network: Network) -> None:
     for port, kind in graph.types().items():
         try:
             streams.check([token for token, _ in network.recorded[port]], kind.depth, kind.kind)
-        except Exception as error:
-            raise SimulationError(f"output {port.output} of node `{port.node}`: {error}") from error
+        except GraphError as error:
+            raise SimulationError(f"output {port.output} of node `{port.node}`: {error.message}") from error

@@ -127,7 +127,8 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
     while any(u.request is not None for u in units) and idle <= patience:
         for fifo in fifos.values():
             fifo.before = len(fifo.items)
-        idle = 0 if any([u.cycle(now) for u in units]) else idle + 1
+        busy = sum(u.cycle(now) for u in units)
+        idle = 0 if busy else idle + 1
         now += 1
     fired: dict[str, list[int]] = {}
     for unit in units:
@@ -140,9 +141,10 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine) -> tuple[int, int]:
     unit = "default"
     if isinstance(node, n.Alu):
         unit = OPERATORS[node.function].unit
+    elif isinstance(node, n.Scan):
+        dense = graph.declared[node.tensor].format.levels[node.level].text == "dense"
+        unit = "default" if dense else "memory"
     elif isinstance(node, n.Load | n.WriteLevel | n.WriteValues):
-        unit = "memory"
-    elif isinstance(node, n.Scan) and graph.declared[node.tensor].format.levels[node.level].text != "dense":
         unit = "memory"
     elif isinstance(node, n.Reduce | n.Accumulate):
         return machine.latency.of(REDUCERS[node.function].unit), 1

@@ -116,7 +116,10 @@ def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
             t = fire(seen)
             take_left(t)
             take_right(t)
-            push(function(a, b), t)
+            try:
+                push(function(a, b), t)
+            except TypeError:
+                raise p.misaligned(a, b) from None
 
 
 def _many(p: Process, function: Callable[..., Any]) -> Steps:

@@ -66,7 +66,7 @@ def _stop(p: Process, token: Stop) -> Steps:
     closes = token.high > 0
     seen = yield from look(0, (signal, x) if closes else (signal,))
     if closes and x[0][0] is not seen_above(token, 1):
-        raise p.misaligned(x[0][0], token)
+        raise p.misaligned(x[0][0], seen_above(token, 1))
     seen = yield from room(seen, out)
     t = p.close(seen)
     if closes:

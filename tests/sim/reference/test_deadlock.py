@@ -1,0 +1,86 @@
+"""Deadlocks: found, explained by the edge that is full, with the smallest depth that clears them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import dataflow
+import numpy as np
+import pytest
+
+from fuseflow.errors import DeadlockError, SimulationError
+from fuseflow.samml import nodes as n
+from fuseflow.sim import Machine, Simulation, load_machine, simulate
+from fuseflow.tensors import Format, pack
+
+
+def run(depths: dict[tuple[str, int], int], default: int | None = None, name: str = "normalized", row: int = 6) -> Simulation:
+    graph = dataflow.graph(name)
+    matrix = np.zeros((3, 9))
+    matrix[0, :row] = matrix[2, :2] = 1.0
+    tensors = {"A": pack(matrix, graph.declared["A"].format)}
+    graph = replace(graph, depths=tuple((n.Edge(*edge), depth) for edge, depth in depths.items()))
+    return simulate(graph, tensors, Machine(name="m", fifo_depth=default))
+
+
+def test_the_full_fifo_and_who_waits_for_whom() -> None:
+    with pytest.raises(DeadlockError) as caught:
+        run({("div", 0): 2})
+    assert str(caught.value).splitlines() == [
+        "error[deadlock]: no node can move after cycle 15",
+        "  note: wait-for cycle: `A_v` waits for a slot of input 0 of `div`, full at depth 2; `div` waits for a token on its "
+        "input 1 from `rep`; `rep` waits for a token on its input 0 from `total`; `total` waits for a token on its input 0 "
+        "from `A_v`",
+        "  hint: depth 7 of input 0 of `div` clears it (now 2), and no smaller one does",
+    ]
+
+
+@pytest.mark.parametrize("row", [2, 3, 5, 9])
+def test_the_smallest_depth_is_tight(row: int) -> None:
+    with pytest.raises(DeadlockError) as caught:
+        run({("div", 0): 1}, row=row)
+    found = re.match(r"depth (\d+) of input 0 of `div`", caught.value.hint)
+    assert found is not None
+    depth = int(found[1])
+    assert run({("div", 0): depth}, row=row).cycles > 0
+    with pytest.raises(DeadlockError):
+        run({("div", 0): depth - 1}, row=row)
+
+
+def test_several_fifos_may_be_needed() -> None:
+    """The coordinates that drive the repeat wait as long as the values do."""
+    with pytest.raises(DeadlockError, match="full at depth 1") as caught:
+        run({("div", 0): 1, ("rep", 1): 1})
+    assert caught.value.hint == "no single FIFO clears it, however deep: raise `fifo_depth` of the machine"
+    assert run({("div", 0): 7, ("rep", 1): 7}).cycles > 0
+
+
+def test_what_runs_at_a_depth_runs_at_every_greater_one() -> None:
+    outcomes = []
+    for depth in range(1, 12):
+        try:
+            outcomes.append(run({}, default=depth).cycles)
+        except DeadlockError:
+            outcomes.append(0)
+    assert outcomes[0] == 0
+    assert outcomes[-1] > 0
+    assert outcomes == sorted(outcomes, key=bool)
+
+
+def test_streams_that_end_apart_are_not_called_a_deadlock() -> None:
+    graph = dataflow.graph("normalized")
+    wrong = n.Alu("div", (n.Port("A_v"), n.Port("total")), "div", (n.Operand(0.0), n.Operand(0.0)))
+    graph = replace(graph, nodes=tuple(wrong if node.name == "div" else node for node in graph.nodes))
+    tensors = {"A": pack(np.eye(3, 9), Format.parse("csr", 2))}
+    with pytest.raises(SimulationError, match=r"node `div` \(alu\): its inputs differ in structure"):
+        simulate(graph, tensors, load_machine("ideal"))
+
+
+def test_a_stream_that_never_comes() -> None:
+    graph = dataflow.graph("normalized")
+    short = n.Accumulate("acc", (n.Port("A_i"), n.Port("total"), n.Port("A_v")), "sum", 1)
+    graph = replace(graph, nodes=(*graph.nodes[:6], short), outputs=(), tensors=graph.tensors[:1])
+    with pytest.raises(SimulationError, match="`acc` waits for a token on its input 1 from `total`, which never comes") as caught:
+        simulate(graph, {"A": pack(np.ones((3, 9)), graph.declared["A"].format)}, load_machine("ideal"))
+    assert not isinstance(caught.value, DeadlockError)

@@ -1,0 +1,103 @@
+"""The interpreter against an oracle that steps every node through every cycle: the same streams, firings and cycles, always."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import cycle_oracle
+import dataflow
+import numpy as np
+import pytest
+import random_programs
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from fuseflow.einsum.formats import infer
+from fuseflow.errors import DeadlockError, FuseFlowError
+from fuseflow.fusion import fuse
+from fuseflow.fusion.orders import nearest
+from fuseflow.samml.nodes import Graph
+from fuseflow.sim import Machine, Simulation, load_machine, simulate
+from fuseflow.table import build_table, emit
+from fuseflow.tensors import Tensor
+
+
+def compare(graph: Graph, tensors: dict[str, Tensor], machine: Machine) -> Simulation | None:
+    """Run both, compare everything; None after a deadlock."""
+    oracle = cycle_oracle.run(graph, tensors, machine)
+    if oracle.cycles is None:
+        last = max(max(fired, default=-1) for fired in oracle.fired.values())
+        with pytest.raises(DeadlockError, match=f"after cycle {last}$|after cycle {last}\n"):
+            simulate(graph, tensors, machine)
+        return None
+    found = simulate(graph, tensors, machine, record=True, check=True)
+    assert found.cycles == oracle.cycles
+    for node in found.nodes:
+        fired = oracle.fired[node.name]
+        assert (node.firings, node.first, node.last) == (len(fired), min(fired), max(fired)), node
+    for port, stream in found.streams.items():
+        expected = oracle.streams[port]
+        assert stream.visible == tuple(cycle for _, cycle in expected), port
+        np.testing.assert_equal(stream.tokens, [token for token, _ in expected], str(port))
+    return found
+
+
+def same_values(a: Simulation, b: Simulation) -> None:
+    for name, tensor in a.outputs.items():
+        np.testing.assert_array_equal(tensor.values, b.outputs[name].values)
+        np.testing.assert_array_equal(tensor.coordinates(), b.outputs[name].coordinates())
+
+
+@pytest.mark.parametrize("name", dataflow.TEXTS)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_graphs_by_hand(name: str, seed: int) -> None:
+    rng = random.Random(seed)
+    graph = dataflow.with_depths(dataflow.graph(name), rng)
+    tensors = dataflow.inputs(graph, np.random.default_rng(seed), rng.choice([0.0, 0.5, 1.0]))
+    found = compare(graph, tensors, dataflow.random_machine(rng))
+    if found is not None:
+        same_values(found, simulate(replace(graph, depths=()), tensors, load_machine("ideal")))
+
+
+@given(random_programs.cases(2, 3), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_random_programs(case: random_programs.Case, seed: int) -> None:
+    rng = random.Random(seed)
+    program = infer(case.program)
+    try:
+        fused = fuse(program, "all", [e.name for e in program.einsums], program.outputs, {t.name: t for t in program.inputs})
+        graph = emit(build_table(replace(fused, order=tuple(nearest(fused.constraints, fused.indices)))))
+    except FuseFlowError:
+        assume(False)
+    found = compare(dataflow.with_depths(graph, rng), case.tensors, dataflow.random_machine(rng))
+    if found is not None:
+        same_values(found, simulate(graph, case.tensors, load_machine("ideal")))
+
+
+@pytest.mark.parametrize("name", ["outer_product", "pruned", "normalized", "aligned"])
+def test_an_infinite_depth_equals_unbounded(name: str) -> None:
+    graph = dataflow.graph(name)
+    tensors = dataflow.inputs(graph, np.random.default_rng(3))
+    ideal = load_machine("ideal")
+    unbounded = simulate(graph, tensors, ideal, record=True)
+    bounded = simulate(graph, tensors, ideal.model_copy(update={"fifo_depth": 10**12}), record=True)
+    assert unbounded.nodes == bounded.nodes
+    assert unbounded.streams == bounded.streams
+
+
+@pytest.mark.parametrize("name", ["outer_product", "pruned", "aligned"])
+def test_smaller_fifos_are_never_faster(name: str) -> None:
+    graph = dataflow.graph(name)
+    tensors = dataflow.inputs(graph, np.random.default_rng(5), 0.8)
+    cycles = []
+    for depth in (1, 2, 4, 16, None):
+        machine = Machine(name="m", fifo_depth=depth)
+        try:
+            cycles.append(simulate(graph, tensors, machine).cycles)
+        except DeadlockError:
+            assert not cycles, "a deeper FIFO deadlocks where a smaller one does not"
+    assert len(cycles) >= 2
+    assert cycles == sorted(cycles, reverse=True)
+    assert cycles[0] > cycles[-1]

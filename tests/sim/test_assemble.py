@@ -1,0 +1,101 @@
+"""Written streams to tensors, in every format."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuseflow.errors import SimulationError
+from fuseflow.samml.nodes import TensorDecl
+from fuseflow.sim.assemble import assemble, rounded
+from fuseflow.sim.reference.place import Written
+from fuseflow.tensors import Format, Tensor, pack
+
+FORMATS = [
+    Format.of(*levels, order=order)
+    for levels in (
+        ("dense", "dense"), ("dense", "compressed"), ("compressed", "dense"), ("compressed", "compressed"),
+        ("compressed(nonunique)", "singleton"),
+    )
+    for order in ((0, 1), (1, 0))
+]  # fmt: skip
+
+
+def written(tensor: Tensor) -> Written:
+    """What writers would receive for a tensor: its fibers, level by level."""
+    result = Written(values=array("d", tensor.values.tolist()))
+    refs = [0]
+    for p, level in enumerate(tensor.levels):
+        crds, ends, below = array("q"), array("q", [0]), []
+        for ref in refs:
+            found, references = level.fiber(ref)
+            crds.extend(found)
+            ends.append(len(crds))
+            below += references
+        result.crd[p], result.pos[p], refs = crds, ends, below
+    result.values = array("d", [float(tensor.values[r]) for r in refs])
+    return result
+
+
+@given(st.data(), st.sampled_from(FORMATS), st.sampled_from([0.0, -1.0]))
+def test_what_is_written_is_what_is_read_back(data: st.DataObject, format: Format, fill: float) -> None:
+    shape = (data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    values = np.where(rng.random(shape) < 0.5, rng.integers(1, 5, shape), fill).astype(np.float32)
+    tensor = pack(values, format, fill)
+    found = assemble(TensorDecl("Y", shape, format, "f32", fill), written(tensor))
+    assert (found.format, found.shape, found.fill, found.dtype) == (format, shape, fill, np.float32)
+    np.testing.assert_array_equal(found.to_dense(), values)
+    np.testing.assert_array_equal(found.coordinates(), tensor.coordinates())
+    np.testing.assert_array_equal(found.values, tensor.values)
+
+
+def test_a_dense_level_is_scattered_over_the_implicit_value() -> None:
+    decl = TensorDecl("Y", (2, 3), Format.dense(2), "f64", -1.0)
+    got = Written({0: array("q", [1]), 1: array("q", [0, 2])}, {0: array("q", [0, 1]), 1: array("q", [0, 2])}, array("d", [5, 6]))
+    assert assemble(decl, got).to_dense().tolist() == [[-1, -1, -1], [5, -1, 6]]
+
+
+def test_a_dense_level_above_a_compressed_one_must_be_full() -> None:
+    decl = TensorDecl("Y", (2, 3), Format.parse("csr", 2), "f64")
+    got = Written({0: array("q", [1]), 1: array("q", [0, 2])}, {0: array("q", [0, 1]), 1: array("q", [0, 2])}, array("d", [5, 6]))
+    with pytest.raises(SimulationError, match="tensor `Y`: the dense level above level 1 received 1 of 2 coordinates"):
+        assemble(decl, got)
+
+
+def test_streams_that_do_not_fit() -> None:
+    decl = TensorDecl("Y", (3,), Format.of("compressed"), "f64")
+    with pytest.raises(SimulationError, match="the values received 1 elements for 2 parents"):
+        assemble(decl, Written({0: array("q", [0, 2])}, {0: array("q", [0, 2])}, array("d", [5])))
+    with pytest.raises(SimulationError, match="level 0 received 2 fibers for 1 parents"):
+        assemble(decl, Written({0: array("q", [0, 2])}, {0: array("q", [0, 2, 2])}, array("d", [5, 6])))
+    with pytest.raises(SimulationError, match=r"coordinate 3 of level 0 is outside 0\.\.2"):
+        assemble(decl, Written({0: array("q", [3])}, {0: array("q", [0, 1])}, array("d", [5])))
+
+
+def test_a_scalar() -> None:
+    found = assemble(TensorDecl("s", (), Format.dense(0), "i64"), Written(values=array("d", [7.0])))
+    assert found.to_dense() == 7
+    assert found.dtype == np.int64
+
+
+def test_values_are_rounded_to_the_dtype() -> None:
+    values = np.array([1 / 3, 1e300, -np.inf, np.nan])
+    as_f32 = rounded(TensorDecl("Y", (4,), Format.dense(1), "f32"), values)
+    np.testing.assert_array_equal(as_f32, np.array([np.float32(1 / 3), np.inf, -np.inf, np.nan], dtype=np.float32))
+    assert rounded(TensorDecl("Y", (4,), Format.dense(1), "f64"), values) is not None
+    integers = rounded(TensorDecl("Y", (3,), Format.dense(1), "i32"), np.array([2.0, -3.0, 2.6]))
+    assert integers.tolist() == [2, -3, 3]
+    assert integers.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("i32", 2.0**31), ("i64", np.inf), ("i64", -np.inf), ("i32", np.nan), ("i64", 2.0**63)]
+)
+def test_a_value_that_an_integer_cannot_hold(dtype: str, value: float) -> None:
+    with pytest.raises(SimulationError, match=f"tensor `Y`: the value .* does not fit its dtype {dtype}"):
+        rounded(TensorDecl("Y", (1,), Format.dense(1), dtype), np.array([value]))

@@ -1,0 +1,168 @@
+"""Graphs by hand for the simulator, with random tensors and machines to run them on."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+
+from fuseflow.samml.nodes import Graph
+from fuseflow.samml.text import parse
+from fuseflow.sim import Machine
+from fuseflow.sim.machine import Units
+from fuseflow.tensors import DTYPES, Tensor, from_coordinates
+
+TEXTS = {
+    # Y[i,j] = A[k,i] * X[k,j] in order k, i, j: a workspace of two levels
+    "outer_product": """
+tensor A[4, 3]  dcsr f64
+tensor X[4, 5]  dcsr f64
+tensor Y[3, 5]  dcsr f64
+output Y
+root = root()
+A_k = scan(root) A.0
+X_k = scan(root) X.0
+both = join(A_k.crd, A_k.ref; X_k.crd, X_k.ref) intersect
+A_i = scan(both.out0) A.1
+rep_i = repeat(both.out1, A_i.crd)
+X_j = scan(rep_i) X.1
+A_val = load(A_i.ref) A
+rep_j = repeat(A_val, X_j.crd)
+X_val = load(X_j.ref) X
+mul = alu(rep_j, X_val) mul N->0,N->0
+acc = accumulate(both.crd, A_i.crd, X_j.crd, mul) sum order=2
+Y_i = write(acc.crd1) Y.0
+Y_j = write(acc.crd2) Y.1
+Y_v = write(acc.val) Y.vals
+""",
+    # Y[i,j] = (A * X)[i,j] without the rows in which no product is stored; Z[i,j] = A[i,j] + X[i,j] without zeros
+    "pruned": """
+tensor A[4, 5]  dcsr f64
+tensor X[4, 5]  dcsr f64
+tensor Y[4, 5]  dcsr f64
+tensor Z[4, 5]  dcsr f64
+output Y, Z
+root = root()
+A_i = scan(root) A.0
+X_i = scan(root) X.0
+i = join(A_i.crd, A_i.ref; X_i.crd, X_i.ref) union
+A_j = scan(i.out0) A.1
+X_j = scan(i.out1) X.1
+A_v = load(A_j.ref) A
+X_v = load(X_j.ref) X
+j = join(A_j.crd, A_v; X_j.crd, X_v) intersect
+u = join(A_j.crd, A_v; X_j.crd, X_v) union
+mul = alu(j.out0, j.out1) mul N->0,N->0
+add = alu(u.out0, u.out1) add N->0,N->0
+few = drop(i.crd, j.crd, mul)
+some = drop(i.crd, u.crd, add) value=0
+Y_i = write(few.crd0) Y.0
+Y_j = write(few.crd1) Y.1
+Y_v = write(few.val) Y.vals
+Z_i = write(some.crd0) Z.0
+Z_j = write(some.crd1) Z.1
+Z_v = write(some.val) Z.vals
+""",
+    # the stored coordinates of A as a vector, and those as a matrix of another width, with values of W and V there
+    "reshaped": """
+tensor A[4, 6]  dcsr f64
+tensor W[24]  dense f64
+tensor V[8, 3]  dense f64
+tensor Y[24]  (compressed) f64
+tensor Z[8, 3]  dcsr f64
+output Y, Z
+root = root()
+A_i = scan(root) A.0
+A_j = scan(A_i.ref) A.1
+flat = flatten(A_i.crd, A_j.crd) 6
+wide = split(flat) 3
+W_i = locate(flat) W.0
+W_v = load(W_i) W
+V_i = locate(wide.outer) V.0
+rep = repeat(V_i, wide.inner)
+V_j = locate(wide.inner, rep) V.1
+V_v = load(V_j) V
+Y_i = write(flat) Y.0
+Y_v = write(W_v) Y.vals
+Z_i = write(wide.outer) Z.0
+Z_j = write(wide.inner) Z.1
+Z_v = write(V_v) Z.vals
+""",
+    # y[i,j] = A[i,j] / sum A[i,j]: the division holds a row until its sum is known
+    "normalized": """
+tensor A[3, 9]  csr f64
+tensor Y[3, 9]  csr f64
+output Y
+root = root()
+A_i = scan(root) A.0
+A_j = scan(A_i.ref) A.1
+A_v = load(A_j.ref) A
+total = reduce(A_v) sum
+rep = repeat(total, A_j.crd)
+div = alu(A_v, rep) div N->0,N->0
+Y_i = write(A_i.crd) Y.0
+Y_j = write(A_j.crd) Y.1
+Y_v = write(div) Y.vals
+""",
+    # Y[i,j] = sum_k A[k,i] * X[k,j] + B[i,j] in order i, k, j for A stored i, k: accumulated, then joined at the outer level
+    "aligned": """
+tensor A[4, 3]  dcsr f64
+tensor X[3, 5]  csr f64
+tensor B[4, 5]  dcsr f64
+tensor Y[4, 5]  dcsr f64
+output Y
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+A_v = load(A_k.ref) A
+X_k = locate(A_k.crd) X.0
+X_j = scan(X_k) X.1
+X_v = load(X_j.ref) X
+rep = repeat(A_v, X_j.crd)
+mul = alu(rep, X_v) mul N->0,N->0
+acc = accumulate(A_k.crd, X_j.crd, mul) sum order=1
+B_i = scan(root) B.0
+i = join(A_i.crd; B_i.crd, B_i.ref) union
+crd = align(A_i.crd, i.crd, acc.crd)
+val = align(A_i.crd, i.crd, acc.val)
+B_j = scan(i.out0) B.1
+j = join(crd, val; B_j.crd, B_j.ref) union
+B_v = load(j.out1) B
+add = alu(j.out0, B_v) add N->0,N->0
+Y_i = write(i.crd) Y.0
+Y_j = write(j.crd) Y.1
+Y_v = write(add) Y.vals
+""",
+}
+
+
+def graph(name: str) -> Graph:
+    return parse(f"graph {name}\n{TEXTS[name]}")
+
+
+def inputs(graph: Graph, rng: np.random.Generator, density: float = 0.5) -> dict[str, Tensor]:
+    """Random tensors for a graph: small integers, some rows empty."""
+    found = {}
+    for decl in graph.tensors:
+        if decl.name not in graph.outputs:
+            stored = rng.random(decl.shape) < density
+            if len(decl.shape) > 1:
+                stored[rng.random(decl.shape[0]) < 0.3] = False
+            values = rng.integers(-2, 5, decl.shape).astype(DTYPES[decl.dtype])
+            where = np.array(np.nonzero(stored))
+            found[decl.name] = from_coordinates(decl.shape, where, values[stored], decl.format, decl.fill)
+    return found
+
+
+def random_machine(rng: random.Random, depths: tuple[int | None, ...] = (None, None, 1, 2, 3, 5)) -> Machine:
+    def units(most: int) -> Units:
+        return Units(**{name: rng.randint(1, most) for name in Units.model_fields})
+
+    return Machine(name="random", latency=units(4), interval=units(rng.choice([1, 1, 3])), fifo_depth=rng.choice(depths))
+
+
+def with_depths(graph: Graph, rng: random.Random) -> Graph:
+    """Single FIFOs with depths of their own."""
+    edges = [edge for readers in graph.readers().values() for edge in readers]
+    return replace(graph, depths=tuple((edge, rng.choice([1, 2, 3, 7])) for edge in edges if rng.random() < 0.15))

@@ -1,0 +1,88 @@
+"""Drive one node with given streams, and see what it makes and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, Stop, Stream, parse
+from fuseflow.sim.reference.build import Network, add
+from fuseflow.sim.reference.place import Place, Written
+from fuseflow.sim.reference.process import Fifo, Item, output
+from fuseflow.sim.reference.run import run
+from fuseflow.tensors import Tensor
+
+
+@dataclass
+class Driven:
+    """The output streams, with the cycles of the firings that made their tokens; all firings; what was written."""
+
+    outputs: list[list[Item]]
+    firings: int
+    last: int
+    written: dict[str, Written]
+    latency: int
+
+    @property
+    def tokens(self) -> list[Stream]:
+        return [[token for token, _ in items] for items in self.outputs]
+
+    @property
+    def fired(self) -> list[str]:
+        """Every stream as text: `token@cycle of the firing`."""
+        return [" ".join(f"{show(token)}@{cycle - self.latency}" for token, cycle in items) for items in self.outputs]
+
+
+def show(token: object) -> str:
+    return f"{token:g}" if isinstance(token, float) else str(token)
+
+
+def timed(stream: str | Sequence[object]) -> list[Item]:
+    """`1@3 S0 D@9`: visible from cycle 3, 4 and 9. A stream of tokens alone: one a cycle from 0 on."""
+    if not isinstance(stream, str):
+        return [(token, k) for k, token in enumerate(stream)]
+    items: list[Item] = []
+    for word in stream.split():
+        text, _, cycle = word.partition("@")
+        items.append((parse(text)[0], int(cycle) if cycle else (items[-1][1] + 1 if items else 0)))
+    return items
+
+
+def depth_of(items: Sequence[Item]) -> int:
+    return max((token.high + 1 for token, _ in items if token.__class__ is Stop), default=0)
+
+
+def drive(
+    node: n.Node,
+    *streams: str | Sequence[object],
+    tensors: Mapping[str, Tensor] | None = None,
+    declared: Sequence[n.TensorDecl] = (),
+    latency: int = 1,
+    interval: int = 1,
+) -> Driven:
+    """Run `node` alone on `streams`, outputs unbounded."""
+    items = [timed(stream) for stream in streams]
+    inputs = tuple(Fifo(n.Edge(node.name, k), stream) for k, stream in enumerate(items))
+    types = tuple(n.StreamType("crd", depth_of(stream)) for stream in items)
+    network = Network(written={decl.name: Written() for decl in declared})
+    outputs = tuple(output(latency) for _ in node.port_names())
+    recorded = [out.record() for out in outputs]
+    table = {decl.name: decl for decl in declared}
+    add(network, Place(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written))
+    stuck = run(network)
+    assert not stuck, f"waits for input {inputs.index(stuck[0].waits)}"
+    assert not any(inputs), "tokens left"
+    assert all(stream[-1][0] is D for stream in recorded)
+    firings, last = sum(p.firings for p in network.processes), max(p.last for p in network.processes)
+    return Driven(recorded, firings, last, network.written, latency)
+
+
+def inputs_of(count: int) -> tuple[n.Port, ...]:
+    """Inputs for a node that is driven alone."""
+    return tuple(n.Port(f"in{k}") for k in range(count))
+
+
+def same(a: float, b: float) -> bool:
+    return a == b or (math.isnan(a) and math.isnan(b))
