@@ -12,11 +12,12 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.data import Data, load_data
 from fuseflow.frontend.imported import Imported
 from fuseflow.frontend.models import Options, load_model
+from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Data", "Imported", "Options", "import_model", "load_data", "load_model", "read_mlir"]
+__all__ = ["Data", "Imported", "Options", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
 
 
 def import_model(
@@ -30,6 +31,13 @@ def import_model(
     from fuseflow.frontend import importer
 
     return importer.import_model(module, inputs, formats or {}, name)
+
+
+def to_torch(tensor: Tensor) -> torch.Tensor:
+    """A packed tensor as a PyTorch tensor with the same stored entries: CSR, CSC, COO or dense, as its format says."""
+    from fuseflow.frontend import values
+
+    return values.unpacked(tensor)
 
 
 def read_mlir(text: str, file: str = "<text>") -> Program:

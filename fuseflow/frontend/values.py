@@ -61,6 +61,29 @@ def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
     return from_coordinates(type.shape, coordinates[wide], values, type.format)
 
 
+def unpacked(tensor: Tensor) -> torch.Tensor:
+    """The PyTorch tensor with the same stored entries: CSR, CSC and COO in that layout, dense where every level is, else COO.
+
+    Raises `FrontendError` where PyTorch cannot hold it: an implicit value other than 0 beside stored entries.
+    """
+    if tensor.format.all_dense:
+        return torch.from_numpy(np.ascontiguousarray(tensor.to_dense()))
+    if tensor.fill != 0:
+        message = f"PyTorch's sparse tensors have the implicit value 0, this one has {tensor.fill:g}"
+        raise FrontendError(message, hint="take its `to_dense()`")
+    found = tensor.to_scipy()
+    coo = torch.sparse_coo_tensor(
+        torch.from_numpy(np.array(found.coords, dtype=np.int64)), torch.from_numpy(found.data.copy()), tensor.shape
+    )
+    match tensor.format.short():
+        case "csr":
+            return coo.coalesce().to_sparse_csr()
+        case "csc":
+            return coo.coalesce().to_sparse_csc()
+        case _:
+            return coo.coalesce()
+
+
 def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:
     """The array of an output, without dimensions of extent 1."""
     if tensor.layout != torch.strided:
