@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N
@@ -21,43 +22,45 @@ def _join(p: Process, node: n.Join) -> Steps:
     crd_out, *payload_outs = p.outputs
     outs = iter(payload_outs)
     sides = [(p.inputs[crd], [(p.inputs[k], next(outs)) for k in payloads]) for crd, payloads in node.sides()]
-    crds = [crd for crd, _ in sides]
+    everything = range(len(sides))
+    heads: list[Any] = [None] * len(sides)  # coordinate at the head of each side, infinity at a stop
+    visible = [0] * len(sides)  # cycle by which its heads are there
+    taken: Sequence[int] = everything  # the sides whose heads are new
     while True:
-        seen = 0
-        for fifo in p.inputs:
-            while not fifo:
-                yield fifo
-            if fifo[0][1] > seen:
-                seen = fifo[0][1]
-        heads = [crd[0][0] for crd in crds]
-        keys = [head if head.__class__ is int else inf for head in heads]
-        least = min(keys)
+        for side in taken:
+            crd, payloads = sides[side]
+            while not crd:
+                yield crd
+            head, seen = crd[0]
+            for payload, _ in payloads:
+                while not payload:
+                    yield payload
+                if payload[0][1] > seen:
+                    seen = payload[0][1]
+            heads[side], visible[side] = head if head.__class__ is int else inf, seen
+        least, seen = min(heads), max(visible)
         if least is inf:
-            yield from _together(p, heads[0], seen)
-            if heads[0] is D:
+            token = p.inputs[0][0][0]
+            yield from _together(p, token, seen)
+            if token is D:
                 return
+            taken = everything
             continue
-        match node.kind:
-            case "intersect":
-                emit = keys.count(least) == len(keys)
-            case "left":
-                emit = keys[0] == least
-            case _:
-                emit = True
+        taken = [side for side in everything if heads[side] == least]
+        emit = node.kind == "union" or (heads[0] == least if node.kind == "left" else len(taken) == len(sides))
         if emit and p.bounded:
             seen = yield from room(seen, *p.outputs)
         t = p.fire(seen)
         if emit:
             crd_out.push(least, t)
-        for (crd, payloads), key in zip(sides, keys, strict=True):
-            present = key == least
-            if present:
-                crd.take(t)
-            for payload, out in payloads:
-                if emit:
-                    out.push(payload[0][0] if present else N, t)
-                if present:
-                    payload.take(t)
+            for side, (_, payloads) in enumerate(sides):
+                for payload, out in payloads:
+                    out.push(payload[0][0] if heads[side] == least else N, t)
+        for side in taken:
+            crd, payloads = sides[side]
+            crd.take(t)
+            for payload, _ in payloads:
+                payload.take(t)
 
 
 def _together(p: Process, token: object, seen: int) -> Steps:
