@@ -22,7 +22,7 @@ def explain(network: Network, stuck: Sequence[Process], rebuild: Callable[[], Ne
             f"the streams end apart: {_reason(first)}, which never comes", notes=[f"nothing moves after cycle {last}"]
         )
     chain = "; ".join(_reason(process) for process in cycle)
-    return DeadlockError(f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(full, rebuild))
+    return DeadlockError(f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(full, list(network.slots), rebuild))
 
 
 def smallest_depth(edge: Edge, rebuild: Callable[[], Network]) -> int | None:
@@ -61,14 +61,14 @@ def _reason(process: Process) -> str:
             return f"`{name}` waits for a workspace"
 
 
-def _advice(full: Sequence[Slots], rebuild: Callable[[], Network]) -> str:
+def _advice(full: Sequence[Slots], edges: Sequence[Edge], rebuild: Callable[[], Network]) -> str:
     """The FIFO that clears the deadlock with the smallest depth (of equal ones the first in edge order)."""
     found = []
     for slots in full:
         assert slots.edge is not None
         depth = smallest_depth(slots.edge, rebuild)
         if depth is not None:
-            found.append((depth, list(rebuild().slots).index(slots.edge), slots))
+            found.append((depth, edges.index(slots.edge), slots))
     if not found:
         return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine"
     depth, _, slots = min(found, key=lambda row: row[:2])

@@ -171,9 +171,9 @@ class TestAccumulate:
         assert driven.firings == 6 + 4
 
     def test_the_third_workspace_waits_for_the_first_to_be_emitted(self) -> None:
-        # workspaces of 3, 1, 1 entries: filled by 3, 5; emitted 4..7; the third is filled from 8 on
-        crd_0, crd_1 = "0 S0 0 S0 0 S1 D", "1 2 3 S1 1 S1 1 S2 D"
-        assert self.accumulate(1, crd_0, crd_1, crd_1).fired[0] == "1@4 2@5 3@6 S0@7 1@8 S0@9 1@10 S1@11 D@12"
+        # workspaces of 3, 1, 2 entries: the first is filled by 3 and emitted in 4..7, the third is filled in 8..10
+        crd_0, crd_1 = "0 S0 0 S0 0 S1 D", "1 2 3 S1 1 S1 1 2 S2 D"
+        assert self.accumulate(1, crd_0, crd_1, crd_1).fired[0] == "1@4 2@5 3@6 S0@7 1@8 S0@9 1@11 2@12 S1@13 D@14"
 
     def test_an_empty_workspace_is_its_stop_alone(self) -> None:
         assert self.accumulate(1, "S0 D", "S1-1 D", "S1-1 D").fired == ["S0@1 D@2", "S0@1 D@2"]
@@ -188,6 +188,14 @@ class TestAccumulate:
         crd_1, crd_2, val = "7 8 S0 7 S1 D", "1 S0 2 S1 0 S2 D", "1 S0 2 S1 3 S2 D"
         driven = self.accumulate(2, "0 1 S0 D", crd_1, crd_2, val)
         assert driven.fired == ["7@6 8@9 S0@10 D@11", "0@6 1@7 S0@8 2@9 S1@10 D@11", "3@6 1@7 S0@8 2@9 S1@10 D@11"]
+
+    def test_late_outer_tokens_are_waited_for_where_they_are_due(self) -> None:
+        # the value is taken in 10, the stop in 20: emit follows in 21, and `D` comes in 30
+        driven = self.accumulate(1, "0@10 S0@20 D@30", "4 S1 D", "1 S1 D")
+        assert driven.fired == ["4@21 S0@22 D@31", "1@21 S0@22 D@31"]
+        assert (
+            drive(n.Accumulate("a", inputs_of(3), "sum", 1), "0@10 S0@10 D", "4 S1@20 D", "1 S1 D").fired[0] == "4@21 S0@22 D@23"
+        )
 
     def test_an_end_above_the_reduced_fiber_has_no_workspace(self) -> None:
         assert self.accumulate(1, "S1-1 D", "S2-2 D", "S2-2 D").fired[0] == "S1-1@1 D@2"
@@ -211,8 +219,15 @@ class TestDrop:
         driven = drive(n.Drop("d", inputs_of(3)), "0 S0 D", "S1 D", "S1 D")
         assert driven.fired == ["S0@1 D@2", "S1-1@1 D@2", "S1-1@1 D@2"]
 
+    def test_late_outer_tokens_are_waited_for_where_they_are_due(self) -> None:
+        driven = drive(n.Drop("d", inputs_of(3)), "0@10 S0@20 D@30", "4 S1 D", "1 S1 D")
+        assert driven.fired == ["0@10 S0@20 D@30", "4@10 S1@20 D@30", "1@10 S1@20 D@30"]
+
 
 class TestLevels:
+    def test_late_outer_tokens_are_waited_for_where_they_are_due(self) -> None:
+        assert one(drive(n.Flatten("f", inputs_of(2), 4), "1@10 S0@20 D@30", "0 S1 D")) == "4@10 S0@20 D@30"
+
     def test_flatten_fires_once_a_token_of_the_inner_stream(self) -> None:
         assert one(drive(n.Flatten("f", inputs_of(2), 4), "0 2 S0 D", "0 3 S0 1 S1 D")) == "0@0 3@1 9@3 S0@4 D@5"
         assert one(drive(n.Flatten("f", inputs_of(2), 4), "0 S0 D", "S1 D")) == "S0@1 D@2"
