@@ -22,7 +22,11 @@ def explain(network: Network, stuck: Sequence[Process], rebuild: Callable[[], Ne
             f"the streams end apart: {_reason(first)}, which never comes", notes=[f"nothing moves after cycle {last}"]
         )
     chain = "; ".join(_reason(process) for process in cycle)
-    return DeadlockError(f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(full, list(network.slots), rebuild))
+    return DeadlockError(
+        f"no node can move after cycle {last}",
+        notes=[f"wait-for cycle: {chain}"],
+        hint=_advice(full, list(network.slots), rebuild),
+    )
 
 
 def smallest_depth(edge: Edge, rebuild: Callable[[], Network]) -> int | None:
