@@ -8,8 +8,6 @@ Prints medians in milliseconds: `extract` (MLIR text to Einsum program), `lower`
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from host import host
 
 from fuseflow import frontend
 from fuseflow.compiler import load, lower
@@ -36,16 +35,6 @@ def median_ms(run: Callable[[], Any], repeats: int) -> float:
     return round(1000 * statistics.median(times), 2)
 
 
-def machine() -> dict[str, Any]:
-    cpu = next((line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.processor())
-    return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
-
-
 @click.command()
 @click.option("--model", default="models/gcn.py", show_default=True)
 @click.option("--data", default="karate", show_default=True)
@@ -62,7 +51,7 @@ def main(model: str, data: str, data_dir: str | None, repeats: int, output: str 
         regions = lower(source.program, schedule, source.tensors)[1]
         nodes = sum(len(r.graph.nodes) for r in regions)
         cases.append({"name": choice, "extract_ms": extract, "lower_ms": ms, "total_ms": round(extract + ms, 2), "nodes": nodes})
-    figures = {"benchmark": "compile", "model": model, "data": data, "repeats": repeats, "machine": machine(), "cases": cases}
+    figures = {"benchmark": "compile", "model": model, "data": data, "repeats": repeats, "machine": host(), "cases": cases}
     if output == "-":
         click.echo(json.dumps(figures, indent=1))
     elif output:

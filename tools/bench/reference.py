@@ -9,8 +9,6 @@ FIFOs of 16 slots. Prints medians.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Mapping
@@ -19,6 +17,7 @@ from typing import Any
 
 import click
 import numpy as np
+from host import host
 from scipy import sparse
 
 from fuseflow.samml.nodes import Graph
@@ -88,13 +87,6 @@ def measure(name: str, graph: Graph, data: Mapping[str, Tensor], machine: Machin
         "firings_per_second": round(result.firings / seconds),
         "ns_per_firing": round(1e9 * seconds / result.firings, 1),
     }
-
-
-def host() -> dict[str, Any]:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
-    return {"cpu": cpu, "cores": os.cpu_count(), "python": platform.python_version(), "system": platform.system()}
 
 
 @click.command()
