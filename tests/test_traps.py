@@ -14,6 +14,8 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import candidates
+from fuseflow.fusion.program import as_program
+from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.table import build_table, emit
@@ -178,6 +180,29 @@ TRAPS = {
         Y[i, j] = (A[i, j] + B[i, j]) * C[i]
         output Y
     """,
+    "two equal reductions, both merged with an index of their consumer": """
+        tensor A[3, 4] csf f64
+        tensor b[4] csf f64
+        Y[i] = sum(j) b[j] / (1 + (sum(k) A[i, k] * b[k]) * (sum(k) A[i, k] * b[k]))
+        output Y
+    """,
+    "two different reductions in one body": """
+        tensor A[3, 4] csf f64
+        tensor B[3, 4, 2] csf f64
+        tensor c[4] csf f64
+        Y[i, j] = c[j] * (sum(k) A[i, k] * c[k]) + c[j] * (sum(k, l) B[i, k, l] * c[k])
+        output Y
+    """,
+    "a reduction spread along an index that it lacks": """
+        tensor A[4, 3] csr f64
+        tensor X[3, 5] csr f64
+        tensor Y[4, 2, 5] f64
+        tensor Z[3, 4] csr f64
+        Y[i, l, j] = sum(k) A[i, k] * X[k, j]
+        Z[k, i] = sum(j) A[i, j]
+        output Y
+        output Z
+    """,
     "a full row above compressed columns": """
         tensor A[4, 3] csc f64
         tensor X[3, 5] csr f64
@@ -210,16 +235,20 @@ def test_every_order_at_every_density(name: str):
     for merge in (True, False):
         region = fuse(program, "trap", [e.name for e in program.einsums], program.outputs, stored, merge=merge)
         for order in candidates(region.constraints, region.indices, 8):
+            ordered = replace(region, order=order)
+            verify_region(ordered)
             try:
-                graph = emit(build_table(replace(region, order=order)))
+                graph = emit(build_table(ordered))
             except FusionError:
                 continue  # an enclosed loop: another order exists
             verify(graph)
             for seed, density in enumerate((0.0, 0.3, 0.3, 0.5, 0.5, 0.7, 0.7, 1.0)):
                 tensors = random_inputs(program, density, seed)
                 got = simulate(graph, tensors, load_machine("ideal"), check=True).outputs
-                want = evaluate(program, {n: t.to_dense() for n, t in tensors.items()})
+                arrays = {n: t.to_dense() for n, t in tensors.items()}
+                want, meant = evaluate(program, arrays), evaluate(as_program(ordered), arrays)
                 for output in program.outputs:
+                    np.testing.assert_allclose(meant[output], want[output], rtol=1e-9, atol=1e-12, err_msg=f"{order}")
                     np.testing.assert_allclose(got[output].to_dense(), want[output], rtol=1e-9, atol=1e-12, err_msg=f"{order}")
                 ran += 1
     assert ran

@@ -84,10 +84,19 @@ class Inliner:
     def reduction(self, einsum: ein.Einsum, node: ein.Reduce, table: dict[str, str]) -> Tree:
         for v in node.over:  # a name may be reduced twice in one body: each time it is another loop
             table[v] = self.fresh(v, self.extents[einsum.name][v])
-        inner = dict(table)
-        label = einsum.name if node is einsum.body else f"{einsum.name}.{node.op}"
-        free = tuple(inner[v] for v in ein.free_indices(node))
-        return self.trees.reduction(node.op, tuple(inner[v] for v in node.over), free, self.body(einsum, node.body, inner), label)
+        over, free = (tuple(table[v] for v in indices) for indices in (node.over, ein.free_indices(node)))
+        return self.trees.reduction(node.op, over, free, self.body(einsum, node.body, table), self.label(einsum, node))
+
+    def label(self, einsum: ein.Einsum, node: ein.Reduce) -> str:
+        """The name of a reduction: equal ones of an Einsum share it, no others (what has one name is views of one producer)."""
+        if node is einsum.body:
+            return einsum.name
+        alike = [n for n in ein.walk(einsum.body) if isinstance(n, ein.Reduce) and n.op == node.op and n is not einsum.body]
+        place = list(dict.fromkeys(alike)).index(node)
+        name = f"{einsum.name}.{node.op}" + (f"_{place + 1}" if place else "")
+        while name in self.einsums:
+            name += "_"
+        return name
 
 
 def plain(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:

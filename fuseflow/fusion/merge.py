@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, nodes, reductions, views
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View, nodes, reductions, renamed, views
 
 ViewKey = tuple[str, tuple[str, ...]]
 
@@ -81,14 +81,11 @@ def _candidates(reduction: Reduction, keys: tuple[ViewKey, ...]) -> Iterator[tup
 
 def _unify(fused: Fused, trees: Trees, reduction: Reduction, u: str, c: str) -> Fused:
     """Rename u to c; below views that became equal, unify the reduction indices of their producers too."""
-    trial, memo = _renamed(fused, trees, {u: c})
-    merged = memo[reduction]
+    trial = _renamed(replace(fused, merged=(*fused.merged, (reduction, c))), trees, {u: c})
     while (clash := _clash(trial)) is not None:
         kept, other = clash
-        trial, memo = _renamed(trial, trees, dict(zip(other.over, kept.over, strict=True)))
-        merged = memo.get(merged, merged)
-    assert isinstance(merged, Reduction)
-    return replace(trial, merged=(*trial.merged, (merged, c)))
+        trial = _renamed(trial, trees, dict(zip(other.over, kept.over, strict=True)))
+    return trial
 
 
 def _clash(fused: Fused) -> tuple[Reduction, Reduction] | None:
@@ -101,19 +98,17 @@ def _clash(fused: Fused) -> tuple[Reduction, Reduction] | None:
     return None
 
 
-def _renamed(fused: Fused, trees: Trees, table: dict[str, str]) -> tuple[Fused, dict[Tree, Tree]]:
+def _renamed(fused: Fused, trees: Trees, table: dict[str, str]) -> Fused:
     memo: dict[Tree, Tree] = {}
-    results = tuple(
-        (name, tuple(table.get(v, v) for v in indices), trees.rename(tree, table, memo)) for name, indices, tree in fused.results
-    )
-    keys = dict.fromkeys((name, tuple(table.get(v, v) for v in indices)) for name, indices in fused.views)
-    merged = []
+    results = tuple((name, renamed(indices, table), trees.rename(tree, table, memo)) for name, indices, tree in fused.results)
+    keys = dict.fromkeys((name, renamed(indices, table)) for name, indices in fused.views)
+    merged: dict[tuple[Reduction, str], None] = {}
     for reduction, index in fused.merged:
-        now = memo.get(reduction, reduction)
+        now = memo[reduction]
         assert isinstance(now, Reduction)
-        merged.append((now, table.get(index, index)))
-    renamed = (*((a, table.get(b, b)) for a, b in fused.renamed), *table.items())
-    return Fused(results, tuple(keys), tuple(merged), renamed), memo
+        merged[now, table.get(index, index)] = None
+    names = (*((a, table.get(b, b)) for a, b in fused.renamed), *table.items())
+    return Fused(results, tuple(keys), tuple(merged), names)
 
 
 def _captures(fused: Fused) -> bool:

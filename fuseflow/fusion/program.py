@@ -33,8 +33,11 @@ def as_program(region: FusedRegion) -> Program:
     for result in region.results:
         if names.get(result.tree) != result.name or free[result.tree] != result.indices:
             einsums.append(Einsum(result.name, result.indices, built[result.tree]))
-    tensors = tuple(region.stored[n] for n in sorted(region.stored))
-    return Program(tensors, tuple(einsums), tuple(r.name for r in region.results), region.name)
+    stored = (region.stored[n] for n in sorted(region.stored))
+    spread = (
+        r.tensor for r in region.results if not set(r.indices) <= set(free[r.tree])
+    )  # along an index that nothing else sizes
+    return Program((*stored, *spread), tuple(einsums), tuple(r.name for r in region.results), region.name)
 
 
 def _statement_names(region: FusedRegion) -> dict[Tree, str]:

@@ -8,8 +8,8 @@ from fuseflow.fusion.tree import Reduction, View, free_indices, nodes
 
 
 def verify(region: FusedRegion) -> None:
-    """Raise `FusionError` unless views match their tensors, reductions and results their indices, and the order (if chosen) is a
-    linear extension of the constraints over all indices."""
+    """Raise `FusionError` unless views match their tensors, reductions and results their indices, the constraints are over the
+    loops of the region, and the order (if chosen) is a linear extension of them."""
     free = free_indices(*region.trees)
     for node in nodes(*region.trees):
         if isinstance(node, View):
@@ -22,6 +22,8 @@ def verify(region: FusedRegion) -> None:
         _require(region, set(free[result.tree]) <= set(result.indices), f"result {result.name} has an index from nowhere")
         shape = tuple(region.sizes[v] for v in result.indices)
         _require(region, shape == result.tensor.shape, f"result {result.name} is {result.tensor.shape}, its indices give {shape}")
+    strange = sorted(set(region.constraints) ^ set(region.sizes))
+    _require(region, not strange, f"the constraints and the loops differ in {', '.join(strange)}")
     if region.order:
         _require(
             region, sorted(region.order) == sorted(region.sizes), f"order {region.order} is not one of {tuple(region.sizes)}"

@@ -42,7 +42,8 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
         raise FusionError(
             f"`{result.name}` is the constant {tree.value:g}: nothing is left to compute", hint="use the number itself"
         )
-    node = tree if isinstance(tree, Reduction) else Reduction("sum", (), result.indices, tree, result.name)
+    same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
+    node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)
     bundle = builder.nest(node, (), {})
     value = bundle.value
     loops = [v for v, _ in bundle.levels]
