@@ -25,7 +25,7 @@ def assemble(decl: TensorDecl, written: Written) -> Tensor:
     if all(isinstance(level, Dense) or level == Compressed() for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         _fits(decl, "the values", len(values), len(refs))
-        stored = np.full(levels[-1].entries if levels else 1, decl.fill, dtype=values.dtype)
+        stored = np.repeat(rounded(decl, np.array([decl.fill])), levels[-1].entries if levels else 1)
         stored[refs] = values
         return Tensor(decl.shape, decl.format, levels, stored, decl.fill)
     coordinates = _coordinates(decl, written)

@@ -8,7 +8,7 @@ from fuseflow.fusion.tree import Number, Reduction
 from fuseflow.samml.nodes import Join, Node, Port, Range, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.build import Builder
 from fuseflow.table.table import Column, FusionTable
-from fuseflow.tensors import Format
+from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels import Compressed, Dense, Level
 
 LAST_COLUMNS = ("repeat", "alu", "range", "fill", "join")
@@ -41,6 +41,11 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
     if isinstance(tree, Number):
         raise FusionError(
             f"`{result.name}` is the constant {tree.value:g}: nothing is left to compute", hint="use the number itself"
+        )
+    if DTYPES[result.tensor.dtype].kind == "i" and not float(fill).is_integer():
+        raise FusionError(
+            f"`{result.name}` is declared {result.tensor.dtype}; where its operands are not stored it is {fill:g}",
+            hint="declare it with a floating-point dtype",
         )
     same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
     node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import programs
 import pytest
 
+from fuseflow.einsum.formats import infer
+from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
+from fuseflow.fusion import fuse
 from fuseflow.samml.nodes import Accumulate, Alu, Join, Load, Locate, Range, Reduce, Scan, WriteLevel
 from fuseflow.samml.text import show as show_graph
 from fuseflow.samml.verify import verify
+from fuseflow.table import build_table
 from fuseflow.table.text import show
 
 CASES = [
@@ -81,3 +87,11 @@ def test_hoisting_runs_an_operator_outside_the_loops_it_lacks():
     types = graph.types()
     exp = next(n for n in ops(graph, Alu) if n.function == "exp")
     assert types[exp.inputs[0]].depth == 1
+
+
+@pytest.mark.parametrize(("body", "implicit"), [("where(A[i] == 0, -inf, A[i])", "-inf"), ("A[i] + 0.5", "0.5")])
+def test_an_integer_result_has_an_integer_for_its_absent_entries(body: str, implicit: str):
+    p = infer(parse(f"tensor A[3] csf f64\ntensor Y[3] csf i64\nY[i] = {body}\noutput Y"))
+    region = fuse(p, "r", ["Y"], ["Y"], {t.name: t for t in p.inputs})
+    with pytest.raises(FusionError, match=f"`Y` is declared i64; where its operands are not stored it is {implicit}"):
+        build_table(replace(region, order=("i",)))
