@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,14 +16,20 @@ from fuseflow.errors import FileError
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary name beside `path`, whose directory is made if need be. It replaces `path` at the end of the block; if the
-    block fails it is removed. Raises `FileError` where the file cannot be written."""
-    path = Path(path).absolute()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    block fails it is removed. A link stays and its target is replaced; a device or a pipe is written to.
+    Raises `FileError` where the file cannot be written."""
+    target = _target(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            with tempfile.TemporaryDirectory() as folder:
+                yield Path(folder) / "content"
+                target.write_bytes((Path(folder) / "content").read_bytes())
+            return
+        temporary = _beside(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
-            temporary.replace(path)
+            temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
@@ -29,34 +37,61 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_directory(path: str | Path, marker: str) -> Iterator[Path]:
+def replacing_directory(path: str | Path, manifest: str) -> Iterator[Path]:
     """An empty directory beside `path` that replaces it at the end of the block; if the block fails it is removed.
 
-    A directory that is not empty is replaced only if it holds a file `marker`, which says that it was written this way.
-    Raises `FileError` where it cannot be written, or must not be.
+    The block leaves a JSON file `manifest` in it whose `files` are those that it wrote; a directory is replaced only if it holds
+    nothing else. Raises `FileError` where it cannot be written, or must not be.
     """
-    path = Path(path).absolute()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    refuse_foreign(path, marker)
+    target = _target(path)
+    temporary = _beside(target)
     try:
+        refuse_foreign(Path(path), manifest)
         temporary.mkdir(parents=True)
         try:
             yield temporary
-            if path.is_dir():
-                shutil.rmtree(path)
-            temporary.replace(path)
+            if target.is_dir():
+                shutil.rmtree(target)
+            temporary.replace(target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error
 
 
-def refuse_foreign(path: Path, marker: str) -> None:
-    """Raise `FileError` if `path` is a file, or a directory with files but without `marker`."""
-    if path.exists() and not path.is_dir():
+def files_below(folder: Path) -> list[str]:
+    """Every file in a directory and the directories in it, relative to it."""
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+
+
+def refuse_foreign(path: Path, manifest: str) -> None:
+    """Raise `FileError` if a directory `path` cannot be replaced without losing what somebody else put there."""
+    if not path.exists():
+        return
+    if not path.is_dir():
         raise FileError(f"`{path}` is a file, not a directory")
-    if path.is_dir() and any(path.iterdir()) and not (path / marker).is_file():
-        raise FileError(f"`{path}` is not empty and holds no `{marker}` of an earlier run", hint="name a new directory")
+    if not (path / manifest).is_file() and os.listdir(path):
+        raise FileError(f"`{path}` is not empty and holds no `{manifest}` of an earlier run", hint="name a new directory")
+    if foreign := sorted(set(files_below(path)) - _listed(path / manifest)):
+        hint = "move it elsewhere, or name a new directory"
+        raise FileError(f"`{path}` would be replaced, but its `{foreign[0]}` is not from an earlier run", hint=hint)
+    if Path.cwd().is_relative_to(_target(path)):
+        raise FileError(f"`{path}` would be replaced, and is where you are", hint="change to another directory")
+
+
+def _listed(manifest: Path) -> set[str]:
+    try:
+        return {manifest.name, *json.loads(manifest.read_text(encoding="utf-8"))["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _target(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}")
 
 
 def write_text(path: str | Path, text: str) -> None:
