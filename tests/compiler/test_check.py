@@ -40,6 +40,12 @@ def test_tolerance_follows_the_dtype(dtype, error, passed):
     assert check({"y": got}, {"y": want}, "test").passed is passed
 
 
+def test_an_overflow_of_the_output_type_is_right_where_the_reference_overflows_too():
+    got = pack(np.array([INF, 1.0], dtype=np.float32), Format.dense(1))
+    assert check({"y": got}, {"y": np.array([2.7e115, 1.0])}, "test").passed
+    assert not check({"y": got}, {"y": np.array([2.7e35, 1.0])}, "test").passed
+
+
 def test_the_worst_output_is_named():
     got = {name: pack(np.array([value]), Format.dense(1)) for name, value in (("a", 1.0), ("b", 2.0))}
     found = check(got, {"a": np.array([1.0]), "b": np.array([1.0])}, "test")
