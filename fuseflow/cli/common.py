@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import sys
 import tempfile
 import traceback
@@ -14,16 +15,41 @@ import click
 from rich.console import Console
 
 from fuseflow.atomic import refuse_foreign, replacing
-from fuseflow.compiler.artifacts import MARKER
+from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.schedule import Schedule
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-FILE = click.Path(path_type=Path)
 
 _DEBUG = "fuseflow.debug"
 PLAIN_WIDTH = 160
 """Columns of a table that no terminal limits."""
+
+
+class FileName(click.Path):
+    """A path; whether it is there and can be read is for its reader to say."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = FileName()
+
+
+class StrictCommand(click.Command):
+    """A command that takes an option with one value once: nothing that the user passed is silently ignored."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option in given:
+            if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and given.count(option) > 1:
+                raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
+        return super().parse_args(ctx, args)
 
 
 class ErrorBoundary(click.Group):
@@ -33,16 +59,24 @@ class ErrorBoundary(click.Group):
     """
 
     def invoke(self, ctx: click.Context) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # names that the locale cannot show
         try:
             return super().invoke(ctx)
         except FuseFlowError as error:
             _fail(ctx, str(error), error.exit_status)
         except KeyboardInterrupt:
             _fail(ctx, "interrupted", 130)
+        except click.UsageError as error:
+            command = ctx.command_path if error.ctx is None else error.ctx.command_path
+            _fail(ctx, str(UsageError(error.format_message(), hint=f"`{command} --help` says what there is")), 2)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except MemoryError:
             _fail(ctx, "error[memory]: this machine has not enough memory for that\n  hint: try less data, or smaller regions", 1)
+        except OSError as error:  # a full disk, a lost network drive
+            _fail(ctx, str(FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")), 2)
         except Exception as error:
             again = "" if ctx.meta.get(_DEBUG) else "; `--debug` shows where"
             _fail(ctx, f"internal error: {type(error).__name__}: {error}\n  hint: this is a fault of fuseflow{again}", 1)
@@ -132,8 +166,23 @@ def require_writable(path: Path, *, directory: bool) -> None:
 def require_replaceable(directory: Path) -> None:
     """Raise `FileError` now rather than after the work if a directory of artifacts cannot be written, or would replace files that
     are not such a directory's."""
-    refuse_foreign(directory, MARKER)
+    if str(directory) == "-":
+        raise UsageError(
+            "a directory cannot go to standard output", hint="name it: `-o DIR`; a stage can: `compile --emit STAGE -o -`"
+        )
+    try:
+        refuse_foreign(directory, MANIFEST)
+    except OSError as error:
+        raise FileError(f"cannot write `{directory}`: {error.strerror}") from error
     _probe(directory, directory.absolute().parent)
+
+
+def refuse_inside(output: Path | None, **others: Path | None) -> None:
+    """Raise `UsageError` if another option writes into the directory of `-o`, which appears as a whole."""
+    for option, path in others.items():
+        if output is not None and path is not None and path.absolute().is_relative_to(output.absolute()):
+            flag = option.replace("_", "-")
+            raise UsageError(f"`--{flag} {path}` is in `{output}`, which is replaced as a whole", hint="name a place outside")
 
 
 def _probe(path: Path, parent: Path) -> None:

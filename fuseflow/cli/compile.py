@@ -9,10 +9,12 @@ import click
 import fuseflow as ff
 from fuseflow.cli.common import (
     FILE,
+    StrictCommand,
     console,
     debug_option,
     model_options,
     quiet_option,
+    refuse_inside,
     require_replaceable,
     require_writable,
     schedule_options,
@@ -25,7 +27,7 @@ from fuseflow.report.tables import compiled_table
 from fuseflow.schedule import Schedule
 
 
-@click.command("compile")
+@click.command("compile", cls=StrictCommand, short_help="Compile a model to dataflow graphs.")
 @model_options
 @schedule_options
 @click.option("-o", "--output", metavar="PATH", type=FILE, help="Directory to write; with --emit a file, or -.")
@@ -51,11 +53,10 @@ def compile_command(
     """
     if emit == "fibertree" and (output is None or str(output) == "-"):
         raise UsageError("`--emit fibertree` writes a directory of files", hint="say where: `-o DIR`")
-    if emit is None and str(output) == "-":
-        raise UsageError("a directory cannot go to standard output", hint="choose a stage: `--emit STAGE -o -`")
     target = output or (Path("out") / model.stem if emit is None else None)
     if emit is None and target is not None:
         require_replaceable(target)
+        refuse_inside(target, dump_dir=dump.directory)
     elif target is not None and str(target) != "-":
         require_writable(target, directory=emit == "fibertree")
     with working("compiling", quiet):

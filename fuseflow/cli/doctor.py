@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 import fuseflow as ff
-from fuseflow.cli.common import console, debug_option, require_writable
+from fuseflow.cli.common import StrictCommand, console, debug_option, require_writable
 from fuseflow.report.tables import CheckRow, check_table
 
 MODEL = """\
@@ -26,7 +26,7 @@ def build(data):
 """
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @debug_option
 def doctor() -> None:
     """Check the installation; exits with 1 if something is wrong."""

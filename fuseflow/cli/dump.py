@@ -13,7 +13,7 @@ import click
 from fuseflow.atomic import replacing
 from fuseflow.cli.common import FILE, require_writable
 from fuseflow.compiler import CompiledRegion, Source
-from fuseflow.compiler.artifacts import REGION_STAGES, STAGES
+from fuseflow.compiler.artifacts import REGION_STAGES, STAGES, file_name
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
@@ -23,10 +23,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What to write, and where; nothing without stages."""
+    """What to write, and where; nothing without a directory."""
 
     stages: tuple[str, ...] = ()
-    directory: Path = Path()
+    directory: Path | None = None
+    every: bool = False
+    """Whatever there is: a stage that the program does not go through is no error."""
 
     @classmethod
     def of(cls, after: tuple[str, ...], directory: Path | None) -> Dump:
@@ -37,7 +39,7 @@ class Dump:
             missing = "--dump-dir DIR" if after else "--dump-after STAGE"
             raise UsageError(f"`{'--dump-after' if after else '--dump-dir'}` needs `{missing}`")
         require_writable(directory, directory=True)
-        return cls(STAGES if "all" in after else after, directory)
+        return cls(STAGES, directory, every=True) if "all" in after else cls(after, directory)
 
     def __call__(self, stage: Source | Program | CompiledRegion) -> None:
         """Write what was asked for of a stage that is there."""
@@ -45,16 +47,17 @@ class Dump:
             case Source():
                 if stage.mlir is not None:
                     self._write("linalg", ".mlir", lambda: stage.mlir or "")
-                elif self.stages == ("linalg",):
+                elif "linalg" in self.stages and not self.every:
                     raise UsageError(f"`{stage.name}` does not go through Linalg", hint="dump a stage from `einsum` on")
             case Program():
                 self._write("einsum", ".ein", lambda: einsum_text.show(stage))
             case CompiledRegion():
-                for name, (ending, show) in REGION_STAGES.items():
-                    self._write(name, f"-{stage.name}.{ending}", functools.partial(show, stage))
+                for name, (file, show) in REGION_STAGES.items():
+                    ending = f"-{file_name(stage.name)}{Path(file).suffix}"
+                    self._write(name, ending, functools.partial(show, stage))
 
     def _write(self, stage: str, ending: str, show: Callable[[], str | bytes]) -> None:
-        if stage in self.stages:
+        if self.directory is not None and stage in self.stages:
             content = show()
             with replacing(self.directory / f"{1 + STAGES.index(stage):02}-{stage}{ending}") as temporary:
                 temporary.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import console, debug_option
+from fuseflow.cli.common import StrictCommand, console, debug_option
 from fuseflow.report.tables import operator_table, reducer_table
 
 
-@click.command()
+@click.command(cls=StrictCommand)
 @debug_option
 def ops() -> None:
     """List the operators and reductions that an Einsum may use."""

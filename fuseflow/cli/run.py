@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,10 +9,12 @@ import click
 import fuseflow as ff
 from fuseflow.cli.common import (
     FILE,
+    StrictCommand,
     console,
     debug_option,
     model_options,
     quiet_option,
+    refuse_inside,
     require_replaceable,
     require_writable,
     schedule_options,
@@ -21,12 +22,13 @@ from fuseflow.cli.common import (
 )
 from fuseflow.cli.dump import Dump, dump_options
 from fuseflow.cli.progress import firings_bar, working
+from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
 from fuseflow.report.tables import check_line, result_table
 from fuseflow.schedule import Schedule
 
 
-@click.command()
+@click.command(cls=StrictCommand, short_help="Compile a model, execute it and check its outputs.")
 @model_options
 @schedule_options
 @click.option("--machine", metavar="NAME", default="ideal", show_default=True, help="The machine: its name, or a YAML file.")
@@ -59,6 +61,7 @@ def run(
         require_writable(json_file, directory=False)
     if output is not None:
         require_replaceable(output)
+        refuse_inside(output, json=json_file, dump_dir=dump.directory)
     with working("compiling", quiet):
         compiled = ff.compile(
             model,
@@ -72,13 +75,10 @@ def run(
         )
     with firings_bar(quiet) as progress:
         result = compiled.run(progress=progress, check=not no_check)
-    text = json.dumps(result.to_json(), indent=1) + "\n"
     if output is not None:
-        compiled.save(output)
-        result.save_outputs(output)
-        write_out(text, output / "result.json")
+        compiled.save(output, result)
     if json_file is not None:
-        write_out(text, json_file)
+        write_out(json_text(result.to_json()), json_file)
     if not quiet:
         out = console(stderr=to_stdout)
         out.print(result_table(result))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fuseflow.atomic import replacing_directory
+from fuseflow.atomic import files_below, replacing_directory
 from fuseflow.compiler.lower import CompiledRegion
+from fuseflow.compiler.result import Result, json_text
 from fuseflow.compiler.settings import Settings, versions
 from fuseflow.compiler.sources import Source
 from fuseflow.einsum import text as einsum_text
@@ -28,18 +29,18 @@ def _mlir(region: CompiledRegion) -> str:
 
 
 REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = {
-    "fused": ("ein", lambda r: fusion_text.show(r.fused)),
-    "order": ("txt", lambda r: fusion_text.show_order(r.fused)),
-    "table": ("txt", lambda r: table_text.show(r.table)),
-    "samml": ("samml", lambda r: samml_text.show(r.graph)),
-    "mlir": ("mlir", _mlir),
-    "proto": ("bin", lambda r: proto.to_proto(r.graph)),
-    "proto-text": ("txtpb", lambda r: proto.to_text(r.graph)),
-    "dot": ("dot", lambda r: dot.dot(r.graph)),
+    "fused": ("fused.ein", lambda r: fusion_text.show(r.fused)),
+    "order": ("order.txt", lambda r: fusion_text.show_order(r.fused)),
+    "table": ("table.txt", lambda r: table_text.show(r.table)),
+    "samml": ("graph.samml", lambda r: samml_text.show(r.graph)),
+    "mlir": ("graph.mlir", _mlir),
+    "proto": ("graph.bin", lambda r: proto.to_proto(r.graph)),
+    "proto-text": ("graph.txtpb", lambda r: proto.to_text(r.graph)),
+    "dot": ("graph.dot", lambda r: dot.dot(r.graph)),
 }
-"""Stages of one region: the ending of its file, and what is in it."""
+"""Stages of one region: the name of its file, and what is in it."""
 
-MARKER = "about.json"
+MANIFEST = "about.json"
 """The file that says what a directory of artifacts is."""
 
 STAGES = ("linalg", "einsum", *REGION_STAGES)
@@ -64,24 +65,43 @@ def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], st
     return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
 
 
-def save(directory: Path, source: Source, program: Program, regions: Sequence[CompiledRegion], settings: Settings) -> None:
-    """One file for each stage of the program, one folder for each region, and `about.json` to say what they are."""
-    with replacing_directory(directory, MARKER) as folder:
-        (folder / "schedule.yaml").write_text(settings.schedule)
-        (folder / "program.ein").write_text(einsum_text.show(program))
+def save(
+    directory: Path,
+    source: Source,
+    program: Program,
+    regions: Sequence[CompiledRegion],
+    settings: Settings,
+    result: Result | None = None,
+) -> None:
+    """One file for each stage of the program, one folder for each region, the outputs and numbers of a run if there was one, and
+    `about.json` to say what they are."""
+    with replacing_directory(directory, MANIFEST) as folder:
+        _write(folder / "schedule.yaml", settings.schedule)
+        _write(folder / "program.ein", einsum_text.show(program))
         if source.mlir is not None:
-            (folder / "program.mlir").write_text(source.mlir)
+            _write(folder / "program.mlir", source.mlir)
         for k, region in enumerate(regions, 1):
-            _save_region(region, folder / f"{k:02}-{region.name}")
-        (folder / MARKER).write_text(json.dumps(about(settings, regions), indent=1) + "\n")
+            inside = folder / f"{k:02}-{file_name(region.name)}"
+            inside.mkdir()
+            for name, show in REGION_STAGES.values():
+                _write(inside / name, show(region))
+        if result is not None:
+            result.save_outputs(folder)
+            _write(folder / "result.json", json_text(result.to_json()))
+        _write(folder / MANIFEST, json_text({**about(settings, regions), "files": files_below(folder)}))
 
 
-def _save_region(region: CompiledRegion, folder: Path) -> None:
-    folder.mkdir()
-    for stage, (ending, show) in REGION_STAGES.items():
-        content = show(region)
-        path = folder / f"{stage}.{ending}"
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+def _write(path: Path, content: str | bytes) -> None:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def file_name(region: str) -> str:
+    """A region's name as part of a file name: a module may be called `a/b`, and names may be longer than those of files.
+
+    >>> file_name("layer1.a/b")
+    'layer1.a_b'
+    """
+    return re.sub(r"[^\w.-]", "_", region)[:100]
 
 
 def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:

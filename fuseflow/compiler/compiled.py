@@ -52,9 +52,12 @@ class Compiled:
         """
         return artifacts.emit(self.source, self.program, self.regions, stage)
 
-    def save(self, directory: str | Path) -> None:
-        """Write every stage into a directory that describes itself; it replaces the directory only when it is complete."""
-        artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings)
+    def save(self, directory: str | Path, result: Result | None = None) -> None:
+        """Write every stage, and the result of a run, into a directory that describes itself; it appears when it is complete.
+
+        Replaces a directory that was written this way and holds nothing else; raises `FileError` for any other.
+        """
+        artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings, result)
 
     def save_fibertrees(self, directory: str | Path) -> None:
         """Write the program's inputs as text files, in the layout that other SAMML tools read."""

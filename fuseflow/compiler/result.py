@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,11 @@ class Result:
             save_array(path, array)
             written.append(path)
         return written
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """Plain values as JSON that every reader takes: no NaN, no infinity."""
+    return json.dumps(values, indent=1, allow_nan=False) + "\n"
 
 
 def is_sparse(tensor: Tensor) -> bool:

@@ -87,6 +87,10 @@ def test_output_directory_of_a_run(here: Path) -> None:
     assert json.loads((here / "out" / "result.json").read_text())["cycles"] > 0
     assert Schedule.load(here / "out" / "schedule.yaml") == Schedule()
     assert not [p for p in here.iterdir() if p.name.startswith(".")]
+    (here / "out" / "outputs" / "notes.txt").write_text("mine")
+    refused = fuseflow("run", "p.ein", "--tensors", "t.yaml", "-o", "out")
+    assert refused.exit_code == 2
+    assert "`outputs/notes.txt` is not from an earlier run" in refused.stderr
 
 
 def test_compile_writes_a_directory_that_describes_itself(here: Path) -> None:
@@ -95,8 +99,9 @@ def test_compile_writes_a_directory_that_describes_itself(here: Path) -> None:
     assert "written to out/p" in result.stdout
     about = json.loads((here / "out" / "p" / "about.json").read_text())
     assert [region["name"] for region in about["regions"]] == ["y", "z"]
-    stages = {"fused.ein", "order.txt", "table.txt", "samml.samml", "mlir.mlir", "proto.bin", "proto-text.txtpb", "dot.dot"}
+    stages = {"fused.ein", "order.txt", "table.txt", "graph.samml", "graph.mlir", "graph.bin", "graph.txtpb", "graph.dot"}
     assert {p.name for p in (here / "out" / "p" / "01-y").iterdir()} == stages
+    assert {"about.json", "program.ein", "schedule.yaml", "01-y/table.txt", "02-z/graph.dot"} <= {"about.json", *about["files"]}
 
 
 @pytest.mark.parametrize("stage", ["einsum", "fused", "order", "table", "samml", "mlir", "proto-text", "dot"])
@@ -120,6 +125,27 @@ def test_emit_binary_and_fibertrees(here: Path) -> None:
     assert (here / "graph.bin").stat().st_size > 0
     assert fuseflow("compile", "p.ein", "--tensors", "t.yaml", "--emit", "fibertree", "-o", "trees").exit_code == 0
     assert any("A" in p.name for p in (here / "trees").iterdir())
+
+
+def test_regions_named_like_paths_stay_in_the_directory(here: Path) -> None:
+    """PyTorch allows a module called `../x y`."""
+    (here / "m.py").write_text(
+        "import torch\ndef build(data):\n    model = torch.nn.Sequential()\n"
+        "    model.add_module('/x y', torch.nn.Linear(34, 2))\n    return model.eval(), (data.features.to_dense(),)\n"
+    )
+    run = fuseflow("compile", "m.py", "-o", "deep/o", "--dump-after", "dot", "--dump-dir", "deep/d", "--fuse", "layerwise")
+    assert run.exit_code == 0, run.output
+    assert (here / "deep" / "o" / "01-_x_y").is_dir()
+    assert [p.name for p in (here / "deep" / "d").iterdir()] == ["10-dot-_x_y.dot"]
+
+
+def test_what_the_locale_cannot_show_is_escaped(here: Path) -> None:
+    (here / "p.ein").write_text(PROGRAM.replace("z", "zürich"))
+    command = [sys.executable, "-c", "from fuseflow.cli.main import main; main()", "run", "p.ein", "--tensors", "t.yaml"]
+    environment = {"PATH": "", "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*command, "--fuse", "none"], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "z\\xfcrich" in done.stdout
 
 
 def test_dump_after(here: Path) -> None:
@@ -186,11 +212,22 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown data": (["run", GCN, "--data", "kerate"], "did you mean `karate`?"),
     "unknown stage": (["compile", "p.ein", "--emit", "tabel"], "did you mean `table`?"),
     "unknown dump stage": (["compile", "p.ein", "--dump-after", "al", "--dump-dir", "d"], "did you mean `all`?"),
+    "dump of a stage that is not there": (
+        ["compile", "p.ein", "--dump-after", "linalg", "--dump-after", "table", "--dump-dir", "d"],
+        "does not go through Linalg",
+    ),
     "linalg of a text program": (["compile", "p.ein", "--emit", "linalg"], "did not go through Linalg"),
     "dump without a place": (["compile", "p.ein", "--dump-after", "all"], "needs `--dump-dir DIR`"),
     "place without a dump": (["compile", "p.ein", "--dump-dir", "d"], "needs `--dump-after STAGE`"),
     "fibertree without a place": (["compile", "p.ein", "--emit", "fibertree"], "`-o DIR`"),
-    "directory on standard output": (["compile", "p.ein", "-o", "-"], "choose a stage"),
+    "directory on standard output": (["compile", "p.ein", "-o", "-"], "`compile --emit STAGE -o -`"),
+    "directory of a run on standard output": (["run", "p.ein", "--tensors", "t.yaml", "-o", "-"], "standard output"),
+    "option twice": (["run", "p.ein", "--tensors", "t.yaml", "--json", "a.json", "--json", "b.json"], "`--json` is given twice"),
+    "stage twice": (["compile", "p.ein", "--emit", "dot", "--emit", "table"], "`--emit` is given twice"),
+    "empty file name": (["compile", "p.ein", "--dump-after", "all", "--dump-dir", ""], "the name is empty"),
+    "json in the output": (["run", "p.ein", "--tensors", "t.yaml", "-o", "o", "--json", "o/r.json"], "is in `o`"),
+    "dump in the output": (["compile", "p.ein", "-o", "o", "--dump-after", "all", "--dump-dir", "o/d"], "is in `o`"),
+    "output where one is": (["compile", "p.ein", "-o", "."], "is not empty"),
     "output is a file": (["compile", "p.ein", "-o", "p.ein"], "is a file, not a directory"),
     "output below a file": (["run", "p.ein", "--tensors", "t.yaml", "-o", "p.ein/out"], "cannot write `p.ein/out`"),
     "output of somebody else": (["run", "p.ein", "--tensors", "t.yaml", "-o", "mine"], "is not empty"),
@@ -198,6 +235,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "json below a file": (["run", "p.ein", "--tensors", "t.yaml", "--json", "p.ein/r.json"], "cannot write `p.ein/r.json`"),
     "negative seed": (["run", "p.ein", "--seed", "-1"], "-1 is not in the range"),
     "unknown option": (["run", "p.ein", "--fues", "y"], "--fuse"),
+    "unknown command": (["rnu", "p.ein"], "error[usage]: No such command 'rnu'. Did you mean 'run'?"),
+    "no model": (["run"], "error[usage]: Missing argument 'MODEL'.\n  hint: `fuseflow run --help`"),
     "model without build": (["run", "empty.py"], "build"),
     "model that is not Python": (["run", "broken.py"], "broken.py"),
     "operator without an Einsum form": (["run", "cumsum.py"], "cumsum"),
@@ -248,6 +287,7 @@ def _failing(error: BaseException) -> Callable[..., Compiled]:
         (KeyError("x"), 1, "internal error: KeyError"),
         (MemoryError(), 1, "not enough memory"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device"), 2, "error[file]: cannot write the output: No space left on device"),
     ],
 )
 def test_the_unexpected_is_a_message_too(
