@@ -180,7 +180,14 @@ TRAPS = {
         Y[i, j] = (A[i, j] + B[i, j]) * C[i]
         output Y
     """,
-    "two equal reductions, both merged with an index of their consumer": """
+    "a reduction merged with the index of one result, then of another": """
+        tensor a[4] csf f64
+        T[k] = a[k] * (sum(j) a[j])
+        U[k] = a[k]
+        output T
+        output U
+    """,
+    "one reduction twice in a body": """
         tensor A[3, 4] csf f64
         tensor b[4] csf f64
         Y[i] = sum(j) b[j] / (1 + (sum(k) A[i, k] * b[k]) * (sum(k) A[i, k] * b[k]))

@@ -25,6 +25,7 @@ class Inliner:
     sizes: dict[str, int] = field(default_factory=dict)
     views: dict[tuple[str, tuple[str, ...]], Tree] = field(default_factory=dict)
     local: dict[str, dict[str, str]] = field(default_factory=dict)
+    reductions: dict[tuple[str, tuple[str, ...]], Tree] = field(default_factory=dict)
 
     def results(self, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], Tree]]:
         """Indices and tree of each result. The first result's own names are kept where they are free.
@@ -82,10 +83,14 @@ class Inliner:
                 return self.reduction(einsum, node, table)
 
     def reduction(self, einsum: ein.Einsum, node: ein.Reduce, table: dict[str, str]) -> Tree:
-        for v in node.over:  # a name may be reduced twice in one body: each time it is another loop
-            table[v] = self.fresh(v, self.extents[einsum.name][v])
-        over, free = (tuple(table[v] for v in indices) for indices in (node.over, ein.free_indices(node)))
-        return self.trees.reduction(node.op, over, free, self.body(einsum, node.body, table), self.label(einsum, node))
+        """A reduction inside a body is a producer like an Einsum: one node for each tuple of its free indices."""
+        key = self.label(einsum, node), tuple(table[v] for v in ein.free_indices(node))
+        if key not in self.reductions:
+            for v in node.over:  # a name may be reduced twice in one body: each time it is another loop
+                table[v] = self.fresh(v, self.extents[einsum.name][v])
+            over = tuple(table[v] for v in node.over)
+            self.reductions[key] = self.trees.reduction(node.op, over, key[1], self.body(einsum, node.body, table), key[0])
+        return self.reductions[key]
 
     def label(self, einsum: ein.Einsum, node: ein.Reduce) -> str:
         """The name of a reduction: equal ones of an Einsum share it, no others (what has one name is views of one producer)."""

@@ -8,7 +8,7 @@ Softmax reads T[i, j] and, below a reduction, T[i, k]: with k unified with j it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -50,10 +50,12 @@ def merge_views(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Ca
 
 def _merge_one(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]) -> Fused | None:
     """The first merge that is allowed, consumers first."""
+    partners = _partners(fused.views)
     for reduction in reversed(reductions(*fused.trees)):
-        inside = _indices_inside(reduction)
-        for u, c in _candidates(reduction, fused.views):
-            if c in inside or sizes[u] != sizes[c]:
+        pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if sizes[u] == sizes[c]]
+        inside = _indices_inside(reduction) if pairs else set()
+        for u, c in pairs:
+            if c in inside:
                 continue
             trial = _unify(fused, trees, reduction, u, c)
             if not _captures(trial) and nx.is_directed_acyclic_graph(constrain(trial)):
@@ -61,22 +63,17 @@ def _merge_one(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Cal
     return None
 
 
-def _candidates(reduction: Reduction, keys: tuple[ViewKey, ...]) -> Iterator[tuple[str, str]]:
-    """Pairs (reduction index, other index) that would make two views of one tensor equal."""
-    by_tensor: dict[str, list[tuple[str, ...]]] = {}
+def _partners(keys: tuple[ViewKey, ...]) -> dict[str, dict[str, None]]:
+    """For every index, the others that would make two views of one tensor equal: views that differ in this place alone."""
+    alike: dict[tuple[str, int, tuple[str, ...]], list[str]] = {}
     for tensor, indices in keys:
-        by_tensor.setdefault(tensor, []).append(indices)
-    seen: set[tuple[str, str]] = set()
-    for u in reduction.over:
-        for uses in by_tensor.values():
-            for a in uses:
-                if u not in a:
-                    continue
-                for b in uses:
-                    different = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
-                    if len(different) == 1 and different[0][0] == u and different[0] not in seen:
-                        seen.add(different[0])
-                        yield different[0]
+        for place, v in enumerate(indices):
+            alike.setdefault((tensor, place, indices[:place] + indices[place + 1 :]), []).append(v)
+    found: dict[str, dict[str, None]] = {}
+    for group in alike.values():
+        for v in group if len(group) > 1 else ():
+            found.setdefault(v, {}).update((w, None) for w in group if w != v)
+    return found
 
 
 def _unify(fused: Fused, trees: Trees, reduction: Reduction, u: str, c: str) -> Fused:

@@ -10,8 +10,10 @@ reduced. Precondition: a verified graph. Effect: `Graph.fiber_fifos` is computed
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
-from fuseflow.samml.nodes import Accumulate, Edge, Graph, Node, Port, Reduce, StreamType
+from fuseflow.samml.nodes import Accumulate, Edge, Graph, Port, Reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,35 +26,26 @@ class _Fold:
 
 def fifos(graph: Graph) -> Graph:
     types = graph.types()
-    bit = {n.name: 1 << k for k, n in enumerate(graph.nodes)}
     above: dict[str, int] = {}  # node -> bit mask of itself and everything upstream
+    deep = [0] * (
+        2 + max((t.depth for t in types.values()), default=0)
+    )  # depth -> bit mask of the nodes that emit there or deeper
     folds: list[_Fold] = []
+    held = 0  # bit mask of the folds
     edges: list[Edge] = []
-    for node in graph.nodes:
+    for place, node in enumerate(graph.nodes):
+        bit = 1 << place
         feeding = [above[p.node] for p in node.inputs]
         for k, mine in enumerate(feeding):
-            others = 0
-            for j, mask in enumerate(feeding):
-                others |= mask if j != k else 0
-            if any(others & f.bit and not mine & f.bit and mine & f.streams for f in folds):
+            others = reduce(or_, feeding[:k] + feeding[k + 1 :], 0) & held & ~mine
+            if others and any(others & f.bit and mine & f.streams for f in folds):
                 edges.append(Edge(node.name, k))
-        above[node.name] = bit[node.name]
-        for mask in feeding:
-            above[node.name] |= mask
+        above[node.name] = reduce(or_, feeding, bit)
         if isinstance(node, Reduce | Accumulate):
-            folds.append(_Fold(bit[node.name], _inside(graph, node, types, above, bit)))
+            depth = types[node.inputs[0]].depth
+            # Upstream, what emits at least one token for every element of the folded fiber.
+            folds.append(_Fold(bit, above[node.name] & deep[depth]))
+            held |= bit
+        for depth in range(1 + max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)):
+            deep[depth] |= bit
     return replace(graph, fiber_fifos=tuple(edges))
-
-
-def _inside(graph: Graph, node: Node, types: dict[Port, StreamType], above: dict[str, int], bit: dict[str, int]) -> int:
-    """Upstream nodes that emit at least one token for every element of the folded fiber: those at its depth or deeper."""
-    depth = types[node.inputs[0]].depth
-    mask = above[node.name] & ~bit[node.name]
-    shallow = (n for n in graph.nodes if bit[n.name] & mask and all(types[p].depth < depth for p in _ports(n, types)))
-    for n in shallow:
-        mask &= ~bit[n.name]
-    return mask
-
-
-def _ports(node: Node, types: dict[Port, StreamType]) -> list[Port]:
-    return [p for k in range(len(node.port_names())) if (p := Port(node.name, k)) in types]
