@@ -133,11 +133,13 @@ class CheckError(FuseFlowError):
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A hint that names the nearest right name, or lists what there is.
 
-    >>> did_you_mean("lyaer1", ["layer1", "layer2"])
-    'did you mean `layer1`?'
+    >>> did_you_mean("lyaer1", ["layer1", "layer2"]), did_you_mean("CSR", ["csc", "csr"])
+    ('did you mean `layer1`?', 'did you mean `csr`?')
     """
     known = sorted(set(choices))
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    folded = {k.casefold(): k for k in reversed(known)}  # of names that differ in case only, the first
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    near = near or [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
     if near:
         return f"did you mean `{near[0]}`?"
     if not known:

@@ -41,6 +41,10 @@ def test_exit_status_is_2_for_bad_input_and_1_for_runs_and_checks_that_fail(kind
         ("x", [], ""),
         ("zzz", [f"t{n:02}" for n in range(14)], "known: " + ", ".join(f"`t{n:02}`" for n in range(12)) + " and 2 more"),
         ("a", ["b", "b"], "known: `b`"),
+        ("CSR", ["coo", "csc", "csr"], "did you mean `csr`?"),
+        ("t", ["T", "m"], "did you mean `T`?"),
+        ("X1", ["X2", "x1"], "did you mean `x1`?"),
+        ("Ab", ["AB", "aB", "ab"], "did you mean `AB`?"),
     ],
 )
 def test_did_you_mean(name, choices, hint):
