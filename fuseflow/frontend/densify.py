@@ -42,24 +42,34 @@ def _spmm_reduce(a: Tensor, b: Tensor, reduce: str, *_: Any) -> tuple[Tensor, No
 
 
 def _matmul(a: Tensor, b: Tensor) -> Tensor:
-    """A product with a vector is a product with a matrix of one column or row: one Einsum, where the stock form has two."""
+    """A product with a vector is a product with a matrix of one column or row: one Einsum, where the stock form has two.
+    One matrix for a whole batch is broadcast over it, where the stock form merges batch and rows."""
     if b.dim() == 1 and a.dim() <= 2:
         return _matmul(a, b.unsqueeze(1)).squeeze(-1)
     if a.dim() == 1 and b.dim() == 2:
         return torch.mm(a.unsqueeze(0), b).squeeze(0)
+    if a.dim() == 3 and b.dim() == 2:
+        return torch.bmm(a, b.expand(a.shape[0], *b.shape))
     return a @ b
 
 
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    y = _matmul(x, weight.t())
+    return y if bias is None else y + bias
+
+
 def _addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
-    return _scaled(s, beta) + _scaled(a @ b, alpha)
+    product = _scaled(a @ b, alpha)
+    return product if beta == 0 else _scaled(s, beta) + product
 
 
 def _sampled_addmm(s: Tensor, a: Tensor, b: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
-    return _scaled(s, beta) + _scaled((a @ b) * (s != 0).to(s.dtype), alpha)
+    sampled = _scaled(_sparse_mask(a @ b, s), alpha)
+    return sampled if beta == 0 else _scaled(s, beta) + sampled
 
 
 def _sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
-    return x * (mask != 0).to(x.dtype)
+    return torch.where(mask != 0, x, 0.0)
 
 
 def _scaled(x: Tensor, factor: float) -> Tensor:
@@ -147,6 +157,23 @@ def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 
+def _norm(x: Tensor, order: float | None = 2, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
+    """Squares and magnitudes instead of powers of magnitudes."""
+    dims = list(range(x.dim())) if dim is None or dim == [] else [dim] if isinstance(dim, int) else dim
+    match 2 if order is None else order:
+        case 2:
+            return torch.sqrt((x * x).sum(dims, keepdim=keepdim))
+        case 1:
+            return x.abs().sum(dims, keepdim=keepdim)
+        case math.inf:
+            return x.abs().amax(dims, keepdim=keepdim)
+    return aten.linalg_vector_norm(x, order, dims, keepdim)  # type: ignore[no-any-return]
+
+
+def _leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
+    return torch.where(x > 0, x, x * slope)
+
+
 def _power(x: Tensor, exponent: float) -> Tensor:
     """Products and roots instead of `math.fpowi`."""
     match exponent:
@@ -177,13 +204,18 @@ DENSE: dict[object, Callable[..., Any]] = {
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
     aten._sparse_addmm.default: _addmm,
     aten.addmm.default: _addmm,
+    aten._assert_tensor_metadata.default: lambda *_, **__: None,  # the layouts are not those of the trace
     aten.sparse_sampled_addmm.default: _sampled_addmm,
     aten.sparse_mask.default: _sparse_mask,
+    aten.linear.default: _linear,
     aten.matmul.default: _matmul,
     aten.mv.default: _matmul,
     aten.dot.default: _matmul,
     aten.reciprocal.default: lambda x: 1 / x,  # the stock one checks for zero with cf.assert
     aten.pow.Tensor_Scalar: _power,
+    aten.leaky_relu.default: _leaky_relu,
+    aten.leaky_relu_.default: _leaky_relu,
+    aten.isinf.default: lambda x: x.abs() == math.inf,
     aten.slice.Tensor: _slice,
     **dict.fromkeys(
         (
@@ -215,6 +247,10 @@ COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.rms_norm.default: ("rms_norm", _rms_norm),
     aten.scaled_dot_product_attention.default: ("attention", _attention),
     aten.gelu.default: ("gelu", _gelu),
+    aten.linalg_vector_norm.default: ("norm", _norm),
+    aten.norm.Scalar: ("norm", _norm),
+    aten.norm.ScalarOpt_dim: ("norm", _norm),
+    aten.linalg_norm.default: ("norm", _norm),
     aten.var.default: ("var", lambda x, unbiased=True: _variance(x, None, unbiased)),
     aten.var.dim: ("var", lambda x, dim, unbiased=True, keepdim=False: _variance(x, dim, unbiased, keepdim)),
     aten.var.correction: ("var", _variance),

@@ -7,7 +7,7 @@ import logging
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from typing import Any
@@ -24,28 +24,33 @@ from fuseflow.frontend import origin, screen
 from fuseflow.frontend.densify import Densify
 from fuseflow.frontend.names import Names
 from fuseflow.frontend.operators import PATTERN
+from fuseflow.frontend.values import formats_of
+from fuseflow.tensors import Format
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exported:
     """A dense graph of simple operators whose arguments are `tensors`, in order: weights and buffers by their PyTorch names, inputs by
-    the names of forward's arguments."""
+    the names of forward's arguments. `formats` says how each is stored."""
 
     program: ExportedProgram
     tensors: dict[str, Tensor]
+    formats: dict[str, Format]
 
 
-def export(module: nn.Module, inputs: tuple[Any, ...]) -> Exported:
-    """Trace `module` on `inputs`; raises `FrontendError` for what has no Einsum form."""
+def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str]) -> Exported:
+    """Trace `module` on `inputs`; `formats` overrides layouts by name. Raises `FrontendError` for what has no Einsum form."""
+    inputs = pytree.tree_map_only(Tensor, _without_base, inputs)
     with _quiet(), torch.no_grad():
         traced = _trace(module, inputs)
         tensors = _arguments(traced, inputs)
         screen.screen(traced, tensors)
-        dense = _replay(traced, tensors)
+        stored = formats_of(tensors, formats)
+        dense = _replay(traced, tensors, stored)
         program = dense.run_decompositions(get_decomposition_table())
     screen.screen_lowered(program)
     screen.screen_mutation(program, list(tensors))
-    return Exported(program, tensors)
+    return Exported(program, tensors, stored)
 
 
 def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
@@ -53,6 +58,11 @@ def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
     with _quiet(), torch.no_grad():
         leaves = pytree.tree_leaves(module(*inputs))
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _without_base(tensor: Tensor) -> Tensor:
+    """PyTorch cannot trace views of sparse tensors, such as `adj.t()`."""
+    return tensor.detach() if tensor.layout != torch.strided else tensor
 
 
 def _trace(module: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
@@ -79,7 +89,18 @@ def _explained(error: Exception, module: nn.Module, inputs: tuple[Any, ...]) -> 
     for name in sorted(PATTERN.names, key=len, reverse=True):
         if re.search(rf"\b{name}\b", text):
             return FrontendError(f"{PATTERN.what} (`{name}`)", hint=PATTERN.hint, span=span)
-    return FrontendError(f"torch.export cannot trace the model: {type(error).__name__}: {_first_line(error)}", span=span)
+    message = f"torch.export cannot trace the model: {type(error).__name__}: {_first_line(error)}"
+    return FrontendError(message, hint=_sparse_attribute(module), span=span)
+
+
+def _sparse_attribute(module: nn.Module) -> str:
+    """A way out if the module holds a sparse tensor that PyTorch cannot trace: one that is no buffer, or a view of another."""
+    for path, part in module.named_modules():
+        for name, value in (*vars(part).items(), *part.named_buffers(recurse=False)):
+            if isinstance(value, Tensor) and value.layout != torch.strided and (name in vars(part) or value._is_view()):
+                where = f" in module `{path}`" if path else ""
+                return f'write `self.register_buffer("{name}", ...clone())`{where}: `{name}` is a sparse tensor'
+    return ""
 
 
 def _first_line(error: Exception) -> str:
@@ -92,13 +113,14 @@ def _arguments(traced: ExportedProgram, inputs: tuple[Any, ...]) -> dict[str, Te
     tensors: dict[str, Tensor] = {}
     names = Names()
     leaves = iter(pytree.tree_leaves((inputs, {})))
+    canonical = _names_of_shared(traced)
     for spec in traced.graph_signature.input_specs:
         kind = spec.kind.name
         if kind == "USER_INPUT":
             name, value = spec.arg.name, next(leaves)
         elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
-            name = str(spec.target)
-            value = traced.state_dict[name] if name in traced.state_dict else traced.constants[name]
+            name = canonical.get(str(spec.target), str(spec.target))
+            value = traced.state_dict.get(str(spec.target), traced.constants.get(str(spec.target)))
         else:
             raise FrontendError(f"the model takes a {kind.lower().replace('_', ' ')} as input", hint="pass tensors only")
         if not isinstance(value, Tensor):
@@ -109,23 +131,41 @@ def _arguments(traced: ExportedProgram, inputs: tuple[Any, ...]) -> dict[str, Te
     return tensors
 
 
+def _names_of_shared(traced: ExportedProgram) -> dict[str, str]:
+    """New names for the weights that several modules share: PyTorch calls them by the first, the trace uses the last."""
+    read = {node.name for node in traced.graph.nodes if node.users}
+    unread = {str(spec.target) for spec in traced.graph_signature.input_specs if spec.arg.name not in read}
+    groups: dict[int, list[str]] = {}
+    for name, value in traced.state_dict.items():
+        groups.setdefault(id(value), []).append(name)
+    return {old: new for group in groups.values() for old, new in zip(sorted(group, key=unread.__contains__), group, strict=True)}
+
+
 class _AllInputs(nn.Module):
     """Weights, buffers and constants become positional inputs, so that no number is ever written into the MLIR."""
 
-    def __init__(self, graph: torch.fx.GraphModule) -> None:
+    def __init__(self, graph: torch.fx.GraphModule, truths: list[bool]) -> None:
         super().__init__()
+        self.truths = truths
         object.__setattr__(self, "graph", graph)  # hidden from nn.Module: its parameters are not ours
 
-    def forward(self, *tensors: Tensor) -> Any:
-        return Densify(self.graph).run(*tensors)  # type: ignore[arg-type]
+    def forward(self, *tensors: Tensor) -> list[Tensor]:
+        arguments = [t != 0 if truth else t for t, truth in zip(tensors, self.truths, strict=True)]
+        results = pytree.tree_leaves(Densify(self.graph).run(*arguments))  # type: ignore[arg-type]
+        return [result for result in results if result is not None]
 
 
-def _replay(traced: ExportedProgram, tensors: dict[str, Tensor]) -> ExportedProgram:
+def _replay(traced: ExportedProgram, tensors: dict[str, Tensor], formats: dict[str, Format]) -> ExportedProgram:
+    # MLIR has no sparse tensors of truth values: they come in as integers.
+    truths = [t.dtype == torch.bool and not formats[name].all_dense for name, t in tensors.items()]
     with FakeTensorMode(allow_non_fake_inputs=True):
-        fake = tuple(torch.empty(tuple(t.shape), dtype=t.dtype) for t in tensors.values())
+        fake = tuple(
+            torch.empty(tuple(t.shape), dtype=torch.int32 if truth else t.dtype)
+            for t, truth in zip(tensors.values(), truths, strict=True)
+        )
     with torch.fx.traceback.preserve_node_meta():  # keeps module paths and stack traces
         try:
-            return torch.export.export(_AllInputs(traced.graph_module), fake, strict=False)
+            return torch.export.export(_AllInputs(traced.graph_module, truths), fake, strict=False)
         except FrontendError:
             raise
         except Exception as error:

@@ -16,15 +16,14 @@ from fuseflow.frontend.export import eager, export
 from fuseflow.frontend.extract import extract
 from fuseflow.frontend.imported import Imported
 from fuseflow.frontend.lower import lower
-from fuseflow.frontend.values import dense_array, formats_of, packed
+from fuseflow.frontend.values import dense_array, packed
 
 
 def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str], name: str) -> Imported:
     if not isinstance(module, nn.Module):
         raise FrontendError(f"the model is a {type(module).__name__}", hint="pass a torch.nn.Module")
-    exported = export(module, inputs)
-    chosen = formats_of(exported.tensors, formats)
-    linalg = lower(exported.program, chosen, name)
+    exported = export(module, inputs, formats)
+    linalg = lower(exported.program, exported.formats, name)
     program = extract(linalg)
     verify(program)
     tensors = {t.name: packed(exported.tensors[t.name], t) for t in program.inputs}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 OUTSIDE = "do it outside the model"
 EVAL = "call .eval() on the model"
+DROPOUT = f"{EVAL}; a dropout function needs `training=self.training` to notice"
 EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
 
 
@@ -44,7 +45,7 @@ SLICING = Refused(
     "join the tensors outside the model, or split the weights: x @ W with W in two parts is two products",
     _names("""
         cat concat stack hstack vstack slice select narrow split split_with_sizes chunk tensor_split unbind roll flip pad
-        constant_pad_nd slice_scatter select_scatter repeat tile diagonal diag diag_embed repeat_interleave
+        constant_pad_nd slice_scatter select_scatter repeat tile repeat_interleave
     """),
 )
 REFUSED = (
@@ -68,7 +69,13 @@ REFUSED = (
         """),
     ),
     SLICING,
-    Refused("a recurrent layer", "import one step of it as the model", _names("lstm gru rnn_tanh rnn_relu lstm_cell gru_cell")),
+    Refused(
+        "a diagonal",
+        "scale instead: `diag(d) @ a` is `d[:, None] * a`, `a @ diag(d)` is `a * d`",
+        _names("diagonal diag diag_embed diagflat trace linalg_diagonal"),
+    ),
+    Refused("a recurrent layer", "import one step of it as the model", _names("lstm gru rnn_tanh rnn_relu")),
+    Refused("gates that are slices of one product", "give every gate its own weight", _names("lstm_cell gru_cell glu")),
     Refused(
         "a loop index used as a value",
         "pass the result as a tensor (a buffer)",
@@ -90,15 +97,23 @@ REFUSED = (
 )
 
 TRAINING = {
-    "dropout": ("random numbers", 2),
-    "alpha_dropout": ("random numbers", 2),
-    "feature_dropout": ("random numbers", 2),
-    "feature_alpha_dropout": ("random numbers", 2),
-    "rrelu": ("random numbers", 3),
-    "batch_norm": ("statistics of the batch", 5),
-    "instance_norm": ("statistics of the batch", 5),
+    "dropout": ("random numbers", 2, DROPOUT),
+    "alpha_dropout": ("random numbers", 2, DROPOUT),
+    "feature_dropout": ("random numbers", 2, DROPOUT),
+    "feature_alpha_dropout": ("random numbers", 2, DROPOUT),
+    "rrelu": ("random numbers", 3, EVAL),
+    "batch_norm": ("statistics of the batch", 5, EVAL),
+    "instance_norm": ("statistics of the input", 5, "use LayerNorm, or call .eval() with track_running_stats=True"),
 }
-"""Operators with a `train` flag: what it makes of them, and its position."""
+"""Operators with a `train` flag: what it makes of them, its position, and the way out."""
+
+BY_PATTERN = {
+    "aten._sparse_mm.reduce": 0,
+    "aten._sparse_mm_reduce_impl.default": 0,
+    "aten.sparse_sampled_addmm.default": 0,
+    "aten.sparse_mask.default": 1,
+}
+"""Operators whose result depends on which zeros are stored, and the position of the tensor that stores them."""
 
 LOWERED = _names("""
     mm bmm mv dot addmm baddbmm matmul

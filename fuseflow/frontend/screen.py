@@ -16,25 +16,27 @@ from torch.fx import Node
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin
-from fuseflow.frontend.operators import EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
+from fuseflow.frontend.operators import BY_PATTERN, EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
 
 
 def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
     """Refuse what is known to have no Einsum form, in the user's own operators; raises `FrontendError` with module and line."""
     for name, tensor in tensors.items():
-        _screen_layout(name, tensor)
+        _screen_tensor(name, tensor)
     for position, output in enumerate(program.graph_signature.output_specs, 1):
-        if isinstance(output.arg, ConstantArgument):
+        if isinstance(output.arg, ConstantArgument) and output.arg.value is not None:
             raise FrontendError(
                 f"output {position} of the model is not a tensor but {output.arg.value!r}", hint="return tensors only"
             )
     edge_index = any("edge_index" in name for name in tensors)
+    arguments = dict(zip((n for n in program.graph.nodes if n.op == "placeholder"), tensors.items(), strict=True))
     for node in _live_calls(program):
         _screen_training(node)
+        _screen_stored_zeros(node, arguments)
         if isinstance(node.target, torch._ops.HigherOrderOperator):
-            raise _refusal(
-                node, f"control flow or a nested graph (`{node.target}`)", "write it without `torch.cond` and the like"
-            )
+            block = str(node.target).startswith("wrap_with_")  # enable_grad, autocast
+            hint = "leave the `with` block out of forward" if block else "write it without `torch.cond` and the like"
+            raise _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
         name = origin.short_name(node.target)
         for family in REFUSED:
             if name in family.names and not _is_whole_slice(node):
@@ -69,12 +71,27 @@ def screen_lowered(program: ExportedProgram) -> None:
 def _screen_training(node: Node) -> None:
     name = origin.short_name(node.target)
     if name in TRAINING:
-        what, position = TRAINING[name]
+        what, position, hint = TRAINING[name]
         if len(node.args) > position and node.args[position]:
-            raise _refusal(node, f"{what}: `{name}` in training mode", EVAL)
+            raise _refusal(node, f"{what}: `{name}` in training mode", hint)
 
 
-def _screen_layout(name: str, tensor: Tensor) -> None:
+def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> None:
+    """The dense form of an operator on a pattern (`densify`) takes what is not zero for the pattern."""
+    position = BY_PATTERN.get(str(node.target))
+    argument = None if position is None else node.args[position]
+    if not isinstance(argument, Node) or argument not in arguments or "sum" in node.args:
+        return
+    name, tensor = arguments[argument]
+    stored = tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
+    if (stored == 0).any():
+        message = f"`{node.target}` counts the zeros that `{name}` stores"
+        raise _refusal(node, message, f"leave them out, for example `{name}.to_dense().to_sparse_csr()`")
+
+
+def _screen_tensor(name: str, tensor: Tensor) -> None:
+    if tensor.is_meta:
+        raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
     if tensor.layout not in (torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
         message = f"tensor `{name}` has the layout {tensor.layout}: blocked levels are not executed yet"
         raise FrontendError(message, hint="use CSR, CSC, COO or dense")

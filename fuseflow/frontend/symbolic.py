@@ -107,6 +107,8 @@ def apply(op: str, *args: Expr) -> Expr:
             return x
         case ("mul", (x, Const(1.0))) | ("mul", (Const(1.0), x)) | ("div", (x, Const(1.0))) | ("pow", (x, Const(1.0))):
             return x
+        case ("eq", (Apply("ne", (x, Const(0.0))), Const(0.0))):
+            return Apply("eq", (x, Const(0.0)))
         case ("where", (Apply("gt" | "ge", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
             return apply("max" if a == c else "min", a, b)
         case ("where", (Apply("lt" | "le", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):

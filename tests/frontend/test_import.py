@@ -115,6 +115,10 @@ SPARSE: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Tensor, ...]]]] =
     "sampled product": (torch.sparse.sampled_addmm, lambda: (sparse().to_sparse_csr(), random(9, 3), random(3, 9))),
     "sampled einsum": (lambda m, a, b: m * torch.einsum("ik,jk->ij", a, b), lambda: (sparse(), random(9, 3), random(9, 3))),
     "sparse mask": (lambda m, x: x.sparse_mask(m).to_dense(), lambda: (sparse().to_sparse_coo(), random(9, 9))),
+    "a transposed view": (lambda a, x: a @ x, lambda: (sparse().to_sparse_csr().t(), random(9, 4))),
+    "a transposed COO": (lambda a, x: a @ x, lambda: (sparse().to_sparse_coo().t(), random(9, 4))),
+    "cast": (lambda a, x: a.float() @ x, lambda: (sparse().to(torch.int64).to_sparse_csr(), random(9, 4))),
+    "truth values": (lambda a, x: a.to_dense().float() @ x, lambda: ((sparse() != 0).to_sparse_coo(), random(9, 4))),
     "uncoalesced": (
         lambda a, x: a @ x,
         lambda: (torch.sparse_coo_tensor([[0, 0, 2], [1, 1, 0]], [1.0, 2.0, 3.0], (9, 9)), random(9, 4)),
@@ -152,6 +156,7 @@ POINTWISE: dict[str, Callable[[Tensor], Tensor]] = {
     "constants": lambda x: (torch.ones(6) + torch.full((5, 6), 2.0)) * x + x.new_zeros(6),
     "in place": lambda x: (x * 2).add_(1).relu_(),
     "f64": lambda x: x.double() * 2,
+    "infinities": lambda x: torch.where(torch.relu(x).pow(-0.5).isinf(), 0.0, x),
 }
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda x: x.mean(1),
@@ -162,6 +167,8 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "prod": lambda x: x.prod(1),
     "variance": lambda x: x.var(1) + x.std(1, unbiased=False),
     "logsumexp": lambda x: torch.logsumexp(x, 1),
+    "norms": lambda x: x.norm(dim=1) + torch.linalg.vector_norm(x, 1, 1) + torch.linalg.vector_norm(x, float("inf"), 1),
+    "norms of all": lambda x: x.norm() + torch.linalg.norm(x) + torch.linalg.vector_norm(x, 3),
     "normalize": lambda x: F.normalize(x, dim=1),
     "softmax over rows": lambda x: x.softmax(0),
     "layer norm over two": lambda x: F.layer_norm(x, (5, 6)),
@@ -184,6 +191,7 @@ SHAPES: dict[str, Callable[[Tensor], Any]] = {
     "repeated heads": lambda x: x.unsqueeze(1).expand(5, 3, 6).reshape(15, 6) * 2,
     "outer": lambda x: x[:, None, :] * x[None, :, :],
     "whole slices": lambda x: x[:, :] * 2,
+    "a result and nothing": lambda x: (x * 2, None),
 }
 
 
@@ -197,6 +205,17 @@ def test_einsum(equation: str) -> None:
     sizes = {"b": 2, "i": 4, "j": 5, "k": 3, "l": 6}
     operands = [random(*(sizes[c] for c in term)) for term in equation.split("->")[0].split(",")]
     checked(Function(lambda *xs: torch.einsum(equation, *xs)), tuple(operands))
+
+
+def test_a_layer_on_a_batch_is_one_product() -> None:
+    imported = checked(nn.Sequential(nn.Linear(6, 4), nn.LeakyReLU()), (random(2, 5, 6),))
+    assert names(imported) == ["0.matmul", "0.add", "1.mul", "1.leaky_relu"]
+
+
+def test_a_sampled_product_without_beta_reads_the_mask_once() -> None:
+    operands = (sparse().to_sparse_csr(), random(9, 3), random(3, 9))
+    imported = checked(Function(lambda m, a, b: torch.sparse.sampled_addmm(m, a, b, beta=0)), operands)
+    assert names(imported) == ["matmul", "sparse_sampled_addmm"]
 
 
 def test_mlp_with_activations() -> None:
@@ -255,6 +274,29 @@ def test_boolean_masks_are_numbers() -> None:
     mask = sparse(7, 7) == 0
     imported = checked(Function(lambda x, mask: x.masked_fill(mask, -1.0) * (~mask)), (random(7, 7), mask))
     assert [t.dtype for t in imported.program.inputs] == ["f32", "i32"]
+
+
+@pytest.mark.parametrize("stored", ["csr", "coo", "(compressed, dense)"])
+def test_boolean_masks_with_a_format(stored: str) -> None:
+    mask = sparse(7, 7) != 0
+    imported = checked(Function(lambda x, mask: x.masked_fill(~mask, float("-inf"))), (random(7, 7), mask), {"others_0": stored})
+    assert imported.tensors["others_0"].dtype == np.int32
+    assert "= where(others_0[i, j] == 0, -inf, x[i, j])" in show(imported.program)
+
+
+def test_shared_weights_have_their_first_name() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(4, 4)
+            self.second = self.first
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.second(F.relu(self.first(x)))
+
+    imported = checked(Tied(), (random(5, 4),), {"first.weight": "csr"})
+    assert set(imported.tensors) == {"first.weight", "first.bias", "x"}
+    assert imported.tensors["first.weight"].format.short() == "csr"
 
 
 def test_unit_dimensions_of_arguments_are_folded_into_the_access() -> None:

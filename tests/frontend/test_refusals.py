@@ -57,7 +57,9 @@ OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
     "eye": (lambda x: x @ torch.eye(4), "a loop index used as a value", "buffer"),
     "tril": (lambda x: torch.tril(x), "a loop index used as a value", "buffer"),
     "rand": (lambda x: x + torch.rand(6, 4), "random numbers (`aten.rand.default`)", ".eval()"),
-    "dropout": (lambda x: F.dropout(x, training=True), "random numbers: `dropout` in training mode", ".eval()"),
+    "dropout": (lambda x: F.dropout(x), "random numbers: `dropout` in training mode", "training=self.training"),
+    "diagonal": (lambda x: torch.diag(x.sum(0)) @ x.t(), "a diagonal (`aten.diag.default`)", "`d[:, None] * a`"),
+    "glu": (lambda x: F.glu(x), "gates that are slices of one product (`aten.glu.default`)", "its own weight"),
     "batch norm": (lambda x: F.batch_norm(x, None, None, training=True), "statistics of the batch: `batch_norm`", ".eval()"),
     "item": (lambda x: x * x.sum().item(), "reading a number out of a tensor", "torch.where"),
     "cond": (
@@ -129,6 +131,13 @@ def test_library_modules_without_a_user_s_line() -> None:
     assert "in training mode at module `0`" in refused(nn.Sequential(nn.BatchNorm1d(4)), torch.ones(6, 4)).message
 
 
+def test_with_blocks_in_forward() -> None:
+    error = refused(Function(torch.enable_grad()(torch.relu)), torch.ones(6, 4))
+    assert "a nested graph (`wrap_with_set_grad_enabled`)" in error.message
+    assert error.hint.startswith("leave the `with` block out")
+    import_model(Function(torch.no_grad()(torch.relu)), (torch.ones(6, 4),))
+
+
 def test_edge_index() -> None:
     class Conv(nn.Module):
         def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -188,6 +197,29 @@ def test_layouts_and_dtypes() -> None:
     assert "torch.float16" in refused(twice, torch.ones(2).half()).message
     neighbours = Function(lambda a, x: torch.sparse.mm(a, x, "amax"))
     assert "reduce='amax'" in refused(neighbours, torch.eye(4).to_sparse_csr(), torch.eye(4)).message
+
+
+def test_stored_zeros_where_they_count() -> None:
+    a = torch.sparse_csr_tensor([0, 2, 2, 3], [0, 2, 1], [1.0, 0.0, 2.0], (3, 3))
+    mean = Function(lambda a, x: torch.sparse.mm(a, x, "mean"))
+    assert "counts the zeros that `x` stores" in refused(mean, a, torch.eye(3)).message
+    sampled = Function(lambda a, x: torch.sparse.sampled_addmm(a, x, x))
+    assert "counts the zeros that `x` stores" in refused(sampled, a, torch.eye(3)).message
+    import_model(Function(lambda a, x: torch.sparse.mm(a, x, "sum")), (a, torch.eye(3)))
+
+
+def test_tensors_that_cannot_be_traced_or_read() -> None:
+    class Graph(nn.Module):
+        def __init__(self, adj: Tensor) -> None:
+            super().__init__()
+            self.adj = adj
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.adj @ x
+
+    hint = refused(nn.Sequential(Graph(torch.eye(4).to_sparse_csr())), torch.ones(4, 2)).hint
+    assert hint.startswith('write `self.register_buffer("adj", ...clone())` in module `0`')
+    assert "`x` is on the meta device" in refused(Function(torch.relu), torch.ones(2, device="meta")).message
 
 
 def test_the_model_fails_in_pytorch_itself(capfd: pytest.CaptureFixture[str]) -> None:
