@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import shapes
-from fuseflow.errors import FusionError, ScheduleError, did_you_mean
+from fuseflow.errors import FusionError, ScheduleError, TensorError, did_you_mean
 from fuseflow.estimate import Estimate, TensorStatistics, estimate, statistics
 from fuseflow.fusion import FusedRegion, choose_order, fuse
 from fuseflow.fusion.verify import verify as verify_region
@@ -109,10 +109,14 @@ def with_formats(program: Program, schedule: Schedule) -> Program:
     known = {**shapes(program)}
     declared = dict(program.declared)
     for name, text in schedule.formats:
+        place = schedule.place("format", name)
         if name not in known:
-            raise ScheduleError(f"format of `{name}`: there is no such tensor", hint=did_you_mean(name, known))
+            raise ScheduleError(f"format of `{name}`: there is no such tensor", hint=did_you_mean(name, known), span=place)
         before = declared.get(name, TensorType(name, known[name]))
-        declared[name] = replace(before, format=Format.parse(text, len(known[name])))
+        try:
+            declared[name] = replace(before, format=Format.parse(text, len(known[name])))
+        except TensorError as error:
+            raise ScheduleError(f"format of `{name}`: {error.message}", hint=error.hint, span=place) from error
     return replace(program, tensors=tuple(declared.values()))
 
 
@@ -123,18 +127,24 @@ def chains(program: Program, regions: tuple[Region, ...], schedule: Schedule) ->
     found: dict[str, tuple[str, ...]] = {}
     for target, order in schedule.orders:
         region = target if target in names else alone.get(target)
+        place = schedule.place("order", target)
         if region is None:
             inside = next((r for r in regions if target in r.einsums), None)
             if inside is not None:
                 raise ScheduleError(
                     f"order of `{target}`: it is fused into region `{inside.name}` with {len(inside.einsums) - 1} other Einsums",
                     hint=f"order the region: `--order {inside.name}=...`",
+                    span=place,
                 )
             raise ScheduleError(
-                f"order of `{target}`: no region or Einsum has this name", hint=did_you_mean(target, names | alone.keys())
+                f"order of `{target}`: no region or Einsum has this name",
+                hint=did_you_mean(target, names | alone.keys()),
+                span=place,
             )
         if region in found:
-            raise ScheduleError(f"region `{region}` is ordered twice, as {','.join(found[region])} and as {','.join(order)}")
+            raise ScheduleError(
+                f"region `{region}` is ordered twice, as {','.join(found[region])} and as {','.join(order)}", span=place
+            )
         found[region] = order
     return found
 
@@ -146,4 +156,5 @@ def refuse_parallel(schedule: Schedule) -> None:
         raise ScheduleError(
             f"parallel lanes ({asked}) are not executed by this version",
             hint="leave `--par` (or `par:`) out; the schedule keeps the key",
+            span=schedule.place("par", schedule.parallel[0][0]),
         )

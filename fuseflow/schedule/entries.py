@@ -21,9 +21,9 @@ def fuse_names(names: Iterable[str]) -> tuple[str, ...]:
     for name in unique:
         _check_name("--fuse", name)
     keywords = [k for k in KEYWORDS if k in unique]
-    if unique - {"none"} and "none" in unique:  # everything that is not named is left alone anyway
-        return fuse_names(unique - {"none"})
-    if keywords and len(unique) > 1:
+    if keywords == ["none"] and len(unique) > 1:  # everything that is not named is left alone anyway
+        unique.remove("none")
+    elif keywords and len(unique) > 1:
         others = ", ".join(f"`{n}`" for n in sorted(unique - {keywords[0]}))
         raise ScheduleError(f"`{keywords[0]}` says what is fused in the whole model and cannot stand beside {others}")
     return tuple(sorted(unique)) or ("none",)
@@ -47,6 +47,8 @@ def _check_name(what: str, name: str) -> None:
 def member_names(name: str, members: tuple[str, ...]) -> tuple[str, ...]:
     if name in KEYWORDS:
         raise ScheduleError(f"a region cannot be called `{name}`, which says what is fused in the whole model")
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ScheduleError(f"region `{name}`: not a name", hint="use letters, digits and `_ . -`")
     if not members:
         raise ScheduleError(f"region `{name}` is empty", hint="list its Einsums or modules")
     for member in members:

@@ -50,8 +50,12 @@ class Document:
         try:
             yield
         except FuseFlowError as error:
-            error.span = error.span or _place(self.root, path, self.file)
+            error.span = error.span or self.place(*path)
             raise
+
+    def place(self, *path: int | str) -> Span:
+        """Where the entry `path` stands, as deep as the path can be followed."""
+        return _place(self.root, path, self.file)
 
 
 def read(text: str, file: str) -> Document:
@@ -90,7 +94,7 @@ def _yaml() -> YAML:
 def _explain(error: ValidationError, root: Node | None, file: str) -> ScheduleError:
     """The first complaint, in the words of the file."""
     first = error.errors(include_url=False)[0]
-    path = first["loc"]
+    path = tuple(step for step in first["loc"] if step != "[key]")  # of a key that is no string
     key = ".".join(map(str, path))
     span = _place(root, path, file)
     if first["type"] == "extra_forbidden":

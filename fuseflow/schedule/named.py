@@ -54,9 +54,13 @@ def find_members(program: Program, schedule: Schedule, name: str) -> Members:
         elif word in program.defined:
             einsums.add(word)
         else:
-            of = "" if word == name else f" in region `{name}`"
-            known = [*paths, *program.defined, *(() if of else (*dict(schedule.regions), *KEYWORDS))]
-            raise ScheduleError(f"no module, Einsum or region `{word}`{of} to fuse", hint=did_you_mean(word, known))
+            known = [*paths, *program.defined]
+            if name in dict(schedule.regions):
+                what, place = f"no module or Einsum `{word}` for region `{name}`", schedule.place("regions", name)
+            else:
+                what, place = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
+                known += [*dict(schedule.regions), *KEYWORDS]
+            raise ScheduleError(what, hint=did_you_mean(word, known), span=place)
     if len(einsums) > 1 and (shapes := reshapes(program) & einsums):
         einsum = min((program.defined[s] for s in shapes), key=program.einsums.index)
         raise ScheduleError(

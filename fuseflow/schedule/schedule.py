@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from fuseflow.errors import FileError
+from fuseflow.errors import FileError, Span
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
     KEYWORDS,
@@ -62,6 +62,8 @@ class Schedule:
     """Storage format of a tensor."""
     parallel: Pairs[int] = ()
     """Lanes over which an index is dealt."""
+    places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
+    """Where the entries of a file stand: by section, name and value, so that a value that replaces one has no place."""
 
     def __post_init__(self) -> None:
         fields: dict[str, Any] = {
@@ -122,6 +124,7 @@ class Schedule:
             _merged(start.orders, {e: tuple(o.split(",")) for e, o in assignments("--order", orders, "T=i,k,j").items()}),
             _merged(start.formats, assignments("--format", formats, "adj=csr")),
             _merged(start.parallel, lanes),
+            start.places,
         )
 
     @classmethod
@@ -144,7 +147,9 @@ class Schedule:
         for index, lanes in given.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
-        return schedule
+        position = {name: n for n, name in enumerate(given.fuse or ())}
+        paths = {entry: entry[:2] if entry[0] != "fuse" else ("fuse", position.get(entry[1], 0)) for entry in schedule._entries()}
+        return replace(schedule, places={entry: document.place(*path) for entry, path in paths.items()})
 
     @classmethod
     def load(cls, path: str | Path) -> Schedule:
@@ -154,6 +159,16 @@ class Schedule:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise FileError(f"cannot read the schedule `{path}`: {reason}") from error
+
+    def place(self, section: str, name: str) -> Span | None:
+        """The place of an entry (`order`, `T`), if it is from a file."""
+        return next((self.places.get(entry) for entry in self._entries() if entry[:2] == (section, name)), None)
+
+    def _entries(self) -> Iterator[tuple[str, str, object]]:
+        yield from (("fuse", name, name) for name in self.fuse_regions)
+        sections = {"regions": self.regions, "order": self.orders, "format": self.formats, "par": self.parallel}
+        for section, pairs in sections.items():
+            yield from ((section, name, value) for name, value in pairs)
 
     def to_yaml(self) -> str:
         sections: dict[str, Any] = {

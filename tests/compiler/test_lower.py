@@ -7,7 +7,7 @@ import pytest
 
 from fuseflow.compiler import lower
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FuseFlowError, ScheduleError
+from fuseflow.errors import FuseFlowError, ScheduleError, Span
 from fuseflow.samml.text import show
 from fuseflow.schedule import Schedule
 
@@ -44,7 +44,7 @@ def test_a_fused_order_names_the_indices_of_the_region():
     [
         (Schedule.order("V", "i"), "order of `V`: no region or Einsum has this name", "known"),
         (Schedule.fuse("full").order("T", "i,k,j"), "order of `T`: it is fused into region `full`", "--order full=..."),
-        (Schedule.format("B", "csr"), "format of `B`: there is no such tensor", "known"),
+        (Schedule.format("B", "csr"), "format of `B`: there is no such tensor", "did you mean `b`?"),
         (Schedule.fuse("none").format("T", "coo"), "result `T` cannot be written as coo", "--format T=dcsr"),
         (Schedule.par(i=4), "parallel lanes (i=4) are not executed", "leave `--par`"),
         (Schedule.fuse("layer9"), "layer9", ""),
@@ -57,6 +57,31 @@ def test_refusals(schedule, message, hint):
         lower(LAYER, schedule, {})
     assert message in error.value.message
     assert hint in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("fuse: [T, layer9]", 1, 11),
+        ("fuse: layer9", 1, 1),
+        ("regions:\n  r: [T]\n  q: [layer9]", 3, 3),
+        ("fuse: full\norder:\n  V: [i]", 3, 3),
+        ("fuse: full\norder:\n  T: [i, k, j]", 3, 3),
+        ("format: {X: csr, B: csr}", 1, 18),
+        ("format: {b: csr}", 1, 10),
+        ("par: {i: 4}", 1, 7),
+    ],
+)
+def test_a_name_that_the_program_has_not_is_shown_in_the_schedule_file(text, line, column):
+    with pytest.raises(FuseFlowError) as error:
+        lower(LAYER, Schedule.from_yaml(text, "s.yaml"), {})
+    assert error.value.span == Span("s.yaml", line, column)
+
+
+def test_a_flag_over_a_file_has_no_place_in_it():
+    schedule = Schedule.from_flags(orders=["V=j"], base=Schedule.from_yaml("order: {V: i, T: i}", "s.yaml"))
+    assert schedule.place("order", "V") is None
+    assert schedule.place("order", "T") == Span("s.yaml", 1, 15)
 
 
 def test_compilation_is_repeatable():

@@ -215,7 +215,7 @@ def test_a_split_off_dimension_of_one_is_a_renaming(size: int, inner: int) -> No
         (Schedule.fuse("lyaer1"), "did you mean `layer1`?"),
         (Schedule.fuse("layer1.lim"), "did you mean `layer1.lin`?"),
         (Schedule.fuse("layerwize"), "did you mean `layerwise`?"),
-        (Schedule.region("r", "layer3").fuse("r"), "`layer3` in region `r`"),
+        (Schedule.region("r", "layer3").fuse("r"), "`layer3` for region `r`"),
         (Schedule.region("front", "T1").fuse("frnt"), "did you mean `front`?"),
         (Schedule.fuse("layer1", "layer1.lin"), "regions `layer1` and `layer1.lin` both hold `T1`"),
         (Schedule.region("r", "T1", "B1").fuse("r"), "its `B1` needs `H1` from outside"),

@@ -20,9 +20,9 @@ schedules = st.builds(
     fuse_regions=st.one_of(
         st.sampled_from([("none",), ("layerwise",), ("full",)]), st.lists(names, min_size=1, max_size=3).map(tuple)
     ),
-    regions=st.dictionaries(names, st.lists(names, min_size=1, max_size=3).map(tuple), max_size=3).map(
-        lambda d: tuple(d.items())
-    ),
+    regions=st.dictionaries(
+        names.filter(lambda s: s[0] not in ".-"), st.lists(names, min_size=1, max_size=3).map(tuple), max_size=3
+    ).map(lambda d: tuple(d.items())),
     orders=st.dictionaries(names, st.lists(indices, max_size=4, unique=True).map(tuple), max_size=3).map(
         lambda d: tuple(d.items())
     ),
@@ -96,6 +96,9 @@ def test_named_regions_are_fused_unless_the_file_says_otherwise() -> None:
         ("fuse: [full, a]\n", "s.yaml:1:1", "cannot stand beside `a`"),
         ("regions: {full: [a]}\n", "s.yaml:1:11", "cannot be called `full`"),
         ("regions: {r: []}\n", "s.yaml:1:11", "region `r` is empty"),
+        ("regions: {../r: [a]}\n", "s.yaml:1:11", "region `../r`: not a name"),
+        ("regions: {'a\"b': [a]}\n", "s.yaml:1:11", "not a name"),
+        ("order: {1: i}\n", "s.yaml:1:9", "`order.1`: input should be a valid string"),
         ("fuse: a\x00b\n", "s.yaml:1", "not YAML"),
         ("a: &x [*x]\n", "s.yaml:1:1", "unknown key `a`"),
         ("fuse: !!python/object:os.system x\n", "s.yaml:1", "not YAML"),
@@ -131,6 +134,7 @@ def test_a_malformed_flag(flags: dict[str, list[str]], what: str) -> None:
     [
         ({"fuse": ["layer1,layer2"]}, "repeating the flag"),
         ({"fuse": ["layerwise", "full"]}, "cannot stand beside"),
+        ({"fuse": ["none", "full"]}, "`none` says what is fused in the whole model and cannot stand beside `full`"),
         ({"orders": ["T=i,,j"]}, "`` is not an index"),
         ({"orders": ["T=i,j,i"]}, "index `i` stands twice in i, j, i"),
         ({"formats": ["A=cs"]}, "did you mean `csr`?"),
