@@ -23,7 +23,7 @@ from fuseflow.cli.common import (
 from fuseflow.cli.dump import Dump, dump_options, known_stage
 from fuseflow.cli.progress import working
 from fuseflow.errors import UsageError
-from fuseflow.report.tables import compiled_table
+from fuseflow.report.tables import compiled_table, print_table
 from fuseflow.schedule import Schedule
 
 
@@ -68,5 +68,5 @@ def compile_command(
     elif target is not None:
         compiled.save(target)
         if not quiet:
-            console().print(compiled_table(compiled))
+            print_table(console(), compiled_table(compiled))
             click.echo(f"written to {target}")

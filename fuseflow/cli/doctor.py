@@ -16,7 +16,7 @@ import numpy as np
 
 import fuseflow as ff
 from fuseflow.cli.common import StrictCommand, console, debug_option, require_writable
-from fuseflow.report.tables import CheckRow, check_table
+from fuseflow.report.tables import CheckRow, check_table, print_table
 
 MODEL = """\
 import torch
@@ -31,7 +31,7 @@ def build(data):
 def doctor() -> None:
     """Check the installation; exits with 1 if something is wrong."""
     rows = [*packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
-    console().print(check_table(rows))
+    print_table(console(), check_table(rows))
     if wrong := [row.name for row in rows if not row.passed]:
         click.echo(f"wrong: {', '.join(wrong)}", err=True)
         raise click.exceptions.Exit(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.common import StrictCommand, console, debug_option
-from fuseflow.report.tables import operator_table, reducer_table
+from fuseflow.report.tables import operator_table, print_table, reducer_table
 
 
 @click.command(cls=StrictCommand)
@@ -13,5 +13,6 @@ from fuseflow.report.tables import operator_table, reducer_table
 def ops() -> None:
     """List the operators and reductions that an Einsum may use."""
     out = console()
-    out.print(operator_table())
-    out.print(reducer_table())
+    print_table(out, operator_table())
+    out.print()
+    print_table(out, reducer_table())

@@ -24,7 +24,7 @@ from fuseflow.cli.dump import Dump, dump_options
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
-from fuseflow.report.tables import check_line, result_table
+from fuseflow.report.tables import check_line, print_table, result_table
 from fuseflow.schedule import Schedule
 
 
@@ -81,8 +81,8 @@ def run(
         write_out(json_text(result.to_json()), json_file)
     if not quiet:
         out = console(stderr=to_stdout)
-        out.print(result_table(result))
-        out.print(check_line(result))
+        print_table(out, result_table(result))
+        out.print(check_line(result), soft_wrap=True)
     if result.check is not None and not result.check.passed:
         error = f"relative error {result.check.max_rel_error:.3g}"
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}: {error}")

@@ -6,19 +6,34 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich import box
+from rich.align import VerticalAlignMethod
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.compiler import Compiled, RegionResult, Result
-from fuseflow.ops import OPERATORS, REDUCERS
+from fuseflow.ops import OPERATORS, REDUCERS, Operator
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table that may be wider than the terminal: its gaps close, then lines run over. (rich would cut numbers, and a number
+    that is cut is a wrong number.)"""
+    if _natural_width(console, table) > console.width:
+        table.padding = 0
+    console.width = max(console.width, _natural_width(console, table))
+    console.print(table)
+
+
+def _natural_width(console: Console, table: Table) -> int:
+    return console.measure(table, options=console.options.update(width=10_000)).maximum
 
 
 def _table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
-    """A plain table whose columns from `numbers_from` on are numbers. In a narrow terminal only the first column is folded."""
+    """A plain table whose columns from `numbers_from` on are numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_footer=footer)
+    vertical: VerticalAlignMethod = "bottom" if any("\n" in column for column in columns) else "top"
     for n, column in enumerate(columns):
-        number = n >= numbers_from
-        table.add_column(column, justify="right" if number else "left", no_wrap=number, overflow="fold", vertical="bottom")
+        table.add_column(column, justify="right" if n >= numbers_from else "left", no_wrap=True, vertical=vertical)
     return table
 
 
@@ -26,17 +41,18 @@ def operator_table() -> Table:
     """Every pointwise operator: how it is written, what an operand alone decides, its value at zeros, what it costs."""
     table = _table("operator", "written", "annihilators", "at zero", "unit", "FLOPs", numbers_from=5)
     for row in OPERATORS.values():
-        written = f"a {row.symbol} b" if row.symbol else f"{row.name}({', '.join('abc'[: row.arity])})"
-        fixed = (_call(row.name, row.arity, at, value, result) for at, value, result in row.annihilators)
+        fixed = (f"{_written(row, at, value)} = {result:g}" for at, value, result in row.annihilators)
         zero = row.scalar(*[0.0] * row.arity) + 0.0  # no -0
-        table.add_row(row.name, written, ", ".join(fixed), f"{zero:g}", row.unit, str(row.flops))
+        table.add_row(row.name, _written(row), "\n".join(fixed), f"{zero:g}", row.unit, str(row.flops))
     return table
 
 
-def _call(name: str, arity: int, position: int, value: float, result: float) -> str:
-    """`mul(0, _) = 0`: one operand, and the result that it fixes."""
-    operands = ", ".join(f"{value:g}" if n == position else "_" for n in range(arity))
-    return f"{name}({operands}) = {result:g}"
+def _written(row: Operator, position: int | None = None, value: float = 0) -> str:
+    """The operator as programs write it: `a * b`; with one operand fixed, `0 * _`."""
+    operands = (
+        list("abc"[: row.arity]) if position is None else [f"{value:g}" if n == position else "_" for n in range(row.arity)]
+    )
+    return f" {row.symbol} ".join(operands) if row.symbol else f"{row.name}({', '.join(operands)})"
 
 
 def reducer_table() -> Table:

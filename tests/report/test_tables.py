@@ -12,26 +12,49 @@ from fuseflow.compiler import Check, Result
 from fuseflow.compiler.result import Seconds
 from fuseflow.compiler.settings import Settings
 from fuseflow.ops import OPERATORS, REDUCERS
-from fuseflow.report.tables import CheckRow, check_line, check_table, operator_table, reducer_table, result_table
+from fuseflow.report.tables import (
+    CheckRow,
+    _table,
+    check_line,
+    check_table,
+    operator_table,
+    print_table,
+    reducer_table,
+    result_table,
+)
 
 
-def printed(table: Table) -> str:
+def printed(table: Table, width: int = 160) -> str:
     out = io.StringIO()
-    Console(file=out, width=160).print(table)
+    print_table(Console(file=out, width=width), table)
     return out.getvalue()
 
 
 def first_words(table: Table) -> list[str]:
-    return [line.split()[0] for line in printed(table).splitlines()[2:] if line.strip()]
+    return [line.split()[0] for line in printed(table).splitlines()[2:] if line[:1].strip()]
 
 
 def test_operators_and_reductions() -> None:
     assert first_words(operator_table()) == list(OPERATORS)
     assert first_words(reducer_table()) == list(REDUCERS)
     rows = {line.split()[0]: line for line in printed(operator_table()).splitlines()}
-    assert "mul(0, _) = 0, mul(_, 0) = 0" in rows["mul"]
+    assert "0 * _ = 0" in rows["mul"]
+    assert "pow(_, 0) = 1" in rows["pow"]
     assert "where(a, b, c)" in rows["where"]
     assert "-0" not in rows["neg"]
+
+
+def test_a_terminal_of_80_columns_holds_the_operators() -> None:
+    assert max(map(len, printed(operator_table(), 80).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [160, 74, 30, 1])
+def test_a_narrow_terminal_cuts_neither_names_nor_numbers(width: int) -> None:
+    columns = ("name", "one\ncolumn", "another\ncolumn", "third")
+    table = _table(*columns, numbers_from=1)
+    table.add_row("transformer.layer2.matmul", *(f"{n:,}" for n in (10**9, 123456, 78)))
+    row = printed(table, width).splitlines()[-1]
+    assert row.split() == ["transformer.layer2.matmul", "1,000,000,000", "123,456", "78"]
 
 
 def test_checks() -> None:
