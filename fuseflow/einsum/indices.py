@@ -1,16 +1,44 @@
-"""Renaming the indices of Einsums: a model file may say what its loops are called (`INDICES = {"attn.scores": "b h i j"}`)."""
+"""Names of indices: giving them out and replacing them. A model file may say what its loops are called
+(`INDICES = {"attn.scores": "b h i j"}`)."""
 
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, Split, index_names, walk
 from fuseflow.errors import ProgramError, did_you_mean
 
 LETTERS = "ijklmnopqrstuvwxyz" + "abcdefgh" + string.ascii_uppercase
 """Index names in the order in which they are given out."""
+
+
+def fresh_indices() -> Iterator[str]:
+    """i, j, k, ..., then i1, j1, ..."""
+    yield from LETTERS
+    for n in count(1):
+        yield from (f"{letter}{n}" for letter in LETTERS)
+
+
+def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
+    """Replace index names; a name bound to a `Split` must stand alone in its access."""
+    match expr:
+        case Access():
+            return Access(expr.tensor, tuple(_index(i, indices) for i in expr.indices))
+        case Const():
+            return expr
+        case Apply():
+            return Apply(expr.op, tuple(substitute(arg, indices) for arg in expr.args))
+        case Reduce():
+            return Reduce(expr.op, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
+
+
+def _index(index: Index, indices: Mapping[str, Index]) -> Index:
+    if isinstance(index, str):
+        return indices.get(index, index)
+    return Split(str(indices.get(index.outer, index.outer)), str(indices.get(index.inner, index.inner)), index.size)
 
 
 def with_indices(program: Program, names: Mapping[str, str]) -> Program:
@@ -37,24 +65,6 @@ def _renamed(einsum: Einsum, wanted: list[str]) -> Einsum:
     taken = {*wanted, *(v for v in reduced if v not in wanted)}
     for v in reduced:
         if v in wanted:
-            table[v] = next(c for c in LETTERS if c not in taken)
+            table[v] = next(name for name in fresh_indices() if name not in taken)
             taken.add(table[v])
-    return replace(einsum, indices=tuple(_index(i, table) for i in einsum.indices), body=_expr(einsum.body, table))
-
-
-def _index(index: Index, table: Mapping[str, str]) -> Index:
-    if isinstance(index, Split):
-        return Split(table.get(index.outer, index.outer), table.get(index.inner, index.inner), index.size)
-    return table.get(index, index)
-
-
-def _expr(node: Expr, table: Mapping[str, str]) -> Expr:
-    match node:
-        case Const():
-            return node
-        case Access():
-            return Access(node.tensor, tuple(_index(i, table) for i in node.indices))
-        case Apply():
-            return Apply(node.op, tuple(_expr(a, table) for a in node.args))
-        case Reduce():
-            return Reduce(node.op, tuple(table.get(v, v) for v in node.over), _expr(node.body, table))
+    return replace(einsum, indices=tuple(_index(i, table) for i in einsum.indices), body=substitute(einsum.body, table))

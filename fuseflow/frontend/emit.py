@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 
+from fuseflow.einsum.indices import fresh_indices, substitute
 from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Reduce, Split, TensorType, free_indices, index_names, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import names
 from fuseflow.frontend.locations import Origin
-from fuseflow.frontend.symbolic import Value, placeholder, substitute, tensor, uses_undefined
+from fuseflow.frontend.symbolic import Value, placeholder, tensor, uses_undefined
 
 
 class Emitter:
@@ -33,7 +34,7 @@ class Emitter:
         """An Einsum for a value of the given type. Its indices are the dimensions that the value depends on: along the others it stays a
         broadcast, unless `full` asks for all. `force` declares the result with the type's format."""
         dimensions = value.wide if full or force else value.bound
-        letters = names.index_names()
+        letters = fresh_indices()
         index: dict[str, Index] = {placeholder(p): next(letters) for p in dimensions}
         index |= {loop: next(letters) for loop in _reduced(value.expr)}
         body = substitute(value.expr, index)
@@ -73,7 +74,7 @@ class Emitter:
 
 
 def _letters(count: int) -> tuple[str, ...]:
-    return tuple(islice(names.index_names(), count))
+    return tuple(islice(fresh_indices(), count))
 
 
 def _reduced(expr: Expr) -> Iterable[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch_mlir import ir
 
+from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Const, Expr, Program, Reduce, TensorType, accesses, walk
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import mlir
@@ -21,7 +22,7 @@ from fuseflow.frontend.generics import Loops, Map, elements
 from fuseflow.frontend.locations import Origin, from_mlir
 from fuseflow.frontend.reshape import Split, reshape_steps
 from fuseflow.frontend.scalars import Scalars, constant
-from fuseflow.frontend.symbolic import UNDEFINED, Value, placeholder, rename, tensor, uses_undefined
+from fuseflow.frontend.symbolic import UNDEFINED, Value, placeholder, tensor, uses_undefined
 from fuseflow.frontend.units import squeeze, squeezed_shape
 from fuseflow.tensors import Format
 
@@ -77,7 +78,7 @@ class _Builder:
     def generic(self, op: Any, origin: Origin) -> None:
         for result, expr, loops in elements(op, Loops.of(op), self._operand, self._element):
             back = {loop: placeholder(p) for p, loop in enumerate(loops) if loop is not None}
-            self._bind(result, Value(tuple(result.type.shape), rename(expr, back)), origin)
+            self._bind(result, Value(tuple(result.type.shape), substitute(expr, back)), origin)
 
     def reshape(self, op: Any, origin: Origin) -> None:
         source, shape = self._values[op.operands[0]], tuple(op.results[0].type.shape)

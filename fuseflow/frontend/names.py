@@ -1,4 +1,4 @@
-"""Names of Einsums and indices: stable, and made of the user's own module paths and operators."""
+"""Names of Einsums: stable, and made of the user's own module paths and operators."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from itertools import count
 
 from fuseflow.einsum.nodes import Access, Apply, Expr, Reduce, walk
 from fuseflow.frontend.locations import Origin
-
-LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
 
 class Names:
@@ -51,13 +49,6 @@ def einsum_name(body: Expr, origin: Origin) -> str:
 
 def qualified(origin: Origin, name: str) -> str:
     return f"{origin.path}.{name}" if origin.path else name
-
-
-def index_names() -> Iterator[str]:
-    """i, j, k, ..., then i1, j1, ..."""
-    yield from LETTERS
-    for n in count(1):
-        yield from (f"{letter}{n}" for letter in LETTERS)
 
 
 def _kind(body: Expr) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Index, Reduce, Split, free_indices, walk
+from fuseflow.einsum.indices import substitute
+from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Index, free_indices, walk
 from fuseflow.ops import OPERATORS
 
 UNDEFINED = Access("%undefined", ())
@@ -42,12 +43,12 @@ class Value:
     def squeezed(self) -> Value:
         """The same elements without the dimensions of extent 1."""
         names = {placeholder(old): placeholder(new) for new, old in enumerate(self.wide)}
-        return Value(tuple(self.shape[p] for p in self.wide), rename(self.expr, names))
+        return Value(tuple(self.shape[p] for p in self.wide), substitute(self.expr, names))
 
     def unsqueezed(self, shape: tuple[int, ...]) -> Value:
         """The converse: a value without dimensions of extent 1 as one of the given shape."""
         names = {placeholder(old): placeholder(new) for old, new in enumerate(wide(shape))}
-        return Value(shape, rename(self.expr, names))
+        return Value(shape, substitute(self.expr, names))
 
 
 def placeholder(dimension: int) -> str:
@@ -65,29 +66,6 @@ def tensor(name: str, shape: tuple[int, ...]) -> Value:
 
 def uses_undefined(expr: Expr) -> bool:
     return UNDEFINED in walk(expr)
-
-
-def rename(expr: Expr, names: Mapping[str, str]) -> Expr:
-    return substitute(expr, dict(names))
-
-
-def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
-    """Replace index names; a name bound to a `Split` must stand alone in its access."""
-    match expr:
-        case Access():
-            return Access(expr.tensor, tuple(_index(i, indices) for i in expr.indices))
-        case Const():
-            return expr
-        case Apply():
-            return Apply(expr.op, tuple(substitute(arg, indices) for arg in expr.args))
-        case Reduce():
-            return Reduce(expr.op, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
-
-
-def _index(index: Index, indices: Mapping[str, Index]) -> Index:
-    if isinstance(index, str):
-        return indices.get(index, index)
-    return Split(str(indices.get(index.outer, index.outer)), str(indices.get(index.inner, index.inner)), index.size)
 
 
 def apply(op: str, *args: Expr) -> Expr:
