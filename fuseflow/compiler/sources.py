@@ -60,12 +60,12 @@ def load(
     """
     start = time.perf_counter()
     if isinstance(model, str | Path):
-        source = _load_file(Path(model), data, data_dir, tensors, formats or {}, seed)
+        source = _load_file(Path(model), inputs, data, data_dir, tensors, formats, seed)
     elif isinstance(model, Program):
-        _refuse(data=data, data_dir=data_dir, formats=formats, what="an Einsum program")
+        _refuse("an Einsum program", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats)
         source = Source(model.name, model, _tensors(tensors, model))
     else:
-        _refuse(data=data, data_dir=data_dir, tensors=tensors, what="a module")
+        _refuse("a module", "inputs", data=data, data_dir=data_dir, tensors=tensors)
         source = _import(model, inputs, formats or {}, type(model).__name__, None)
     seconds = time.perf_counter() - start
     return replace(source, seconds=seconds)
@@ -73,21 +73,22 @@ def load(
 
 def _load_file(
     path: Path,
+    inputs: Sequence[Any] | None,
     data: str | None,
     data_dir: str | Path | None,
     tensors: str | Path | Mapping[str, Any] | None,
-    formats: Mapping[str, str],
+    formats: Mapping[str, str] | None,
     seed: int,
 ) -> Source:
     match path.suffix:
         case ".py":
-            _refuse(tensors=tensors, what=f"the model file {path}")
-            loaded = frontend.load_data(data or "karate", Path(data_dir) if data_dir else None, seed)
+            _refuse(f"the model file `{path}`", "data", inputs=inputs, tensors=tensors)
+            loaded = frontend.load_data("karate" if data is None else data, None if data_dir is None else Path(data_dir), seed)
             module, inputs, options = frontend.load_model(path, loaded, seed)
-            source = _import(module, inputs, {**options.formats, **formats}, path.stem, loaded.name)
+            source = _import(module, inputs, {**options.formats, **(formats or {})}, path.stem, loaded.name)
             return replace(source, program=with_indices(source.program, options.indices))
         case ".ein" | ".mlir":
-            _refuse(data=data, data_dir=data_dir, formats=formats, what=f"the program {path}")
+            _refuse(f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats)
             text = read_text(path)
             program = parse(text, str(path)) if path.suffix == ".ein" else frontend.read_mlir(text, str(path))
             mlir = text if path.suffix == ".mlir" else None
@@ -122,11 +123,11 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+        raise FileError(f"cannot read `{path}`: {getattr(error, 'strerror', None) or 'it is not text'}") from None
 
 
-def _refuse(*, what: str, **given: Any) -> None:
-    """No argument is silently ignored."""
+def _refuse(what: str, source: str, **given: Any) -> None:
+    """No argument is silently ignored. `source` is the one that gives such a model its inputs."""
     for name, value in given.items():
-        if value:
-            raise UsageError(f"{what} takes no `{name.replace('_', '-')}`")
+        if value is not None:
+            raise UsageError(f"{what} takes no `{name.replace('_', '-')}`", hint=f"its inputs are given by `{source}`")
