@@ -5,12 +5,15 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from fuseflow.cli.main import main
+from fuseflow.schedule import Schedule
+from fuseflow.sim.machine import read_machine
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -72,6 +75,14 @@ def renewed(expected: str, printed: str) -> str:
     open_ended = [line for line in expected.splitlines() if line.endswith("...")]
     lines = [next((o for o in open_ended if o != "..." and line.startswith(o[:-3])), line) for line in printed.splitlines()]
     return "".join(line + "\n" for line in lines)
+
+
+@pytest.mark.parametrize(("page", "reader"), [("cli", read_machine), ("schedule", Schedule.from_yaml)])
+def test_yaml(page: str, reader: Callable[[str], object]) -> None:
+    texts = blocks(ROOT / "docs" / f"{page}.md", "yaml")
+    assert texts
+    for text in texts:
+        reader(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
