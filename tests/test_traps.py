@@ -210,6 +210,24 @@ TRAPS = {
         output Y
         output Z
     """,
+    "spread along an index, reduced over it again, and a result with the same values": """
+        tensor A[4, 3] csf f64
+        tensor T[4, 2] csr f64
+        tensor Z[3] f64
+        T[i, l] = sum(j) A[i, j]
+        Y[i] = sum(l) T[i, l] * T[i, l]
+        s[] = sum(i, l) T[i, l]
+        Z[j] = s[]
+        output Y
+        output s
+        output Z
+    """,
+    "a dense level below a row that is not there": """
+        tensor A[4, 3] (compressed, dense) f64
+        tensor B[4, 3] csf f64
+        Y[i, j] = A[i, j] + B[i, j]
+        output Y
+    """,
     "a full row above compressed columns": """
         tensor A[4, 3] csc f64
         tensor X[3, 5] csr f64

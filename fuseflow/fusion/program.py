@@ -10,57 +10,60 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce
+from fuseflow.einsum import nodes as ein
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Number, Op, Reduction, Tree, View, children, free_indices, nodes
 
 
 def as_program(region: FusedRegion) -> Program:
     """The region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator."""
-    trees = region.trees
-    names = _statement_names(region)
-    free = free_indices(*trees)
-    built: dict[Tree, Expr] = {}
-    einsums: list[Einsum] = []
-    for node in nodes(*trees):
-        body = _body(node, built)
-        if node in names:
-            einsums.append(Einsum(names[node], free[node], body))
-            built[node] = Access(names[node], free[node])
-        else:
-            built[node] = body
-    for result in region.results:
-        if names.get(result.tree) != result.name or free[result.tree] != result.indices:
-            einsums.append(Einsum(result.name, result.indices, built[result.tree]))
-    stored = (region.stored[n] for n in sorted(region.stored))
-    spread = (
-        r.tensor for r in region.results if not set(r.indices) <= set(free[r.tree])
-    )  # along an index that nothing else sizes
-    return Program((*stored, *spread), tuple(einsums), tuple(r.name for r in region.results), region.name)
-
-
-def _statement_names(region: FusedRegion) -> dict[Tree, str]:
-    """Which nodes become statements, and their names: reductions, operators with several uses."""
-    trees = region.trees
-    results = {r.tree: r.name for r in region.results}
-    uses = Counter(c for n in nodes(*trees) for c in children(n))
     taken = {*region.stored, *(r.name for r in region.results)}
+    names = _statement_names(region, taken)
+    free = free_indices(*region.trees)
+    built: dict[Tree, Expr] = {}
+    made = _Statements(region.sizes)
+    for node in nodes(*region.trees):
+        body = _body(node, built)
+        if isinstance(node, Reduction) and not set(node.over) <= set(free[node.body]):
+            wide = tuple(dict.fromkeys((*free[node.body], *node.over)))
+            body = Reduce(node.op, node.over, made.state(_fresh(f"{node.label}.spread", taken), wide, built[node.body]))
+        built[node] = made.state(names[node], free[node], body) if node in names else body
+    for result in region.results:
+        if names.get(result.tree) != result.name:
+            made.state(result.name, result.indices, built[result.tree])
+    tensors = (*(region.stored[n] for n in sorted(region.stored)), *made.declared)
+    return Program(tensors, tuple(made.einsums), tuple(r.name for r in region.results), region.name)
+
+
+@dataclass(slots=True)
+class _Statements:
+    """Makes statements; declares those that are spread along an index which nothing else gives an extent."""
+
+    sizes: Mapping[str, int]
+    einsums: list[Einsum] = field(default_factory=list)
+    declared: list[TensorType] = field(default_factory=list)
+
+    def state(self, name: str, indices: tuple[str, ...], body: Expr) -> Expr:
+        self.einsums.append(Einsum(name, indices, body))
+        if not set(indices) <= set(ein.free_indices(body)):
+            self.declared.append(TensorType(name, tuple(self.sizes[v] for v in indices)))
+        return Access(name, indices)
+
+
+def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
+    """Which nodes become statements, and their names: reductions, operators with several uses."""
+    results = {r.tree: r.name for r in reversed(region.results) if isinstance(r.tree, Reduction) and r.tree.free == r.indices}
+    uses = Counter(c for n in nodes(*region.trees) for c in children(n))
     names: dict[Tree, str] = {}
-    for node in nodes(*trees):
-        statement = isinstance(node, Reduction) or (isinstance(node, Op) and uses[node] > 1)
-        if not statement:
-            continue
-        if node in results and isinstance(node, Reduction) and node.free == _indices(region, node):
-            names[node] = results[node]
-            continue
-        base = node.label if isinstance(node, Reduction) else f"{region.name}.{node.name}" if isinstance(node, Op) else ""
-        names[node] = _fresh(base, taken)
+    for node in nodes(*region.trees):
+        if isinstance(node, Reduction):
+            names[node] = results.get(node) or _fresh(node.label, taken)
+        elif isinstance(node, Op) and uses[node] > 1:
+            names[node] = _fresh(f"{region.name}.{node.name}", taken)
     return names
-
-
-def _indices(region: FusedRegion, node: Tree) -> tuple[str, ...]:
-    return next(r.indices for r in region.results if r.tree is node)
 
 
 def _fresh(base: str, taken: set[str]) -> str:

@@ -14,7 +14,7 @@ from fuseflow.fusion import fuse
 from fuseflow.samml.nodes import Accumulate, Alu, Join, Load, Locate, Range, Reduce, Scan, WriteLevel
 from fuseflow.samml.text import show as show_graph
 from fuseflow.samml.verify import verify
-from fuseflow.table import build_table
+from fuseflow.table import build_table, emit
 from fuseflow.table.text import show
 
 CASES = [
@@ -95,3 +95,29 @@ def test_an_integer_result_has_an_integer_for_its_absent_entries(body: str, impl
     region = fuse(p, "r", ["Y"], ["Y"], {t.name: t for t in p.inputs})
     with pytest.raises(FusionError, match=f"`Y` is declared i64; where its operands are not stored it is {implicit}"):
         build_table(replace(region, order=("i",)))
+
+
+def lowered(text: str, order: str):
+    p = infer(parse(text))
+    region = fuse(p, "r", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge=False)
+    return emit(build_table(replace(region, order=tuple(order.split(",")))))
+
+
+def test_a_reduction_runs_outside_a_loop_that_it_lacks():
+    """Rule L4: s[i] is a value before loop j starts, not computed again for every j."""
+    text = "tensor A[3, 4] csf\ntensor B[3, 5] csf\ns[i] = sum(k) B[i, k]\nY[i, j] = A[i, j] * s[i]\noutput Y"
+    graph = lowered(text, "i,k,j")
+    (reduce,) = ops(graph, Reduce)
+    assert graph.types()[reduce.inputs[0]].depth == 2
+
+
+def test_a_producer_is_made_again_where_its_consumer_runs_outside_it():
+    """Rule L6: columns are summed over rows, then read row by row: the sums are made again inside every row."""
+    graph = lowered("tensor A[3, 4]\ns[j] = sum(k) A[k, j]\nY[i, j] = A[i, j] - s[j]\noutput Y", "k,i,j")
+    (accumulate,) = ops(graph, Accumulate)
+    assert graph.types()[accumulate.inputs[0]].depth == 2
+
+
+def test_a_dense_level_below_an_absent_row_is_scanned_not_located():
+    text = "tensor A[3, 4] (compressed, dense)\ntensor B[3, 4] csf\nY[i, j] = A[i, j] + B[i, j]\noutput Y"
+    assert not ops(lowered(text, "i,j"), Range) and not ops(lowered(text, "i,j"), Locate)
