@@ -18,12 +18,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary name beside `path`, whose directory is made if need be. It replaces `path` at the end of the block; if the
     block fails it is removed. A link stays and its target is replaced; a device or a pipe is written to.
     Raises `FileError` where the file cannot be written."""
-    target = _target(path)
+    given, target = Path(path), _target(path)
     try:
-        if target.exists() and not (target.is_file() or target.is_dir()):
+        if given.exists() and not (given.is_file() or given.is_dir()):
             with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder) / "content"
-                target.write_bytes((Path(folder) / "content").read_bytes())
+                given.write_bytes((Path(folder) / "content").read_bytes())
             return
         temporary = _beside(target)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -71,6 +71,15 @@ def test_a_pipe_is_written_to_not_replaced(tmp_path):
     assert (tmp_path / "pipe").is_fifo()
 
 
+def test_standard_output_by_its_path_may_be_a_pipe():
+    """`--json /dev/stdout | jq`: a link to what is no path."""
+    read, write = os.pipe()
+    write_text(f"/dev/fd/{write}", "text")
+    os.close(write)
+    with open(read) as stream:
+        assert stream.read() == "text"
+
+
 def write_folder(path, **files):
     with replacing_directory(path, "about.json") as folder:
         for name, text in files.items():
