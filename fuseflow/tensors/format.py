@@ -73,7 +73,7 @@ class Format:
         text = text.strip()
         if not text.startswith("("):
             return named(text, rank)
-        match = re.fullmatch(r"\((.*?)\)\s*(?:order\s*\(([\d\s,]*)\))?", _hide_nested(text))
+        match = re.fullmatch(r"\(([^()]*)\)\s*(?:order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\))?", _hide_nested(text))
         if not match:
             hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
             raise TensorError(f"cannot read the format `{text}`", hint=hint)

@@ -58,6 +58,7 @@ def test_all_dense():
         ("(dense)", 2, "format `(dense)` has 1 levels, the tensor 2 dimensions"),
         ("(dense, dense) order (0, 2)", 2, "mode order (0, 2) is not a permutation of the 2 dimensions"),
         ("(dense, dense) order (0)", 2, "mode order (0,) is not a permutation of the 2 dimensions"),
+        ("(dense, dense) order (1 0)", 2, "cannot read the format `(dense, dense) order (1 0)`"),
         ("(dense, dense", 2, "cannot read the format `(dense, dense`"),
         ("(dense, singleton)", 2, "a singleton level needs a compressed or singleton level above it"),
         ("(singleton)", 1, "a singleton level needs a compressed or singleton level above it"),
