@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import networkx as nx
 
@@ -82,7 +82,7 @@ def with_chain(region: FusedRegion, chain: tuple[str, ...]) -> FusedRegion:
     """The region with the order of some of its indices (or all) fixed by the user."""
     names = region_names(region, chain)
     if set(names) == set(region.sizes):
-        legal = (o for o, _ in zip(enumerate_orders(region.constraints, region.indices), range(SHOWN_ORDERS), strict=False))
+        legal = islice(enumerate_orders(region.constraints, region.indices), SHOWN_ORDERS)
         refuse_order(region.constraints, names, region.name, legal)
     graph = region.constraints.copy()
     for above, below in pairwise(names):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, nodes, reductions, renamed, views
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View, loops, nodes, reductions, renamed, views
 
 ViewKey = tuple[str, tuple[str, ...]]
 
@@ -32,13 +32,7 @@ class Fused:
         return tuple(tree for _, _, tree in self.results)
 
     def indices(self) -> tuple[str, ...]:
-        found = dict.fromkeys(v for _, indices, _ in self.results for v in indices)
-        for node in reversed(nodes(*self.trees)):
-            if isinstance(node, Reduction):
-                found |= dict.fromkeys((*node.free, *node.over))
-            elif isinstance(node, View):
-                found |= dict.fromkeys(node.indices)
-        return tuple(found)
+        return loops((indices for _, indices, _ in self.results), self.trees)
 
 
 def merge_views(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]) -> Fused:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.tree import Reduction, Tree, View, nodes, views
+from fuseflow.fusion.tree import Reduction, Tree, View, loops, views
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,7 @@ class FusedRegion:
     @property
     def indices(self) -> tuple[str, ...]:
         """Every loop of the region: result indices first, then reductions, consumers first."""
-        found = dict.fromkeys(v for r in self.results for v in r.indices)
-        for node in reversed(nodes(*self.trees)):
-            if isinstance(node, Reduction):
-                found |= dict.fromkeys((*node.free, *node.over))
-            elif isinstance(node, View):
-                found |= dict.fromkeys(node.indices)
-        return tuple(found)
+        return loops((r.indices for r in self.results), self.trees)
 
     @property
     def views(self) -> tuple[View, ...]:

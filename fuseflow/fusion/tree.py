@@ -7,7 +7,7 @@ so identity is equality and reuse of a producer never grows the tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -137,6 +137,17 @@ def views(*trees: Tree) -> tuple[View, ...]:
 
 def reductions(*trees: Tree) -> tuple[Reduction, ...]:
     return tuple(n for n in nodes(*trees) if isinstance(n, Reduction))
+
+
+def loops(results: Iterable[tuple[str, ...]], trees: tuple[Tree, ...]) -> tuple[str, ...]:
+    """Every index of the trees: those of the results first, then the others, consumers first."""
+    found = dict.fromkeys(v for indices in results for v in indices)
+    for node in reversed(nodes(*trees)):
+        if isinstance(node, Reduction):
+            found |= dict.fromkeys((*node.free, *node.over))
+        elif isinstance(node, View):
+            found |= dict.fromkeys(node.indices)
+    return tuple(found)
 
 
 def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:

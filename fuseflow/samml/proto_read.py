@@ -45,9 +45,9 @@ class Reader:
             self._announce(operation, name)
         found: list[n.Node] = []
         for operation, name in zip(self.operations, names, strict=True):
-            kind = operation.WhichOneof("op")
-            if kind in READERS:
-                made = READERS[kind](self, name, getattr(operation, kind))
+            kind = str(operation.WhichOneof("op"))
+            if _public(kind) in READERS:
+                made = READERS[_public(kind)](self, name, getattr(operation, kind))
                 found += [made] if isinstance(made, n.Node) else made
         return self._sorted(_checked(self.name, [self.root, *found] if self.root else found))
 
@@ -80,7 +80,7 @@ class Reader:
         elif kind == "repeatsig":
             self._alias(message.output_rep_sig, message.input_crd)
         else:
-            for output, stream in enumerate(OUTPUTS.get(kind, _no_outputs)(message)):
+            for output, stream in enumerate(OUTPUTS.get(_public(kind), _no_outputs)(message)):
                 self._make(stream, name, output)
             if kind == "locate" and not message.tensor:
                 self._make(message.output_crd, _through(name), 0)
@@ -189,6 +189,11 @@ _INSTEAD = {
 }
 
 
+def _public(kind: str) -> str:
+    """The operation whose message this one has: `joiner_ext` is a `joiner` that other readers would take for another function."""
+    return kind.removesuffix("_ext")
+
+
 def _legal(name: str) -> str:
     return re.sub(r"[\s()\[\],;#=]", "_", name)
 
@@ -210,20 +215,15 @@ def _no_outputs(message: Any) -> list[StreamMessage]:
 OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
     "root": lambda m: [m.output_ref],
     "fiber_lookup": lambda m: [m.output_crd, m.output_ref],
-    "fiber_lookup_ext": lambda m: [m.output_crd, m.output_ref],
     "range": lambda m: [m.output_crd],
     "locate": lambda m: [m.output_ref1],
     "joiner": lambda m: [m.output_crd, *(_one(payload, "stream") for payload in m.output_refs)],
-    "joiner_ext": lambda m: [m.output_crd, *(_one(payload, "stream") for payload in m.output_refs)],
     "align": lambda m: [_one(m.output, "stream")],
     "repeat": lambda m: [_one(m, "output_ref")],
     "array": lambda m: [m.output_val],
     "alu": lambda m: [m.vals.output],
-    "alu_ext": lambda m: [m.vals.output],
     "reduce": lambda m: [m.output_val],
-    "reduce_ext": lambda m: [m.output_val],
     "spacc": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
-    "spacc_ext": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
     "coord_drop": lambda m: [m.output_outer_crd, m.output_inner_crd],
     "drop": lambda m: [*m.output_crds, _one(m.output, "stream")],
     "flatten": lambda m: [m.output_crd],
@@ -355,20 +355,15 @@ def _write_values(r: Reader, name: str, m: pb.ValWrite) -> n.Node:
 READERS: dict[str, Callable[[Reader, str, Any], n.Node | list[n.Node]]] = {
     "root": _root,
     "fiber_lookup": _scan,
-    "fiber_lookup_ext": _scan,
     "range": _range,
     "locate": _locate,
     "joiner": _join,
-    "joiner_ext": _join,
     "align": _align,
     "repeat": _repeat,
     "array": _load,
     "alu": _alu,
-    "alu_ext": _alu,
     "reduce": _reduce,
-    "reduce_ext": _reduce,
     "spacc": _accumulate,
-    "spacc_ext": _accumulate,
     "coord_drop": _coord_drop,
     "drop": _drop,
     "flatten": _flatten,

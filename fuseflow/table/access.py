@@ -29,12 +29,11 @@ class Leaf:
 class Bundle:
     """A completed reduction: the coordinate streams of its remaining levels, and its values.
 
-    `base` is the depth of the context in which it was completed; `whole` says that none of its levels has been consumed yet.
+    `nullable`: the values may be `N`. `whole`: none of its levels has been consumed yet.
     """
 
     levels: tuple[tuple[str, Port], ...]
     value: Port
-    base: int
     nullable: bool = False
     whole: bool = True
 

@@ -80,7 +80,7 @@ class Builder:
             value, nullable = self.copy(value, self.region.fill[node.body]), False
         levels, value = self.fold(node, ctx, value)
         self.note(node.label, "val", self.cells.text(value))
-        return Bundle(levels[entry:], value, entry, nullable)
+        return Bundle(levels[entry:], value, nullable)
 
     def full_loops(self, node: Reduction, loops: list[str]) -> set[str]:
         """Where absent entries count (the body's implicit value is not the reducer's identity), the first reduced loop and every
@@ -273,9 +273,9 @@ class Builder:
         if not rest:
             value = moved[bundle.value]
             self.note(node.label, v, self.cells.text(old))
-            return Bundle((), value.port, len(ctx), value.nullable, whole=False)
+            return Bundle((), value.port, value.nullable, whole=False)
         levels = tuple((w, self.align(node.label, old, crd, c, w)) for w, c in rest)
-        return Bundle(levels, self.align(node.label, old, crd, bundle.value, "val"), len(ctx), bundle.nullable, whole=False)
+        return Bundle(levels, self.align(node.label, old, crd, bundle.value, "val"), bundle.nullable, whole=False)
 
     def align(self, column: str, old: Port, new: Port, stream: Port, row: str) -> Port:
         """Carry a stream below `old` to the coordinates of `new` (L5)."""
