@@ -181,9 +181,10 @@ TRAPS = {
         output Y
     """,
     "a reduction merged with the index of one result, then of another": """
-        tensor a[4] csf f64
-        T[k] = a[k] * (sum(j) a[j])
-        U[k] = a[k]
+        tensor A[3, 4] csf f64
+        tensor b[4] csf f64
+        T[i, k] = b[k] * (sum(j) A[i, j] * b[j])
+        U[k] = b[k]
         output T
         output U
     """,
@@ -259,6 +260,7 @@ def test_every_order_at_every_density(name: str):
     ran = 0
     for merge in (True, False):
         region = fuse(program, "trap", [e.name for e in program.einsums], program.outputs, stored, merge=merge)
+        verify_region(region)
         for order in candidates(region.constraints, region.indices, 8):
             ordered = replace(region, order=order)
             verify_region(ordered)

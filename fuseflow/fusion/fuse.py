@@ -45,7 +45,11 @@ def fuse(
     """
     chosen = {e.name: e for e in program.einsums if e.name in einsums}
     inliner = Inliner(chosen, extents(program))
-    found = inliner.results(results)
+    try:
+        found = inliner.results(results)
+    except RecursionError:
+        message = f"region `{name}` chains more Einsums than can be inlined into each other ({len(chosen)} in all)"
+        raise FusionError(message, hint="fuse fewer Einsums") from None
     fused = Fused(tuple((n, i, t) for n, (i, t) in found.items()), tuple(inliner.views))
     declared = program.declared
 

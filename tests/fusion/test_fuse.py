@@ -17,7 +17,7 @@ from fuseflow.fusion import fuse, text
 from fuseflow.fusion.fuse import with_chain
 from fuseflow.fusion.orders import candidates, enumerate_orders, nearest
 from fuseflow.fusion.program import as_program
-from fuseflow.fusion.tree import nodes
+from fuseflow.fusion.tree import nodes, reductions
 from fuseflow.fusion.verify import verify
 
 
@@ -52,6 +52,32 @@ def test_reuse_does_not_grow_the_tree():
     p = infer(parse("\n".join([*lines, "output T59"])))
     region = fuse(p, "chain", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
     assert len(nodes(*region.trees)) == 62  # A, 1, the sum and 59 products
+
+
+def test_stacked_softmaxes_read_one_row():
+    """Each level reads the row below it at three indices: without merging these would multiply."""
+    lines = ["tensor A[3, 4] csr f64", "T0[i, j] = A[i, j] + 1"]
+    for k in range(1, 12):
+        lines += [f"m{k}[i] = max(j) T{k - 1}[i, j]", f"E{k}[i, j] = exp(T{k - 1}[i, j] - m{k}[i])"]
+        lines += [f"T{k}[i, j] = E{k}[i, j] / (sum(l) E{k}[i, l])"]
+    p = infer(parse("\n".join([*lines, "output T11"])))
+    region = fuse(p, "stack", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
+    assert region.indices == ("i", "j") and len(reductions(*region.trees)) == 22
+
+
+def test_a_chain_too_long_to_inline_is_refused():
+    lines = ["tensor A[3, 3]", "T0[i, j] = A[i, j] + 1"]
+    lines += [f"T{k}[i, j] = relu(T{k - 1}[i, j])" for k in range(1, 2000)]
+    p = infer(parse("\n".join([*lines, "output T1999"])))
+    with pytest.raises(FusionError, match=r"chains more Einsums than can be inlined into each other \(2000 in all\)"):
+        fuse(p, "chain", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
+
+
+@pytest.mark.parametrize(("body", "line"), [("X[i, h * 2 + d]", "Y[i, h, d]"), ("X[i, k]", "Y[i, k * 1 + l]")])
+def test_reshapes_have_no_graph(body: str, line: str):
+    p = infer(parse(f"tensor X[3, 4]\ntensor Y{[3, 2, 2] if 'h' in line else [3, 4]}\n{line} = {body}\noutput Y"))
+    with pytest.raises(FusionError, match="`Y` reshapes a dimension"):
+        fuse(p, "r", ["Y"], ["Y"], {t.name: t for t in p.inputs})
 
 
 def test_a_cycle_names_its_edges_and_their_reasons():
