@@ -229,6 +229,13 @@ TRAPS = {
         Y[i, j] = A[i, j] + B[i, j]
         output Y
     """,
+    "rows where the left operand is stored, written above compressed columns": """
+        tensor A[4, 5] csf f64 fill -inf
+        tensor B[4, 5] csf f64
+        tensor Y[4, 5] csr f64
+        Y[i, j] = A[i, j] - B[i, j]
+        output Y
+    """,
     "a full row above compressed columns": """
         tensor A[4, 3] csc f64
         tensor X[3, 5] csr f64

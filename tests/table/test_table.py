@@ -111,11 +111,24 @@ def test_a_reduction_runs_outside_a_loop_that_it_lacks():
     assert graph.types()[reduce.inputs[0]].depth == 2
 
 
-def test_a_producer_is_made_again_where_its_consumer_runs_outside_it():
-    """Rule L6: columns are summed over rows, then read row by row: the sums are made again inside every row."""
+def test_a_producer_with_a_level_left_is_carried_into_a_loop_that_it_lacks():
+    """Rule L4: columns are summed over rows, then read row by row: the sums are made again inside every row."""
     graph = lowered("tensor A[3, 4]\ns[j] = sum(k) A[k, j]\nY[i, j] = A[i, j] - s[j]\noutput Y", "k,i,j")
     (accumulate,) = ops(graph, Accumulate)
     assert graph.types()[accumulate.inputs[0]].depth == 2
+
+
+def test_a_producer_is_made_again_in_a_nest_that_runs_outside_its_levels():
+    """Rule L6: the sum over columns runs loop l outside loop j, which is what is left of the maximum."""
+    text = """
+        tensor A[3, 4]
+        m[j] = max(k) A[k, j]
+        E[i, j] = exp(A[i, j] - m[j])
+        Y[i, j] = E[i, j] / (sum(l) E[l, j])
+        output Y
+    """
+    found = ops(lowered(text, "k,l,i,j"), Accumulate)
+    assert sorted(node.function for node in found) == ["max", "max", "sum"]
 
 
 def test_a_dense_level_below_an_absent_row_is_scanned_not_located():
