@@ -236,6 +236,12 @@ TRAPS = {
         Y[i, j] = A[i, j] - B[i, j]
         output Y
     """,
+    "a product of nothing is 1 where it is summed": """
+        tensor A[4, 3, 5] csf f64 fill 1
+        P[i, j] = prod(k) A[i, k, j]
+        Y[i] = sum(j) P[i, j]
+        output Y
+    """,
     "a full row above compressed columns": """
         tensor A[4, 3] csc f64
         tensor X[3, 5] csr f64

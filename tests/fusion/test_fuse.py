@@ -54,6 +54,27 @@ def test_reuse_does_not_grow_the_tree():
     assert len(nodes(*region.trees)) == 62  # A, 1, the sum and 59 products
 
 
+def region_of(text: str, **options):
+    p = infer(parse(text))
+    return fuse(p, "r", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, **options)
+
+
+def test_a_compressed_level_follows_all_levels_above_it():
+    region = region_of("tensor A[3, 4, 5] (dense, dense, compressed)\nY[i, j, k] = A[i, j, k] * 2\noutput Y")
+    assert set(region.constraints.edges) == {("i", "k"), ("j", "k")}
+
+
+def test_a_pinned_result_orders_its_loops():
+    text = "tensor A[3, 4]\ntensor Y[3, 4] csc\nY[i, j] = A[i, j] * 2\noutput Y"
+    assert not region_of(text).constraints.edges
+    assert set(region_of(text, pinned=["Y"]).constraints.edges) == {("j", "i")}
+
+
+def test_a_result_that_is_an_operand_takes_the_indices_of_its_view():
+    region = region_of("tensor A[3, 4]\nT[a, b] = A[a, b] * 2\nY[i] = sum(k) T[i, k]\noutput T\noutput Y")
+    assert {r.name: r.indices for r in region.results} == {"T": ("i", "k"), "Y": ("i",)}
+
+
 def test_stacked_softmaxes_read_one_row():
     """Each level reads the row below it at three indices: without merging these would multiply."""
     lines = ["tensor A[3, 4] csr f64", "T0[i, j] = A[i, j] + 1"]
