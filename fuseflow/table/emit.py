@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.samml.nodes import Graph, Load, Locate, Node, Port, Root, Scan
+from fuseflow.samml.nodes import Graph, Load, Locate, Node, Root, Scan
 from fuseflow.table.table import FusionTable
 
 
@@ -26,17 +26,6 @@ def emit(table: FusionTable) -> Graph:
 
 def _with_access(node: Node, made: dict[str, Node]) -> Node:
     """Mark scans and loads whose references come straight from their tensor's own parent scan: a memory may prefetch them."""
-    match node:
-        case Scan():
-            return replace(node, sequential=_from_parent(node.inputs[0], node.tensor, node.level, made))
-        case Load():
-            return replace(node, sequential=_from_parent(node.inputs[0], node.tensor, None, made))
-        case _:
-            return node
-
-
-def _from_parent(port: Port, tensor: str, level: int | None, made: dict[str, Node]) -> bool:
-    source = made[port.node]
-    if isinstance(source, Root):
-        return level in (0, None)
-    return isinstance(source, Scan) and source.tensor == tensor and (level is None or source.level == level - 1)
+    if isinstance(node, Scan | Load):
+        return replace(node, sequential=isinstance(made[node.inputs[0].node], Scan | Root))
+    return node

@@ -69,6 +69,13 @@ def test_an_accumulator_merges_overlapping_rows():
     assert written["Y"].fanouts == (4, 5)
 
 
+def test_a_left_join_keeps_the_coordinates_of_its_first_side():
+    p = parse("tensor A[4, 6] csf fill -inf\ntensor B[4, 6] csf\nY[i, j] = A[i, j] - B[i, j]\noutput Y")
+    _, (region,) = lower(p, Schedule.fuse("full"), {})
+    _, written = estimate(region.graph, {"A": TensorStatistics((4, 6), (2, 3)), "B": TensorStatistics((4, 6), (3, 5))})
+    assert written["Y"].fanouts == (2, 3)
+
+
 def test_rank_prefers_less_work_between_equal_bounds():
     few = estimate(programs.graph("layer", "i,k,l,j"), stats())[0]
     many = estimate(programs.graph("layer", "j,i,k,l"), stats())[0]
