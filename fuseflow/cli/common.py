@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
-from fuseflow.atomic import refuse_foreign, replacing
 from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
+from fuseflow.filesystem import refuse_foreign, replacing
 from fuseflow.schedule import Schedule
 
 Command = TypeVar("Command", bound=Callable[..., Any])

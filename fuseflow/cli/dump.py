@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
-from fuseflow.atomic import replacing
 from fuseflow.cli.common import FILE, require_writable
 from fuseflow.compiler import CompiledRegion, Source
 from fuseflow.compiler.artifacts import REGION_STAGES, STAGES, file_name
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.filesystem import replacing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fuseflow.atomic import files_below, replacing_directory
 from fuseflow.compiler.lower import CompiledRegion
 from fuseflow.compiler.result import Result, json_text
 from fuseflow.compiler.settings import Settings, versions
@@ -16,6 +15,7 @@ from fuseflow.compiler.sources import Source
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.filesystem import files_below, replacing_directory
 from fuseflow.fusion import text as fusion_text
 from fuseflow.samml import dot, proto
 from fuseflow.samml import text as samml_text

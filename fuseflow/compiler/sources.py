@@ -15,7 +15,9 @@ from fuseflow import frontend
 from fuseflow.einsum.indices import with_indices
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FileError, UsageError, did_you_mean
+from fuseflow.einsum.verify import verify
+from fuseflow.errors import FuseFlowError, Span, UsageError, did_you_mean
+from fuseflow.filesystem import read_text
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.files import load_tensors, pack_declared, plain_array
 
@@ -90,11 +92,22 @@ def _load_file(
         case ".ein" | ".mlir":
             _refuse(f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats)
             text = read_text(path)
-            program = parse(text, str(path)) if path.suffix == ".ein" else frontend.read_mlir(text, str(path))
+            program = _program(path, text)
             mlir = text if path.suffix == ".mlir" else None
             return Source(path.stem, program, _tensors(tensors, program), None, mlir)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
+
+
+def _program(path: Path, text: str) -> Program:
+    """The program in a file; an error without a place in it is at least about this file."""
+    try:
+        program = parse(text, str(path)) if path.suffix == ".ein" else frontend.read_mlir(text, str(path))
+        verify(program)
+        return program
+    except FuseFlowError as error:
+        error.span = error.span or Span(str(path), 1)
+        raise
 
 
 def _import(
@@ -102,6 +115,11 @@ def _import(
 ) -> Source:
     if inputs is None:
         raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
+    if not isinstance(inputs, list | tuple):
+        given = type(inputs).__name__
+        raise UsageError(
+            f"the inputs of `{name}` are a {given}", hint="pass a tuple with one element for each argument of forward"
+        )
     imported = frontend.import_model(module, tuple(inputs), formats, name)
     return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, data)
 
@@ -116,14 +134,6 @@ def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> 
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
     return {name: pack_declared(plain_array(array), declared[name]) for name, array in given.items()}
-
-
-def read_text(path: Path) -> str:
-    """The text of a file; raises `FileError` if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read `{path}`: {getattr(error, 'strerror', None) or 'it is not text'}") from None
 
 
 def _refuse(what: str, source: str, **given: Any) -> None:

@@ -53,7 +53,7 @@ def show_left(einsum: Einsum) -> str:
 
 
 def show_right(einsum: Einsum) -> str:
-    path = einsum.location.path
+    path = "_".join(einsum.location.path.split())  # a module may be called anything; the text ends a path at a space
     return show_expr(einsum.body) + (f"  @{path}" if path else "")
 
 

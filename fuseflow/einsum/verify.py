@@ -28,6 +28,7 @@ from fuseflow.ops import operator, reducer
 
 NAME: Final = re.compile(r"\w+(\.\w+)*")
 """Names of tensors and Einsums: words joined by dots (`layer1.weight`), not a number."""
+LARGEST_SIZE: Final = 2**31 - 1
 INDEX: Final = re.compile(r"[^\W\d]\w*")
 
 
@@ -68,6 +69,8 @@ def _check_declaration(tensor: TensorType) -> None:
     _check_name(tensor.name, tensor.span)
     if any(size < 0 for size in tensor.shape):
         raise ProgramError(f"{where} has a negative size: {list(tensor.shape)}", span=tensor.span)
+    if any(size > LARGEST_SIZE for size in tensor.shape):
+        raise ProgramError(f"{where} has a size beyond {LARGEST_SIZE}, the last 32-bit coordinate", span=tensor.span)
     if tensor.dtype not in DTYPES:
         hint = did_you_mean(tensor.dtype, DTYPES)
         raise ProgramError(f"{where} has the unknown dtype `{tensor.dtype}`", hint=hint, span=tensor.span)

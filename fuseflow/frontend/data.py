@@ -78,6 +78,8 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     name, _, rest = spec.partition(":")
     if name not in SPECS:
         raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, SPECS))
+    if data_dir is not None and name not in NAMES:
+        raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
     options = _Options(spec, _key_values(spec, rest))
     if name == "random":
         graph = _random(options, seed)

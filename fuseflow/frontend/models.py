@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.errors import FileError, FrontendError, FuseFlowError, Span, did_you_mean
+from fuseflow.errors import FrontendError, FuseFlowError, Span, did_you_mean
+from fuseflow.filesystem import read_text
 from fuseflow.frontend.data import Data
 
 if TYPE_CHECKING:
@@ -40,23 +41,12 @@ def load_model(path: Path, data: Data, seed: int = 0) -> tuple[torch.nn.Module, 
     with _user_module(path) as module:
         torch.manual_seed(seed)
         with _blamed(path):
-            exec(compile(_source(path), str(path), "exec"), module.__dict__)
+            exec(compile(read_text(path, "the model file"), str(path), "exec"), module.__dict__)
         build = _build(path, module)
         with _blamed(path):
             built = build(data)
     model, inputs = _checked(path, built)
     return model, inputs, Options(_mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES"))
-
-
-def _source(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"cannot read the model file {path}: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise FileError(
-            f"{path} is not a text file", hint="a model file is Python source with `build(data) -> (module, inputs)`"
-        ) from None
 
 
 @contextmanager

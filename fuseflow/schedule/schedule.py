@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from fuseflow.errors import FileError, Span
+from fuseflow.errors import Span
+from fuseflow.filesystem import read_text
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
     KEYWORDS,
@@ -154,11 +155,7 @@ class Schedule:
     @classmethod
     def load(cls, path: str | Path) -> Schedule:
         """Read a schedule file."""
-        try:
-            return cls.from_yaml(Path(path).read_text(encoding="utf-8"), str(path))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise FileError(f"cannot read the schedule `{path}`: {reason}") from error
+        return cls.from_yaml(read_text(path, "the schedule"), str(path))
 
     def place(self, section: str, name: str) -> Span | None:
         """The place of an entry (`order`, `T`), if it is from a file."""

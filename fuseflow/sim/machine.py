@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from fuseflow.errors import FileError, MachineError, Span, did_you_mean
+from fuseflow.errors import MachineError, Span, did_you_mean
+from fuseflow.filesystem import read_text
 
 Cycles = Annotated[int, Field(ge=1, strict=True)]
 
@@ -41,7 +42,7 @@ class Machine(_Strict):
     values. `fifo_depth`: slots of every FIFO that the graph gives no depth; None is unbounded."""
 
     name: str
-    clock_ghz: Annotated[float, Field(gt=0)] = 1.0
+    clock_ghz: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     latency: Units = Units()
     interval: Units = Units()
     fifo_depth: Cycles | None = None
@@ -63,21 +64,18 @@ def load_machine(name_or_path: str | Path) -> Machine:
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.is_file():
         raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, machine_names()))
-    try:
-        return read_machine(path.read_text(encoding="utf-8"), name)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise FileError(f"cannot read the machine `{name}`: {reason}") from error
+    return read_machine(read_text(path, "the machine"), name)
 
 
 def read_machine(text: str, file: str = "<text>") -> Machine:
     """A machine from YAML text; errors name the line and the nearest right key."""
     try:
         data: Any = YAML(typ="rt").load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark
+    except YAMLError as error:
+        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
+        problem = error.problem if isinstance(error, MarkedYAMLError) else error
         span = Span(file, mark.line + 1, mark.column + 1) if mark is not None else Span(file, 1)
-        raise MachineError(f"not YAML: {error.problem}", span=span) from error
+        raise MachineError(f"not YAML: {problem}", span=span) from error
     if not isinstance(data, CommentedMap):
         raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
     try:

@@ -16,8 +16,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from scipy import io, sparse
 
-from fuseflow.atomic import replacing, write_text
 from fuseflow.errors import FileError, FuseFlowError, Span, did_you_mean
+from fuseflow.filesystem import read_text, replacing, write_text
 from fuseflow.tensors.dtypes import dtype_named
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.pack import pack
@@ -130,11 +130,9 @@ def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
 
 def _read_entries(path: Path, known: Iterable[str]) -> dict[str, tuple[str, Span]]:
     """File name and place of each tensor's entry."""
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         root = YAML(typ="safe", pure=True).compose(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read `{path}`: {getattr(error, 'strerror', None) or error}") from error
     except YAMLError as error:
         mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
         span = Span(str(path), mark.line + 1, mark.column + 1) if mark else None

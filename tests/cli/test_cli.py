@@ -333,3 +333,20 @@ def test_stages_before_an_error_are_dumped(here: Path) -> None:
     result = fuseflow("compile", "cycle.ein", "--fuse", "none", "--dump-after", "all", "--dump-dir", "d")
     assert result.exit_code == 2
     assert {"02-einsum.ein", "05-table-B.txt"} <= {p.name for p in (here / "d").iterdir()}
+
+
+def test_an_empty_program_is_named(here: Path) -> None:
+    for name in ("empty.ein", "empty.mlir"):
+        (here / name).write_text("")
+        result = fuseflow("compile", name)
+        assert result.exit_code == 2 and f"{name}:1: error" in result.stderr
+
+
+def test_a_data_directory_that_nothing_reads_is_refused(here: Path) -> None:
+    result = fuseflow("run", str(ROOT / "models" / "gcn.py"), "--data-dir", ".")
+    assert result.exit_code == 2 and "data set `karate` reads no files" in result.stderr
+
+
+def test_the_package_is_the_command() -> None:
+    shown = subprocess.run([sys.executable, "-m", "fuseflow", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("fuseflow, version")

@@ -1,53 +1,35 @@
-"""Where programs come from: what each kind of model takes, and that nothing else is silently ignored."""
+"""Where programs come from: what each kind of source takes and refuses."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
+import torch
 
-from fuseflow.compiler import load
+import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FuseFlowError, UsageError
-
-TEXT = "tensor x[3] dense\ny[i] = relu(x[i])\noutput y\n"
-ROOT = Path(__file__).parents[2]
+from fuseflow.errors import ProgramError, UsageError
 
 
-@pytest.mark.parametrize(
-    ("given", "source"),
-    [
-        ({"inputs": (np.zeros(3),)}, "tensors"),
-        ({"data": ""}, "tensors"),
-        ({"data_dir": ""}, "tensors"),
-        ({"formats": {}}, "tensors"),
-    ],
-)
-def test_a_program_takes_tensors_only(tmp_path: Path, given: dict[str, Any], source: str) -> None:
-    (tmp_path / "p.ein").write_text(TEXT)
-    for program in (parse(TEXT), tmp_path / "p.ein"):
-        with pytest.raises(UsageError, match="takes no") as error:
-            load(program, **given)
-        assert error.value.hint == f"its inputs are given by `{source}`"
+@pytest.mark.parametrize("inputs", [torch.ones(2, 5), {"x": torch.ones(2, 5)}, 3])
+def test_inputs_are_a_list_or_tuple(inputs: object) -> None:
+    with pytest.raises(UsageError, match="the inputs of `Linear` are a"):
+        ff.compile(torch.nn.Linear(5, 3), inputs)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", [{"inputs": (np.zeros(3),)}, {"tensors": {}}])
-def test_a_model_file_takes_data_only(given: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="takes no") as error:
-        load(ROOT / "models" / "gcn.py", **given)
-    assert error.value.hint == "its inputs are given by `data`"
+def test_a_module_needs_inputs() -> None:
+    with pytest.raises(UsageError, match="needs inputs"):
+        ff.compile(torch.nn.Linear(5, 3))
 
 
-def test_an_empty_data_set_name_is_not_the_default() -> None:
-    with pytest.raises(FuseFlowError, match="unknown data set ``"):
-        load(ROOT / "models" / "gcn.py", data="")
+def test_arrays_by_name_are_packed_as_declared() -> None:
+    program = parse("tensor A[2, 3] csr f64\nY[i, j] = A[i, j] * 2\noutput Y")
+    result = ff.compile(program, tensors={"A": np.array([[0, 1, 0], [0, 0, 0]])}).run()
+    assert result.outputs["Y"].toarray().tolist() == [[0, 2, 0], [0, 0, 0]]  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match="no input `B`"):
+        ff.compile(program, tensors={"B": np.zeros((2, 3))})
 
 
-def test_arrays_by_name() -> None:
-    source = load(parse(TEXT), tensors={"x": [1, -2, 3]})
-    assert source.tensors["x"].to_dense().tolist() == [1, -2, 3]
-    with pytest.raises(UsageError, match="no input `X`") as error:
-        load(parse(TEXT), tensors={"X": [1, 2, 3]})
-    assert error.value.hint == "did you mean `x`?"
+def test_sizes_are_coordinates() -> None:
+    with pytest.raises(ProgramError, match="the last 32-bit coordinate"):
+        ff.compile(parse("tensor A[99999999999] f64\nY[i] = A[i] * 2\noutput Y"))

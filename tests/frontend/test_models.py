@@ -82,5 +82,5 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="Is a directory"):
         load_model(tmp_path, DATA)
     (tmp_path / "b.py").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileError, match="not a text file"):
+    with pytest.raises(FileError, match="not UTF-8 text"):
         load_model(tmp_path / "b.py", DATA)

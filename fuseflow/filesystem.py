@@ -1,4 +1,4 @@
-"""Writing files in one step: a reader sees the old file or the new one, never half of it."""
+"""The user's files: read as text, written in one step, so that a reader sees the old file or the new one, never half of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fuseflow.errors import FileError
+
+
+def read_text(path: str | Path, what: str = "") -> str:
+    """The text of a file, called `what` in messages; raises `FileError` if it cannot be read."""
+    name = f"{what} `{path}`".strip()
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"cannot read {name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"cannot read {name}: it is not UTF-8 text") from error
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from fuseflow.atomic import files_below, replacing, replacing_directory, write_text
 from fuseflow.errors import FileError
+from fuseflow.filesystem import files_below, replacing, replacing_directory, write_text
 
 
 def test_a_file_and_its_folder_are_made(tmp_path):
