@@ -169,3 +169,12 @@ def test_the_smallest_matrices(shape: tuple[int, int], stored: bool) -> None:
     tensors = {"A": pack(matrix, Format.parse("csr", 2)), "x": pack(np.full(shape[1], 3.0), Format.dense(1))}
     result = simulate(graph, tensors, IDEAL, check=True)
     assert result.outputs["y"].to_dense().tolist() == (matrix @ np.full(shape[1], 3.0)).tolist()
+
+
+def test_moving_a_value_is_no_operation() -> None:
+    """`copy` and `where` compute nothing: the operator table counts 0 for them."""
+    graph, tensors = dot()
+    moved = n.Alu("moved", (n.Port("mul"),), "copy", (n.Operand(0.0),))
+    summed = n.Reduce("sum", (n.Port("moved"),), "sum")
+    nodes = tuple(new for node in graph.nodes for new in ((moved, summed) if node.name == "sum" else (node,)))
+    assert simulate(replace(graph, nodes=nodes), tensors, IDEAL).flops == simulate(graph, tensors, IDEAL).flops

@@ -56,6 +56,28 @@ def test_several_fifos_may_be_needed() -> None:
     assert run({("div", 0): 7, ("rep", 1): 7}).cycles > 0
 
 
+def test_of_several_fifos_the_one_that_needs_least_is_named() -> None:
+    """Three in a row on the way to the division: what one gains the others need not hold. Equal ones: the first in the graph."""
+    graph = dataflow.graph("normalized")
+    *before, div, write = [node for node in graph.nodes if not isinstance(node, n.WriteLevel)]
+    levels = [node for node in graph.nodes if isinstance(node, n.WriteLevel)]
+    assert div.name == "div"
+    one = n.Alu("one", (div.inputs[0],), "copy", (n.Operand(0.0),))
+    two = n.Alu("two", (n.Port("one"),), "copy", (n.Operand(0.0),))
+    late = replace(div, inputs=(n.Port("two"), div.inputs[1]))
+    depths = ((n.Edge("one", 0), 2), (n.Edge("two", 0), 1), (n.Edge("div", 0), 1))
+    graph = replace(graph, nodes=(*before, one, two, late, write, *levels), depths=depths)
+    matrix = np.zeros((3, 9))
+    matrix[0, :6] = 1.0
+    tensors = {"A": pack(matrix, graph.declared["A"].format)}
+    with pytest.raises(DeadlockError) as caught:
+        simulate(graph, tensors, Machine(name="m"))
+    found = re.match(r"depth (\d+) of input 0 of `two` clears it \(now 1\)", caught.value.hint)
+    assert found is not None
+    cleared = (depths[0], (n.Edge("two", 0), int(found[1])), depths[2])
+    assert simulate(replace(graph, depths=cleared), tensors, Machine(name="m")).cycles > 0
+
+
 def test_what_runs_at_a_depth_runs_at_every_greater_one() -> None:
     outcomes = []
     for depth in range(1, 12):
