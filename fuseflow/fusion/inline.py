@@ -111,5 +111,6 @@ def plain(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]
             raise FusionError(
                 f"`{einsum.name}` reshapes a dimension (`{index}`): this version has no dataflow graph for reshapes",
                 hint="reshape the tensor before it enters the model",
+                span=einsum.location.span,
             )
     return tuple(i for i in indices if isinstance(i, str))

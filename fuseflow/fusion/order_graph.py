@@ -19,7 +19,7 @@ def constraints(
     merged: Iterable[tuple[Reduction, str]] = (),
     chains: Iterable[tuple[str, tuple[str, ...]]] = (),
 ) -> nx.DiGraph[str]:
-    """The graph over `indices`. Edges, each with the reason as its attribute `why`:
+    """The graph over `indices`. Edges, each with the reason as its attribute `why` (and the stored `tensor`, if it is one's order):
 
     - into a compressed level, from every level stored above it: its fibers are reached through their references. Dense levels are
       located and add none;
@@ -30,7 +30,7 @@ def constraints(
     graph.add_nodes_from(indices)
     for view in views:
         for above, below in storage_edges(view.indices, stored[view.tensor]):
-            graph.add_edge(above, below, why=f"{view} is stored {stored_order(view, stored)}")
+            graph.add_edge(above, below, why=f"{view} is stored {stored_order(view, stored)}", tensor=view.tensor)
     for reduction, index in merged:
         for v in reduction.free:
             graph.add_edge(v, index, why=f"{reduction} must be complete before loop {index}")
@@ -65,8 +65,17 @@ def refuse_cycle(graph: nx.DiGraph[str], region: str) -> None:
     raise FusionError(
         f"region `{region}` has no legal order: it needs " + ", ".join(f"{u} before {v}" for u, v in edges),
         notes=[f"{u} before {v}: {graph.edges[u, v]['why']}" for u, v in edges],
-        hint="read one of these tensors in another format (`--format NAME=...`), or fuse fewer Einsums",
+        hint=_way_out([graph.edges[u, v].get("tensor") for u, v in edges]),
     )
+
+
+def _way_out(tensors: Sequence[str | None]) -> str:
+    """What breaks a cycle through these stored tensors."""
+    names = [t for t in dict.fromkeys(tensors) if t is not None]
+    if not names:
+        return "order fewer loops"
+    dense = " or ".join(f"`--format {name}=dense`" for name in names)
+    return f"fuse fewer Einsums, read a transposed copy (an input of its own), or store the tensor dense: {dense}"
 
 
 def refuse_order(graph: nx.DiGraph[str], order: Sequence[str], region: str, legal: Iterable[Sequence[str]]) -> None:

@@ -105,3 +105,12 @@ def test_an_intermediate_keeps_the_mode_order_that_its_reader_needs():
     arrays = {name: matrix(rng, (6, 6), 0.5) for name in "ABC"}
     result = compile(parse(text), tensors=arrays, schedule=Schedule.fuse("none")).run()
     np.testing.assert_array_equal(result.tensors["Y"].to_dense(), (arrays["A"] * arrays["B"]) @ arrays["C"])
+
+
+def test_the_hint_of_an_order_cycle_works():
+    program = parse("tensor A[3, 3] csr f64\nY[i, j] = A[i, j] + A[j, i]\noutput Y")
+    a = np.arange(9.0).reshape(3, 3)
+    with pytest.raises(FusionError, match="--format A=dense"):
+        compile(program, tensors={"A": a})
+    result = compile(program, tensors={"A": a}, schedule=Schedule.format("A", "dense")).run()
+    np.testing.assert_array_equal(result.tensors["Y"].to_dense(), a + a.T)

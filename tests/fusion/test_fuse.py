@@ -106,6 +106,7 @@ def test_a_cycle_names_its_edges_and_their_reasons():
         programs.fused("transpose")
     shown = str(error.value)
     assert "A[i, j] is stored i before j (csr)" in shown and "A[j, i] is stored j before i (csr)" in shown
+    assert "store the tensor dense: `--format A=dense`" in error.value.hint
 
 
 def test_a_diagonal_is_refused():
