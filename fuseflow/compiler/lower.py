@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.verify import shapes
 from fuseflow.errors import FusionError, ScheduleError, TensorError, did_you_mean
 from fuseflow.estimate import Estimate, TensorStatistics, estimate, statistics
 from fuseflow.fusion import FusedRegion, choose_order, fuse
@@ -48,15 +47,14 @@ def lower(
     program = infer(with_formats(program, schedule))
     observe(program)
     regions = form_regions(program, schedule)
-    orders = chains(program, regions, schedule)
+    results, orders = region_results(program, regions), chains(program, regions, schedule)
     stored = {t.name: t for t in program.inputs}
     known = statistics(stored, tensors)
     compiled = []
     for region in regions:
-        results = region_results(program, regions)[region.name]
-        if not results:
+        if not results[region.name]:
             continue  # nothing that it computes is ever read
-        fused = _fuse(program, region, results, stored, known, orders.get(region.name, ()), declared)
+        fused = _fuse(program, region, results[region.name], stored, known, orders.get(region.name, ()), declared)
         table, graph, cost, written = _lower_region(fused, known)
         verify_region(fused)
         verify_graph(graph)
@@ -106,15 +104,16 @@ def _lower_region(
 
 def with_formats(program: Program, schedule: Schedule) -> Program:
     """The program with the schedule's formats declared. Raises `ScheduleError` for a tensor that is not there."""
-    known = {**shapes(program)}
+    inferred = infer(program).declared if schedule.formats else {}  # an intermediate keeps the dtype that it would have
     declared = dict(program.declared)
     for name, text in schedule.formats:
         place = schedule.place("format", name)
-        if name not in known:
-            raise ScheduleError(f"format of `{name}`: there is no such tensor", hint=did_you_mean(name, known), span=place)
-        before = declared.get(name, TensorType(name, known[name]))
+        if name not in inferred:
+            raise ScheduleError(f"format of `{name}`: there is no such tensor", hint=did_you_mean(name, inferred), span=place)
+        shape, dtype = inferred[name].shape, inferred[name].dtype
+        before = declared.get(name, TensorType(name, shape, dtype=dtype))
         try:
-            declared[name] = replace(before, format=Format.parse(text, len(known[name])))
+            declared[name] = replace(before, format=Format.parse(text, len(shape)))
         except TensorError as error:
             raise ScheduleError(f"format of `{name}`: {error.message}", hint=error.hint, span=place) from error
     return replace(program, tensors=tuple(declared.values()))

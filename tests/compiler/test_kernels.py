@@ -87,7 +87,7 @@ def test_a_result_can_be_stored_in_a_chosen_mode_order():
     compiled = compile(MATMUL, tensors={"A": left, "X": right}, schedule=Schedule.format("Y", "csc"))
     assert compiled.regions[0].fused.order.index("j") < compiled.regions[0].fused.order.index("i")
     result = compiled.run()
-    assert result.tensors["Y"].format.short() == "csc"
+    assert result.tensors["Y"].format.short() == "csc" and result.tensors["Y"].dtype == np.float64
     np.testing.assert_array_equal(result.outputs["Y"].toarray(), left @ right)
 
 
