@@ -22,7 +22,7 @@ TERM: Final = 2.5
 UNARY: Final = 4
 ATOM: Final = 5
 
-_WIDEST = 28  # names longer than this do not push the others' columns
+_WIDEST = 40  # names longer than this do not push the others' columns
 
 
 def show(program: Program) -> str:
