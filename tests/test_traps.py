@@ -62,6 +62,14 @@ TRAPS = {
         Y[i] = max(m[i], a[i])
         output Y
     """,
+    "a dense result holds its implicit value where nothing is written": """
+        tensor D[4, 3] f64
+        tensor M[4, 3] (compressed, compressed) order (1, 0) f64
+        tensor m[4] dense f64 fill -inf
+        S[i, j] = where(M[i, j] == 0, -inf, D[i, j])
+        m[i] = max(j) S[i, j]
+        output m
+    """,
     "a product joined at an outer level": """
         tensor A[4, 3] csc f64
         tensor X[3, 5] csr f64
