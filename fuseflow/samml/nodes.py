@@ -7,7 +7,7 @@ Adding a primitive is adding a class here, a rule there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -312,6 +312,18 @@ class WriteValues(Node):
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return ()
+
+
+def upstream(made: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
+    """Names of the nodes that `ports` belong to, and of everything that these read, directly or not."""
+    found: set[str] = set()
+    waiting = [port.node for port in ports]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [port.node for port in made[name].inputs]
+    return found
 
 
 def stream_name(node: Node, output: int) -> str:

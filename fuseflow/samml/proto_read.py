@@ -6,11 +6,12 @@ another tool also passes its inputs on: where those outputs are read, a join wit
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
+
+import networkx as nx
 
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
@@ -101,25 +102,16 @@ class Reader:
         self.by_id.setdefault(key[1], []).append(key)
 
     def _sorted(self, nodes: Sequence[n.Node]) -> tuple[n.Node, ...]:
-        at = {node.name: k for k, node in enumerate(nodes)}
-        missing = [len({p.node for p in node.inputs}) for node in nodes]
-        readers: dict[str, list[int]] = {}
-        for k, node in enumerate(nodes):
-            for source in {p.node for p in node.inputs}:
-                readers.setdefault(source, []).append(k)
-        ready = [k for k, count in enumerate(missing) if count == 0]
-        found = []
-        while ready:
-            node = nodes[heapq.heappop(ready)]
-            found.append(node)
-            for k in readers.get(node.name, []):
-                missing[k] -= 1
-                if missing[k] == 0:
-                    heapq.heappush(ready, k)
-        if len(found) < len(nodes):
-            left = sorted(at.keys() - {node.name for node in found}, key=at.__getitem__)
-            raise GraphError(f"graph `{self.name}`: streams run in a circle through {', '.join(f'`{name}`' for name in left)}")
-        return tuple(found)
+        made = {node.name: node for node in nodes}
+        at = {name: k for k, name in enumerate(made)}
+        reads: nx.DiGraph[str] = nx.DiGraph()
+        reads.add_nodes_from(made)
+        reads.add_edges_from((port.node, node.name) for node in nodes for port in node.inputs)
+        if not nx.is_directed_acyclic_graph(reads):
+            circles = [c for c in nx.strongly_connected_components(reads) if len(c) > 1 or reads.has_edge(*c, *c)]
+            names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=at.__getitem__))
+            raise GraphError(f"graph `{self.name}`: streams run in a circle through {names}")
+        return tuple(made[name] for name in nx.lexicographical_topological_sort(reads, key=at.__getitem__))
 
     # What the readers of operations use ------------------------------------------------------------------------------------------
 

@@ -76,11 +76,11 @@ class Builder:
         self.complete(node.body, ctx, env, None)
         value, nullable = self.value(node.body, ctx, env, {})
         value = self.lift(value, ctx, len(ctx), node.label)
-        if nullable and node.over:
-            value, nullable = self.copy(value, self.region.fill[node.body]), False
+        if nullable:
+            value = self.copy(value, self.region.fill[node.body])
         levels, value = self.fold(node, ctx, value)
         self.note(node.label, "val", self.cells.text(value))
-        return Bundle(levels[entry:], value, nullable)
+        return Bundle(levels[entry:], value)
 
     def full_loops(self, node: Reduction, loops: list[str]) -> set[str]:
         """Where absent entries count (the body's implicit value is not the reducer's identity), the first reduced loop and every
@@ -195,8 +195,10 @@ class Builder:
         if full and not (here == leaf.level and leaf.nullable):
             return Total()  # a dense level is located
         if here != leaf.level:
-            raise FusionError(f"order {','.join(self.region.order)} of region `{self.region.name}` reaches {v} of {view} before "
-                              "the levels stored above it")  # fmt: skip
+            order = ",".join(self.region.order)
+            raise FusionError(
+                f"order {order} of region `{self.region.name}` reaches {v} of {view} before the levels stored above it"
+            )
         crd, ref = self.scan(view, here, v, ctx, leaf)
         scanned[view] = ref
         return Side(crd, (ref,))

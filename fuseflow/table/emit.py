@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.samml.nodes import Graph, Load, Locate, Node, Root, Scan
+from fuseflow.samml.nodes import Graph, Load, Locate, Node, Root, Scan, upstream
 from fuseflow.table.table import FusionTable
 
 
 def emit(table: FusionTable) -> Graph:
     """The nodes that the writes of the table reach, inputs first, in the order in which the table made them."""
     made = {n.name: n for n in table.nodes}
-    needed: set[str] = set()
-    waiting = [p.node for w in table.writes for p in w.inputs]
-    while waiting:
-        name = waiting.pop()
-        if name not in needed:
-            needed.add(name)
-            waiting += [p.node for p in made[name].inputs]
+    needed = upstream(made, (p for w in table.writes for p in w.inputs))
     nodes = tuple(_with_access(n, made) for n in table.nodes if n.name in needed)
     used = {n.tensor for n in nodes if isinstance(n, Scan | Locate | Load)} | set(table.outputs)
     tensors = tuple(t for t in table.tensors if t.name in used)

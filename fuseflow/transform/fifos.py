@@ -27,9 +27,8 @@ class _Fold:
 def fifos(graph: Graph) -> Graph:
     types = graph.types()
     above: dict[str, int] = {}  # node -> bit mask of itself and everything upstream
-    deep = [0] * (
-        2 + max((t.depth for t in types.values()), default=0)
-    )  # depth -> bit mask of the nodes that emit there or deeper
+    deepest = max((t.depth for t in types.values()), default=0)
+    deep = [0] * (deepest + 2)  # depth -> bit mask of the nodes that emit there or deeper
     folds: list[_Fold] = []
     held = 0  # bit mask of the folds
     edges: list[Edge] = []
@@ -46,6 +45,7 @@ def fifos(graph: Graph) -> Graph:
             # Upstream, what emits at least one token for every element of the folded fiber.
             folds.append(_Fold(bit, above[node.name] & deep[depth]))
             held |= bit
-        for depth in range(1 + max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)):
+        emitted = max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)
+        for depth in range(emitted + 1):
             deep[depth] |= bit
     return replace(graph, fiber_fifos=tuple(edges))

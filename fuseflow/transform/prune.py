@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.samml.nodes import Graph, Load, Locate, Scan, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Graph, Load, Locate, Scan, WriteLevel, WriteValues, upstream
 
 
 def prune(graph: Graph) -> Graph:
-    made = graph.by_name
-    needed: set[str] = set()
-    waiting = [n.name for n in graph.nodes if isinstance(n, WriteLevel | WriteValues)]
-    while waiting:
-        name = waiting.pop()
-        if name not in needed:
-            needed.add(name)
-            waiting += [p.node for p in made[name].inputs]
+    writes = [n for n in graph.nodes if isinstance(n, WriteLevel | WriteValues)]
+    needed = {n.name for n in writes} | upstream(graph.by_name, (p for n in writes for p in n.inputs))
     nodes = tuple(n for n in graph.nodes if n.name in needed)
     used = {n.tensor for n in nodes if isinstance(n, Scan | Locate | Load | WriteLevel | WriteValues)}
     return replace(

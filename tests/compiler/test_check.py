@@ -18,6 +18,9 @@ NAN, INF = np.nan, np.inf
         ([[1.0, 2.5]], [[1.0, 2.0]], 0.25, 0),
         ([[0.0, 0.0], [1.0, 1.0]], [[NAN, NAN], [1.0, 1.0]], 0.0, 1),
         ([[0.0, 1.0]], [[NAN, 1.0]], INF, 0),  # one NaN in a row is not a masked row
+        ([[3.0, 0.0], [1.0, 1.0]], [[NAN, NAN], [1.0, 1.0]], INF, 0),  # NaN there, but not empty here
+        ([[NAN, NAN]], [[NAN, NAN]], 0.0, 0),
+        ([0.0, 0.0], [NAN, NAN], INF, 0),  # a vector has no rows
         ([[-INF, 1.0]], [[-INF, 1.0]], 0.0, 0),
         ([[0.0, 1.0]], [[-INF, 1.0]], INF, 0),
         ([[NAN, 1.0]], [[0.0, 1.0]], INF, 0),
