@@ -45,15 +45,16 @@ def _fill(p: Process, order: int, op: Reducer, buffers: Slots) -> Steps:
         while not val:
             yield val
         token, seen = val[0]
+        free = 0
         if token is not D and work is None and (token.__class__ is not Stop or token.low <= order):
             work = {}
             if not buffers.unused:
                 while not buffers:
                     yield buffers
-                seen = max(seen, buffers[0])
+                free = buffers[0]
             buffers.fill()
         if token.__class__ is Stop:
-            work = yield from _fill_stop(p, nest, token, seen, work)
+            work = yield from _fill_stop(p, nest, token, seen, free, work)
         elif token is D:
             seen = yield from look(seen, p.inputs)
             t = p.close(seen)
@@ -73,7 +74,7 @@ def _fill(p: Process, order: int, op: Reducer, buffers: Slots) -> Steps:
                 seen = visible
             if nest.open < order:
                 seen = yield from nest.look(seen, order)
-                t = fire(seen)
+                t = fire(seen, free)
                 nest.enter(t, order)
                 assert work is not None
                 row = work.setdefault(tuple(nest.crds[1:]), {})
@@ -85,17 +86,19 @@ def _fill(p: Process, order: int, op: Reducer, buffers: Slots) -> Steps:
             values += 1
 
 
-def _fill_stop(p: Process, nest: Nest, token: Stop, seen: int, work: Workspace | None) -> Generator[Wait, None, Workspace | None]:
+def _fill_stop(
+    p: Process, nest: Nest, token: Stop, seen: int, free: int, work: Workspace | None
+) -> Generator[Wait, None, Workspace | None]:
     """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the reduced coordinates."""
     *_, crd, val = p.inputs
     if nest.childless(token):
         levels = nest.depth - token.low
         seen = yield from nest.look(seen, levels)
-        nest.enter(p.fire(seen), levels)
+        nest.enter(p.fire(seen, free), levels)
     seen = yield from look(seen, (crd, *nest.ends(token)))
     if crd[0][0] is not token:
         raise p.misaligned(crd[0][0], token)
-    t = p.close(seen)
+    t = p.close(seen, free)
     nest.leave(t, token)
     crd.take(t)
     val.take(t)
@@ -112,11 +115,11 @@ def _emit(p: Process, order: int, buffers: Slots) -> Steps:
         while not link:
             yield link
         (work, token), seen = link[0]
-        link.take(0)
+        link.popleft()
         if work is not None:
             yield from _emit_entries(p, work, seen)
         if token is D:
-            t = p.close((yield from room(seen, *p.outputs)))
+            t = p.close(seen, (yield from room(*p.outputs)))
             for out in p.outputs:
                 out.push(D, t)
             return
@@ -139,9 +142,7 @@ def _emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
             yield from _emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
         last, fresh = prefix, tuple(zip(outer, prefix, strict=True))[same:]
         for key, value in sorted(work[prefix].items()):
-            if bounded:
-                seen = yield from room(seen, crd, val, *(out for out, _ in fresh))
-            t = fire(seen)
+            t = fire(seen, (yield from room(crd, val, *(out for out, _ in fresh))) if bounded else 0)
             for out, coordinate in fresh:
                 out.push(coordinate, t)
             fresh = ()
@@ -153,7 +154,7 @@ def _emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]
     """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
     *crds, val = p.outputs
     ended = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
-    t = p.close((yield from room(seen, val, *(out for out, _ in ended))))
+    t = p.close(seen, (yield from room(val, *(out for out, _ in ended))))
     for out, end in ended:
         out.push(end, t)
     val.push(token, t)

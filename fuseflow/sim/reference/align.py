@@ -31,11 +31,10 @@ def _align(p: Process, levels: int) -> Steps:
                 return
             held, empty = None, True
             continue
-        if not _stops(now) and held is not None:
-            seen = yield from room(seen, out)
-        t = p.fire(seen)
-        if not _stops(now) and held is not None:
-            out.push(stop(held, levels - 1), t)
+        due = None if _stops(now) else held  # the stop that goes before what follows
+        t = p.fire(seen, 0 if due is None else (yield from room(out)))
+        if due is not None:
+            out.push(stop(due, levels - 1), t)
             held = None
         lost = _stops(now) or (not _stops(was) and was < now)
         added = not lost and (_stops(was) or now < was)
@@ -66,9 +65,8 @@ def _subtree(p: Process, levels: int, carried: bool) -> Generator[Wait, None, in
         is_stop = token.__class__ is Stop
         ended = is_stop and token.high >= levels - 1
         emit = carried and not ended
-        if emit and p.bounded:
-            seen = yield from room(seen, out)
-        t = p.close(seen) if is_stop else p.fire(seen)
+        free = (yield from room(out)) if emit and p.bounded else 0
+        t = p.close(seen, free) if is_stop else p.fire(seen, free)
         x.take(t)
         if emit:
             out.push(token, t)
@@ -87,7 +85,7 @@ def _end(p: Process, levels: int, held: int | None, empty: bool) -> Steps:
     due = D if token is D else token.raised(levels)
     if heads[0] is not token or (empty and heads[2] is not due):
         raise p.misaligned(*heads)
-    t = p.close((yield from room(seen, out)))
+    t = p.close(seen, (yield from room(out)))
     for fifo in taken:
         fifo.take(t)
     out.push(due if held is None else due.with_low(held), t)

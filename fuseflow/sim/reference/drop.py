@@ -57,7 +57,7 @@ class _Drop:
         seen = yield from look(seen, (self.crd,))
         seen = yield from self.nest.look(seen, depth)
         outs = p.outputs[self.emitted :]
-        t = p.fire((yield from room(seen, *outs)))
+        t = p.fire(seen, (yield from room(*outs)))
         crd = self.take(t)
         for out, item in zip(outs, (*self.nest.crds[self.emitted :], crd, token), strict=True):
             out.push(item, t)
@@ -100,7 +100,7 @@ class _Drop:
         """A firing that emits a stop of the innermost streams, and of the outer streams in which it ends a list."""
         p, depth = self.process, self.nest.depth
         ended = [(out, max(depth - k, 0)) for k, out in enumerate(p.outputs) if token.high >= depth - k]
-        t = p.close((yield from room(seen, *(out for out, _ in ended))))
+        t = p.close(seen, (yield from room(*(out for out, _ in ended))))
         for out, above in ended:
             out.push(seen_above(token, above), t)
         return t
@@ -108,7 +108,7 @@ class _Drop:
     def done(self, seen: int) -> Steps:
         p = self.process
         seen = yield from look(seen, p.inputs)
-        t = p.close((yield from room(seen, *p.outputs)))
+        t = p.close(seen, (yield from room(*p.outputs)))
         self.nest.finish(t)
         self.crd.take(t)
         self.val.take(t)

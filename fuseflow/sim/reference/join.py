@@ -48,9 +48,7 @@ def _join(p: Process, node: n.Join) -> Steps:
             continue
         taken = [side for side in everything if heads[side] == least]
         emit = node.kind == "union" or (heads[0] == least if node.kind == "left" else len(taken) == len(sides))
-        if emit and p.bounded:
-            seen = yield from room(seen, *p.outputs)
-        t = p.fire(seen)
+        t = p.fire(seen, (yield from room(*p.outputs)) if emit and p.bounded else 0)
         if emit:
             crd_out.push(least, t)
             for side, (_, payloads) in enumerate(sides):
@@ -68,7 +66,7 @@ def _together(p: Process, token: object, seen: int) -> Steps:
     heads = [fifo[0][0] for fifo in p.inputs]
     if any(head is not token for head in heads):
         raise p.misaligned(*heads)
-    t = p.close((yield from room(seen, *p.outputs)))
+    t = p.close(seen, (yield from room(*p.outputs)))
     for fifo in p.inputs:
         fifo.take(t)
     for out in p.outputs:

@@ -29,7 +29,7 @@ def _flatten(p: Process, size: int) -> Steps:
         token, seen = inner[0]
         if token is D:
             seen = yield from look(seen, p.inputs)
-            t = p.close((yield from room(seen, out)))
+            t = p.close(seen, (yield from room(out)))
             nest.finish(t)
             inner.take(t)
             out.push(D, t)
@@ -39,14 +39,14 @@ def _flatten(p: Process, size: int) -> Steps:
                 nest.enter(p.fire((yield from nest.look(seen, 1))), 1)
             seen = yield from look(seen, nest.ends(token))
             ends = token.high > 0
-            t = p.close((yield from room(seen, out)) if ends else seen)
+            t = p.close(seen, (yield from room(out)) if ends else 0)
             nest.leave(t, token)
             inner.take(t)
             if ends:
                 out.push(seen_above(token, 1), t)
         else:
             seen = yield from nest.look(seen, 1)
-            t = p.fire((yield from room(seen, out)))
+            t = p.fire(seen, (yield from room(out)))
             nest.enter(t, 1)
             inner.take(t)
             out.push(nest.crds[0] * size + token, t)
@@ -61,7 +61,7 @@ def _split(p: Process, size: int) -> Steps:
             yield crd
         token, seen = crd[0]
         if token is D or token.__class__ is Stop:
-            t = p.close((yield from room(seen, outer, inner)))
+            t = p.close(seen, (yield from room(outer, inner)))
             crd.take(t)
             outer.push(token, t)
             if token.__class__ is not Stop:
@@ -72,11 +72,11 @@ def _split(p: Process, size: int) -> Steps:
             continue
         above, below = divmod(token, size)
         if current is not None and above != current:
-            t = p.close((yield from room(seen, inner)))
+            t = p.close(seen, (yield from room(inner)))
             inner.push(stop(0, 0), t)
             current = None
         starts = current is None
-        t = p.fire((yield from room(seen, *((outer, inner) if starts else (inner,)))))
+        t = p.fire(seen, (yield from room(*((outer, inner) if starts else (inner,)))))
         crd.take(t)
         if starts:
             outer.push(above, t)

@@ -75,16 +75,15 @@ def _one(p: Process, function: Callable[[Any], Any]) -> Steps:
         while not source:
             yield source
         token, seen = source[0]
-        if bounded:
-            seen = yield from room(seen, out)
+        free = (yield from room(out)) if bounded else 0
         if token is D or token.__class__ is Stop:
-            t = p.close(seen)
+            t = p.close(seen, free)
             take(t)
             push(token, t)
             if token is D:
                 return
         else:
-            t = fire(seen)
+            t = fire(seen, free)
             take(t)
             push(function(token), t)
 
@@ -101,19 +100,18 @@ def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
         b, other = right[0]
         if other > seen:
             seen = other
-        if bounded:
-            seen = yield from room(seen, out)
+        free = (yield from room(out)) if bounded else 0
         if a is D or a.__class__ is Stop:
             if a is not b:
                 raise p.misaligned(a, b)
-            t = p.close(seen)
+            t = p.close(seen, free)
             take_left(t)
             take_right(t)
             push(a, t)
             if a is D:
                 return
         else:
-            t = fire(seen)
+            t = fire(seen, free)
             take_left(t)
             take_right(t)
             try:
@@ -127,12 +125,12 @@ def _many(p: Process, function: Callable[..., Any]) -> Steps:
     while True:
         seen = yield from look(0, p.inputs)
         tokens = [source[0][0] for source in p.inputs]
-        seen = yield from room(seen, out)
+        free = yield from room(out)
         first = tokens[0]
         control = first is D or first.__class__ is Stop
         if control and any(token is not first for token in tokens):
             raise p.misaligned(*tokens)
-        t = p.close(seen) if control else p.fire(seen)
+        t = p.close(seen, free) if control else p.fire(seen, free)
         for source in p.inputs:
             source.take(t)
         out.push(first if control else function(*tokens), t)

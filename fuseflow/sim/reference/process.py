@@ -137,8 +137,8 @@ class Process:
     """One sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
 
     __slots__ = (
-        "absent", "bounded", "closings", "elements", "firings", "first", "flops", "inputs", "interval", "last", "node", "outputs",
-        "ready", "steps", "waits",
+        "absent", "after", "bounded", "closings", "elements", "firings", "first", "flops", "inputs", "interval", "node", "outputs",
+        "ready", "starved", "steps", "waits",
     )  # fmt: skip
 
     steps: Steps
@@ -146,30 +146,50 @@ class Process:
     def __init__(self, node: Node, inputs: Sequence[Fifo], outputs: Sequence[Output], interval: int) -> None:
         self.node, self.inputs, self.outputs, self.interval = node, tuple(inputs), tuple(outputs), interval
         self.bounded = any(o.slots for o in outputs)
-        self.ready = self.firings = self.closings = 0
-        self.first = self.last = -1
+        self.firings = self.closings = self.starved = 0
+        self.first = -1
+        self.after = 0  # the cycle after the last firing
+        self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
         self.flops = self.absent = 0
         self.elements: dict[str, int] = {}  # elements requested from memory, by array: pos, crd, val
 
-    def fire(self, seen: int) -> int:
-        """The cycle of the next firing, on a value: `seen` is the cycle by which all that it looks at is there."""
+    def fire(self, seen: int, free: int = 0) -> int:
+        """The cycle of the next firing, on a value.
+
+        `seen`: the cycle by which all tokens that it looks at are visible, 0 if it looks at none; until then the process is starved.
+        `free`: the cycle from which the slots that it fills are free.
+        """
         t = self.ready
-        if seen > t:
-            t = seen
+        if seen > self.after:
+            self.starved += seen - self.after
+            if seen > t:
+                t = seen
+        if free > t:
+            t = free
         if not self.firings:
             self.first = t
         self.firings += 1
+        self.after = t + 1
         self.ready = t + self.interval
-        self.last = t
         return t
 
-    def close(self, seen: int) -> int:
+    def close(self, seen: int, free: int = 0) -> int:
         """The same for a firing on a stop or `D`, after which the next may follow in the next cycle."""
-        t = self.fire(seen)
+        t = self.fire(seen, free)
         self.closings += 1
         self.ready = t + 1
         return t
+
+    @property
+    def last(self) -> int:
+        """The cycle of the last firing; -1 before the first."""
+        return self.after - 1
+
+    @property
+    def blocked(self) -> int:
+        """The cycles up to the last firing in which it did not fire and was not starved."""
+        return self.after - self.firings - self.starved
 
     @property
     def values(self) -> int:
@@ -196,13 +216,14 @@ def look(seen: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
     return seen
 
 
-def room(seen: int, *outputs: Output) -> Generator[Wait, None, int]:
-    """Wait for a slot at every bounded reader; the cycle from which all are free, or `seen` if that is later."""
+def room(*outputs: Output) -> Generator[Wait, None, int]:
+    """Wait for a slot at every bounded reader; the cycle from which all are free, 0 if all were never filled."""
+    free = 0
     for stream in outputs:
         for slots in stream.slots:
             if not slots.unused:
                 while not slots:
                     yield slots
-                if slots[0] > seen:
-                    seen = slots[0]
-    return seen
+                if slots[0] > free:
+                    free = slots[0]
+    return free

@@ -26,20 +26,17 @@ def _reduce(p: Process, op: Reducer) -> Steps:
             yield source
         token, seen = source[0]
         if token.__class__ is Stop:
-            seen = yield from room(seen, out)
-            t = p.close(seen)
+            t = p.close(seen, (yield from room(out)))
             take(t)
             if token.low == 0:
                 out.push(total, t)
                 total = op.identity
                 if token.high > 0:
-                    seen = yield from room(0, out)
-                    out.push(seen_above(token, 1), p.close(seen))
+                    out.push(seen_above(token, 1), p.close(0, (yield from room(out))))
             else:
                 out.push(seen_above(token, 1), t)
         elif token is D:
-            seen = yield from room(seen, out)
-            t = p.close(seen)
+            t = p.close(seen, (yield from room(out)))
             take(t)
             out.push(D, t)
             p.flops = values

@@ -35,8 +35,7 @@ def _repeat(p: Process) -> Steps:
             yield from _stop(p, token)
         elif token is D:
             seen = yield from look(seen, (x,))
-            seen = yield from room(seen, out)
-            t = p.close(seen)
+            t = p.close(seen, (yield from room(out)))
             x.take(t)
             take(t)
             push(D, t)
@@ -51,9 +50,7 @@ def _repeat(p: Process) -> Steps:
                     raise p.misaligned(held, token)
                 if visible > seen:
                     seen = visible
-            if bounded:
-                seen = yield from room(seen, out)
-            t = fire(seen)
+            t = fire(seen, (yield from room(out)) if bounded else 0)
             if first:
                 x.take(t)
             take(t)
@@ -67,8 +64,7 @@ def _stop(p: Process, token: Stop) -> Steps:
     seen = yield from look(0, (signal, x) if closes else (signal,))
     if closes and x[0][0] is not seen_above(token, 1):
         raise p.misaligned(x[0][0], seen_above(token, 1))
-    seen = yield from room(seen, out)
-    t = p.close(seen)
+    t = p.close(seen, (yield from room(out)))
     if closes:
         x.take(t)
     signal.take(t)

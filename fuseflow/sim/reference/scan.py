@@ -35,11 +35,8 @@ def range_(node: n.Range, place: Place) -> Sequence[Process]:
 
 def _root(p: Process) -> Steps:
     (out,) = p.outputs
-    if p.bounded:
-        yield from room(0, out)
-    out.push(0, p.fire(0))
-    seen = (yield from room(0, out)) if p.bounded else 0
-    out.push(D, p.close(seen))
+    out.push(0, p.fire(0, (yield from room(out))))
+    out.push(D, p.close(0, (yield from room(out))))
 
 
 def _scan(p: Process, fiber: Callable[[Any], Fiber]) -> Steps:
@@ -54,8 +51,7 @@ def _scan(p: Process, fiber: Callable[[Any], Fiber]) -> Steps:
             yield ref
         token, seen = ref[0]
         if token is D or token.__class__ is Stop:
-            seen = (yield from room(seen, crd_out, ref_out)) if bounded else seen
-            t = p.close(seen)
+            t = p.close(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
             ref.take(t)
             after = token.raised() if token.__class__ is Stop else D
             push_crd(after, t)
@@ -65,9 +61,7 @@ def _scan(p: Process, fiber: Callable[[Any], Fiber]) -> Steps:
             continue
         pending = True
         for crd, below in zip(*fiber(token), strict=True):
-            if bounded:
-                seen = yield from room(seen, crd_out, ref_out)
-            t = fire(seen)
+            t = fire(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
             if pending:
                 ref.take(t)
                 pending = False
@@ -83,8 +77,7 @@ def _scan(p: Process, fiber: Callable[[Any], Fiber]) -> Steps:
         while not ref:
             yield ref
         token, seen = ref[0]
-        seen = (yield from room(seen, crd_out, ref_out)) if bounded else seen
-        t = p.close(seen)
+        t = p.close(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
         end = END
         if token.__class__ is Stop:
             if token.low != 0:
