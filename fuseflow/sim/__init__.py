@@ -1,7 +1,18 @@
 """Simulation: graphs on machines, token by token."""
 
-from fuseflow.sim.machine import Machine, load_machine, machine_names
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.machine_file import load_machine, machine_names, with_settings
 from fuseflow.sim.run import Recording, Simulation, simulate
 from fuseflow.sim.statistics import NodeStatistics, Traffic
 
-__all__ = ["Machine", "NodeStatistics", "Recording", "Simulation", "Traffic", "load_machine", "machine_names", "simulate"]
+__all__ = [
+    "Machine",
+    "NodeStatistics",
+    "Recording",
+    "Simulation",
+    "Traffic",
+    "load_machine",
+    "machine_names",
+    "simulate",
+    "with_settings",
+]

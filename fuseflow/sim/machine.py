@@ -1,36 +1,57 @@
-"""Machines: latencies, initiation intervals, FIFO depth and memory, from YAML files. Unknown keys are refused."""
+"""Machines: rules of time, latencies, initiation intervals, FIFO depth and memory. See `machine_file` for where they are read.
+
+A value that no machine can have is refused when one is made, in words that `machine_file` turns into a `MachineError`.
+"""
 
 from __future__ import annotations
 
-from importlib import resources
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-from fuseflow.errors import MachineError, Span, did_you_mean
-from fuseflow.filesystem import read_text
-
-Cycles = Annotated[int, Field(ge=1, strict=True)]
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _count(value: Any) -> Any:
+    if type(value) is not int or value < 1:
+        raise PydanticCustomError("count", "must be a whole number, 1 or more")
+    return value
+
+
+def _depth(value: Any) -> Any:
+    if value is None or value == "auto" or (type(value) is int and value >= 1):
+        return value
+    raise PydanticCustomError("depth", "must be a number of tokens (1 or more), `auto`, or null for unbounded")
+
+
+def _units(value: Any) -> Any:
+    if isinstance(value, Units | Mapping):
+        return value
+    raise PydanticCustomError(
+        "units",
+        "must be a mapping from units to cycles",
+        {"hint": "write `{default: 2, add: 4}`; one alone is `latency.default`"},
+    )
+
+
+Count = Annotated[int, BeforeValidator(_count)]
+Depth = Annotated[int | Literal["auto"] | None, BeforeValidator(_depth)]
+
+
 class Units(_Strict):
     """Cycles of each kind of unit; those not given have the default's."""
 
-    default: Cycles = 1
-    add: Cycles | None = None
-    mul: Cycles | None = None
-    div: Cycles | None = None
-    transcendental: Cycles | None = None
-    logic: Cycles | None = None
-    memory: Cycles | None = None
+    default: Count = 1
+    add: Count | None = None
+    mul: Count | None = None
+    div: Count | None = None
+    transcendental: Count | None = None
+    logic: Count | None = None
+    memory: Count | None = None
 
     def of(self, unit: str) -> int:
         cycles: int | None = getattr(self, unit)
@@ -38,66 +59,41 @@ class Units(_Strict):
 
 
 class Machine(_Strict):
-    """What a graph runs on. `latency`: cycles from a firing until its tokens are visible. `interval`: cycles between two firings on
-    values. `fifo_depth`: slots of every FIFO that the graph gives no depth; None is unbounded."""
+    """What a graph runs on.
+
+    `rules`: `dataflow` is the meaning of time in docs/streams.md, `comal` that of the public Comal simulator.
+    `latency`: cycles from a firing until its tokens are visible. `interval`: cycles between two firings on values.
+    `fifo_depth`: slots of every FIFO that the graph gives no depth. None: unbounded. `auto`: `fifo_depth_start`, and more where the
+    graph would deadlock. `tile_macs`: multiply-accumulates on tiles in a cycle. `memory`: `ideal` answers at once.
+    """
 
     name: str
+    rules: Literal["dataflow", "comal"] = "dataflow"
     clock_ghz: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    latency: Units = Units()
-    interval: Units = Units()
-    fifo_depth: Cycles | None = None
+    latency: Annotated[Units, BeforeValidator(_units)] = Units()
+    interval: Annotated[Units, BeforeValidator(_units)] = Units()
+    fifo_depth: Depth = None
+    fifo_depth_start: Count = 64
+    tile_macs: Count = 256
     memory: Literal["ideal"] = "ideal"
 
+    @property
+    def first_depth(self) -> int | None:
+        """Slots of a FIFO before any was found too shallow; None: unbounded."""
+        return self.fifo_depth_start if self.fifo_depth == "auto" else self.fifo_depth
 
-def machine_names() -> tuple[str, ...]:
-    """The machines that ship with the package."""
-    files = resources.files("fuseflow.sim").joinpath("machines").iterdir()
-    return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
-
-
-def load_machine(name_or_path: str | Path) -> Machine:
-    """A machine that ships with the package, by name, or one in a YAML file; raises `MachineError` or `FileError`."""
-    name = str(name_or_path)
-    if name in machine_names():
-        text = resources.files("fuseflow.sim").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
-        return read_machine(text, f"{name}.yaml")
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml") and not path.is_file():
-        raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, machine_names()))
-    return read_machine(read_text(path, "the machine"), name)
+    @field_validator("latency", "interval", "fifo_depth", "tile_macs")
+    @classmethod
+    def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
+            what = {"fifo_depth": "FIFOs are unbounded", "tile_macs": "tiles have times of their own"}
+            why = what.get(str(info.field_name), "every unit takes 1 cycle")
+            hint = {"hint": f"leave `{info.field_name}` out, or set `rules: dataflow`"}
+            raise PydanticCustomError("comal", f"with `rules: comal` {why}", hint)
+        return value
 
 
-def read_machine(text: str, file: str = "<text>") -> Machine:
-    """A machine from YAML text; errors name the line and the nearest right key."""
-    try:
-        data: Any = YAML(typ="rt").load(text)
-    except YAMLError as error:
-        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-        problem = error.problem if isinstance(error, MarkedYAMLError) else error
-        span = Span(file, mark.line + 1, mark.column + 1) if mark is not None else Span(file, 1)
-        raise MachineError(f"not YAML: {problem}", span=span) from error
-    if not isinstance(data, CommentedMap):
-        raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
-    try:
-        return Machine.model_validate(data)
-    except ValidationError as error:
-        raise _refused(error, data, file) from error
-
-
-def _refused(error: ValidationError, data: CommentedMap, file: str) -> MachineError:
-    first = error.errors()[0]
-    *above, key = [str(part) for part in first["loc"]]
-    path = ".".join([*above, key])
-    inside: Any = data
-    for part in above:
-        inside = inside[part]
-    span = Span(file, 1)
-    if isinstance(inside, CommentedMap) and key in inside:
-        line, column = inside.lc.key(key)
-        span = Span(file, line + 1, column + 1)
-    if first["type"] == "extra_forbidden":
-        known = (Units if above else Machine).model_fields
-        return MachineError(f"unknown key `{path}`", hint=did_you_mean(key, known), span=span)
-    if first["type"] == "missing":
-        return MachineError(f"the key `{path}` is missing", span=span)
-    return MachineError(f"`{path}: {first['input']}`: {first['msg'].lower()}", span=span)
+def _in_comal(value: Any, default: Any) -> bool:
+    if isinstance(value, Units):
+        return all(value.of(unit) == 1 for unit in Units.model_fields)
+    return bool(value == default)

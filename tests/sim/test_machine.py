@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from fuseflow.errors import FileError, MachineError
-from fuseflow.sim import Machine, load_machine, machine_names
-from fuseflow.sim.machine import read_machine
+from fuseflow.sim import Machine, load_machine, machine_names, with_settings
+from fuseflow.sim.machine import Units
+from fuseflow.sim.machine_file import read_machine
 
 
 def test_the_ideal_machine() -> None:
@@ -22,6 +24,49 @@ def test_the_ideal_machine() -> None:
 
 def test_every_shipped_machine_reads() -> None:
     assert [load_machine(name).name for name in machine_names()] == list(machine_names())
+
+
+def test_the_shipped_machines() -> None:
+    rda = load_machine("rda")
+    assert [rda.latency.of(u) for u in Units.model_fields] == [1, 4, 4, 12, 16, 1, 1]
+    assert {rda.interval.of(u) for u in Units.model_fields} == {1}
+    assert (rda.rules, rda.fifo_depth, rda.first_depth, rda.tile_macs, rda.clock_ghz) == ("dataflow", "auto", 64, 256, 1.0)
+    comal = load_machine("comal")
+    assert comal == Machine(name="comal", rules="comal")
+    assert (comal.first_depth, comal.latency.of("div")) == (None, 1)
+
+
+def test_settings_on_top() -> None:
+    machine = load_machine("rda", {"fifo_depth": 16, "latency.add": 3, "latency.memory": 40, "interval.default": 2})
+    assert (machine.name, machine.first_depth) == ("rda", 16)
+    assert [machine.latency.of(u) for u in ("add", "mul", "memory")] == [3, 4, 40]
+    assert machine.interval.of("add") == 2
+    assert load_machine("rda", {"fifo_depth": None}).first_depth is None
+    assert load_machine("rda", {"fifo_depth_start": 4}).first_depth == 4
+    assert with_settings(load_machine("comal"), {"rules": "dataflow", "fifo_depth": 4}).first_depth == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("ideal", {"fifo_dept": 4}, "error[machine]: unknown key `fifo_dept`\n  hint: did you mean `fifo_depth`?"),
+        ("ideal", {"latency.ad": 4}, "error[machine]: unknown key `latency.ad`\n  hint: did you mean `add`?"),
+        ("ideal", {"latenc.add": 4}, "error[machine]: unknown key `latenc.add`\n  hint: did you mean `latency.add`?"),
+        ("ideal", {"latency.add.x": 4}, "error[machine]: unknown key `latency.add.x`\n  hint: did you mean `latency.add`?"),
+        ("ideal", {"latency": 3}, "error[machine]: `latency: 3`: must be a mapping from units to cycles\n  hint: "),
+        ("ideal", {"fifo_depth": "deep"}, "error[machine]: `fifo_depth: deep`: must be a number of tokens (1 or more), `auto`"),
+        ("ideal", {"latency.default": None}, "error[machine]: `latency.default: null`: must be a whole number, 1 or more"),
+        ("comal", {"fifo_depth": 64}, "error[machine]: `fifo_depth: 64`: with `rules: comal` FIFOs are unbounded\n  hint: leave"),
+        ("comal", {"fifo_depth": "auto"}, "error[machine]: `fifo_depth: auto`: with `rules: comal` FIFOs are unbounded"),
+        ("comal", {"latency.add": 4}, "error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle"),
+        ("comal", {"tile_macs": 4}, "error[machine]: `tile_macs: 4`: with `rules: comal` tiles have times of their own"),
+        ("rda", {"rules": "comal"}, "error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle"),
+    ],
+)
+def test_refused_settings(name: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(MachineError) as caught:
+        load_machine(name, settings)
+    assert str(caught.value).startswith(message)
 
 
 def test_units_fall_back_to_the_default() -> None:
@@ -65,9 +110,26 @@ def test_unknown_and_missing_machines(tmp_path: Path) -> None:
             "name: m\nlatency:\n  default: 1\n  mull: 4\n",
             "<text>:4:3: error[machine]: unknown key `latency.mull`\n  hint: did you mean `mul`?",
         ),
-        ("name: m\nfifo_depth: 0\n", "<text>:2:1: error[machine]: `fifo_depth: 0`: input should be greater than or equal to 1"),
-        ("name: m\nlatency: {add: 1.5}\n", "<text>:2:11: error[machine]: `latency.add: 1.5`: input should be a valid integer"),
+        (
+            "name: m\nfifo_depth: 0\n",
+            "<text>:2:1: error[machine]: `fifo_depth: 0`: must be a number of tokens (1 or more), `auto`, or null",
+        ),
+        ("name: m\nlatency: {add: 1.5}\n", "<text>:2:11: error[machine]: `latency.add: 1.5`: must be a whole number, 1 or more"),
         ("name: m\nmemory: hbm2\n", "<text>:2:1: error[machine]: `memory: hbm2`: input should be 'ideal'"),
+        (
+            "name: m\nlatency: 3\n",
+            "<text>:2:1: error[machine]: `latency: 3`: must be a mapping from units to cycles\n  hint: write `{default: 2",
+        ),
+        ("name: m\nrules: coml\n", "<text>:2:1: error[machine]: `rules: coml`: input should be 'dataflow' or 'comal'"),
+        (
+            "name: m\nfifo_depth: 4\nrules: comal\n",
+            "<text>:2:1: error[machine]: `fifo_depth: 4`: with `rules: comal` FIFOs are unbounded\n"
+            "  hint: leave `fifo_depth` out, or set `rules: dataflow`",
+        ),
+        (
+            "name: m\nrules: comal\nlatency: {default: 1, mul: 2}\n",
+            "<text>:3:1: error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle",
+        ),
         ("clock_ghz: 1\n", "<text>:1: error[machine]: the key `name` is missing"),
         ("name: [\n", "<text>:2:1: error[machine]: not YAML: "),
         ("name: m\nname: k\n", "<text>:2:1: error[machine]: not YAML: "),

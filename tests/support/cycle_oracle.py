@@ -113,7 +113,7 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
     for node in graph.nodes:
         ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
         for edge in (e for port in ports for e in readers.get(port, ())):
-            fifos[edge] = Fifo(depths.get(edge, machine.fifo_depth) or math.inf)
+            fifos[edge] = Fifo(depths.get(edge, machine.first_depth) or math.inf)
         streams |= {port: [] for port in ports}
         outputs = [[fifos[e] for e in readers.get(port, ())] for port in ports]
         inputs = [fifos[n.Edge(node.name, k)] for k in range(len(node.inputs))]

@@ -39,7 +39,7 @@ def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, recor
         for k in range(len(node.port_names())):
             port = n.Port(node.name, k)
             for edge in readers.get(port, ()):
-                fifos[edge] = _fifo(edge, depths.get(edge, machine.fifo_depth))
+                fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth))
             network.streams[port] = output(latency, [fifos[edge] for edge in readers.get(port, ())])
             outputs.append(network.streams[port])
             if record:
