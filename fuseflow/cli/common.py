@@ -13,11 +13,14 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
 from fuseflow.schedule import Schedule
+from fuseflow.sim.machine_file import Setting, load_machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -142,6 +145,47 @@ def schedule_options(command: Command) -> Command:
         return command(*args, schedule=schedule, **kwargs)
 
     return _with(options, build)  # type: ignore[return-value]
+
+
+def machine_options(command: Command) -> Command:
+    """The machine to run on, from a name or file and single settings; passed on as `machine`, a `Machine`."""
+    options = [
+        click.option(
+            "--machine", "name", metavar="NAME", default="ideal", show_default=True, help="A machine: its name, or a YAML file."
+        ),
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
+    ]
+
+    @functools.wraps(command)
+    def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
+        return command(*args, machine=load_machine(name, _settings(settings)), **kwargs)
+
+    return _with(options, build)  # type: ignore[return-value]
+
+
+def _settings(texts: tuple[str, ...]) -> dict[str, Setting]:
+    """Keys with their values, which are YAML scalars."""
+    found: dict[str, Setting] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals and value):
+            raise UsageError(f"`--set {text}` is not KEY=VALUE", hint="as in `--set fifo_depth=64`")
+        if key in found:
+            raise UsageError(f"`--set {key}` is given twice")
+        found[key] = _scalar(text, value)
+    return found
+
+
+def _scalar(text: str, value: str) -> Setting:
+    try:
+        scalar = YAML(typ="safe", pure=True).load(value)
+    except YAMLError:
+        scalar = ()
+    if scalar is None or isinstance(scalar, int | float | str):
+        return scalar
+    raise UsageError(
+        f"`--set {text}`: the value is not a YAML scalar", hint="set each key by itself, as in `--set latency.add=3`"
+    )
 
 
 def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:

@@ -12,6 +12,7 @@ from fuseflow.cli.common import (
     StrictCommand,
     console,
     debug_option,
+    machine_options,
     model_options,
     quiet_option,
     refuse_inside,
@@ -26,12 +27,13 @@ from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
 from fuseflow.report.tables import check_line, print_table, result_table
 from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
 
 
 @click.command(cls=StrictCommand, short_help="Compile a model, execute it and check its outputs.")
 @model_options
 @schedule_options
-@click.option("--machine", metavar="NAME", default="ideal", show_default=True, help="The machine: its name, or a YAML file.")
+@machine_options
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
@@ -45,7 +47,7 @@ def run(
     tensors: Path | None,
     seed: int,
     schedule: Schedule,
-    machine: str,
+    machine: Machine,
     no_check: bool,
     json_file: Path | None,
     output: Path | None,

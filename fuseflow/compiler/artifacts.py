@@ -111,7 +111,8 @@ def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, An
         "model": settings.model,
         "data": settings.data,
         "seed": settings.seed,
-        "machine": settings.machine,
+        "machine": settings.machine.name,
+        "machine_settings": settings.machine.settings,
         "regions": [
             {
                 "name": r.name,

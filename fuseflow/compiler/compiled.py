@@ -66,7 +66,7 @@ class Compiled:
 
     @property
     def settings(self) -> Settings:
-        return Settings(self.name, self.source.data, self.schedule.to_yaml(), self.machine.name, "reference", self.seed)
+        return Settings(self.name, self.source.data, self.schedule.to_yaml(), self.machine, "reference", self.seed)
 
     def inputs(self) -> dict[str, Tensor]:
         """The program's inputs in their declared formats; raises `UsageError` if one has no data."""

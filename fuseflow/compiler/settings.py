@@ -6,17 +6,19 @@ import importlib.metadata
 import platform
 from dataclasses import dataclass
 
+from fuseflow.sim import Machine
+
 PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A model, its data, a schedule (as YAML), a machine, an engine and a seed, by name."""
+    """A model, its data, an engine and a seed, by name; a schedule as YAML; the machine."""
 
     model: str
     data: str | None
     schedule: str
-    machine: str
+    machine: Machine
     engine: str
     seed: int
 

@@ -82,6 +82,12 @@ class Machine(_Strict):
         """Slots of a FIFO before any was found too shallow; None: unbounded."""
         return self.fifo_depth_start if self.fifo_depth == "auto" else self.fifo_depth
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything but the name, as plain values: what a file would say."""
+        units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
+        return {**self.model_dump(exclude={"name"}), **units}
+
     @field_validator("latency", "interval", "fifo_depth", "tile_macs")
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "-", "--seed", "7")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    keys = "schema model data schedule machine engine seed cycles regions flops bytes check versions seconds"
+    keys = "schema model data schedule machine machine_settings engine seed cycles regions flops bytes check versions seconds"
     assert list(document) == keys.split()
     assert document["schema"] == 1
     assert document["seed"] == 7
@@ -71,6 +72,22 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     assert document["check"]["passed"] is True
     assert document["seconds"].keys() == {"frontend", "compile", "simulate"}
     assert "check against" in result.stderr
+
+
+def test_machine_settings_reach_the_run(here: Path) -> None:
+    def document(*settings: str) -> dict[str, Any]:
+        result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "-", *(x for s in settings for x in ("--set", s)))
+        assert result.exit_code == 0, result.output
+        found: dict[str, Any] = json.loads(result.stdout)
+        return found
+
+    fast, slow = document(), document("latency.mul=7", "fifo_depth=64", "clock_ghz=2.5")
+    assert (fast["machine"], slow["machine"]) == ("ideal", "ideal")
+    assert fast["machine_settings"]["fifo_depth"] is None
+    assert slow["machine_settings"]["fifo_depth"] == 64
+    assert slow["machine_settings"]["latency"] == {"default": 1, "mul": 7}
+    assert slow["machine_settings"]["clock_ghz"] == 2.5
+    assert slow["cycles"] == fast["cycles"] + 6
 
 
 def test_json_file_and_quiet(here: Path) -> None:
@@ -209,6 +226,13 @@ BAD: dict[str, tuple[list[str], str]] = {
     "missing schedule": (["compile", "p.ein", "--schedule", "no.yaml"], "cannot read the schedule `no.yaml`"),
     "bad schedule key": (["compile", "p.ein", "--schedule", "bad.yaml"], "bad.yaml:1:1: error[schedule]: unknown key `fuze`"),
     "unknown machine": (["run", "p.ein", "--tensors", "t.yaml", "--machine", "idael"], "did you mean `ideal`?"),
+    "unknown machine setting": (["run", "p.ein", "--set", "fifo_dept=4"], "unknown key `fifo_dept`\n  hint: did you mean `fifo_depth`?"),
+    "machine setting of the wrong kind": (["run", "p.ein", "--set", "latency.add=fast"], "`latency.add: fast`: must be a whole number"),
+    "machine setting without a value": (["run", "p.ein", "--set", "fifo_depth"], "`--set fifo_depth` is not KEY=VALUE"),
+    "machine setting that is a list": (["run", "p.ein", "--set", "fifo_depth=[1]"], "is not a YAML scalar"),
+    "machine setting that is not YAML": (["run", "p.ein", "--set", "fifo_depth=[1"], "is not a YAML scalar"),
+    "machine setting twice": (["run", "p.ein", "--set", "fifo_depth=1", "--set", "fifo_depth=2"], "`--set fifo_depth` is given twice"),
+    "machine setting that the rules refuse": (["run", "p.ein", "--machine", "comal", "--set", "fifo_depth=4"], "FIFOs are unbounded"),
     "unknown data": (["run", GCN, "--data", "kerate"], "did you mean `karate`?"),
     "unknown stage": (["compile", "p.ein", "--emit", "tabel"], "did you mean `table`?"),
     "unknown dump stage": (["compile", "p.ein", "--dump-after", "al", "--dump-dir", "d"], "did you mean `all`?"),

@@ -22,6 +22,7 @@ from fuseflow.report.tables import (
     reducer_table,
     result_table,
 )
+from fuseflow.sim import Machine
 
 
 def printed(table: Table, width: int = 160) -> str:
@@ -63,7 +64,7 @@ def test_checks() -> None:
 
 
 def result(check: Check | None) -> Result:
-    return Result(Settings("m", None, "", "ideal", "reference", 0), {}, (), check, Seconds(0, 0, 0))
+    return Result(Settings("m", None, "", Machine(name="ideal"), "reference", 0), {}, (), check, Seconds(0, 0, 0))
 
 
 @pytest.mark.parametrize(

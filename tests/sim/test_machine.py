@@ -36,6 +36,13 @@ def test_the_shipped_machines() -> None:
     assert (comal.first_depth, comal.latency.of("div")) == (None, 1)
 
 
+@pytest.mark.parametrize("name", machine_names())
+def test_settings_are_the_whole_machine(name: str) -> None:
+    machine = load_machine(name)
+    assert Machine.model_validate({"name": name, **machine.settings}) == machine
+    assert with_settings(machine, {}) == machine
+
+
 def test_settings_on_top() -> None:
     machine = load_machine("rda", {"fifo_depth": 16, "latency.add": 3, "latency.memory": 40, "interval.default": 2})
     assert (machine.name, machine.first_depth) == ("rda", 16)
