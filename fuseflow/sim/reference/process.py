@@ -22,20 +22,35 @@ Item: TypeAlias = tuple[Any, int]
 
 
 class Fifo(deque[Item]):
-    """The tokens on their way to one reader. Unbounded; `edge` is None inside a node."""
+    """The tokens on their way to one reader. Unbounded; `edge` is None inside a node.
 
-    __slots__ = ("edge", "slots", "writer")
+    `pops` are the cycles in which the last tokens were taken out: as many as the FIFO ever held at once. A token finds its slot free
+    if the one that many before it was taken out before the cycle in which it was produced; else it needs one slot more.
+    """
+
+    __slots__ = ("edge", "latency", "pops", "slots", "writer")
 
     writer: Process
+    slots: Slots | None
 
     def __init__(self, edge: Edge | None = None, items: Iterable[Item] = ()) -> None:
         super().__init__(items)
         self.edge = edge
-        self.slots: Slots | None = None
+        self.slots = None
+        self.latency = 1  # the writer's
+        self.pops = deque((-1,))
 
     def take(self, t: int) -> None:
         """Remove the head in cycle `t`."""
-        self.popleft()
+        pops = self.pops
+        if pops[0] < self.popleft()[1] - self.latency:
+            pops.popleft()
+        pops.append(t)
+
+    @property
+    def peak(self) -> int:
+        """The number of slots that were in use at once; a slot is, from the firing that fills it until the cycle of the pop."""
+        return len(self.pops)
 
 
 class BoundedFifo(Fifo):
@@ -43,12 +58,17 @@ class BoundedFifo(Fifo):
 
     __slots__ = ()
 
+    slots: Slots
+
     def __init__(self, edge: Edge | None, depth: int) -> None:
         super().__init__(edge)
-        self.slots: Slots = Slots(depth, edge)
+        self.slots = Slots(depth, edge)
 
     def take(self, t: int) -> None:
-        self.popleft()
+        pops = self.pops
+        if pops[0] < self.popleft()[1] - self.latency:
+            pops.popleft()
+        pops.append(t)
         self.slots.append(t + 1)
 
 
@@ -86,6 +106,8 @@ class Output:
         self.slots = tuple(f.slots for f in fifos if f.slots is not None)
         self.appends: tuple[Callable[[Item], None], ...] = tuple(f.append for f in fifos)
         self.count = 0
+        for fifo in fifos:
+            fifo.latency = latency
 
     def record(self) -> list[Item]:
         """A list that will hold every token of the stream with its visible cycle."""
