@@ -2,10 +2,11 @@
 
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.machine_file import load_machine, machine_names, with_settings
-from fuseflow.sim.run import Recording, Simulation, simulate
-from fuseflow.sim.statistics import NodeStatistics, Traffic
+from fuseflow.sim.run import Simulation, simulate
+from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Recording, Traffic
 
 __all__ = [
+    "EdgeStatistics",
     "Machine",
     "NodeStatistics",
     "Recording",

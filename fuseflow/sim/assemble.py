@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import TensorDecl
-from fuseflow.sim.reference.place import Written
+from fuseflow.sim.written import Written
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 from fuseflow.tensors.levels import Compressed, Dense, Fibers
 from fuseflow.tensors.levels.base import Ints, segments
@@ -21,7 +21,7 @@ def assemble(decl: TensorDecl, written: Written) -> Tensor:
     Raises `SimulationError` if the streams do not fit together, if a dense level above a stored one lacks coordinates (the stored one
     appends a fiber for each, in order), or if a value does not fit the dtype.
     """
-    values = rounded(decl, np.frombuffer(written.values, dtype=np.float64))
+    values = rounded(decl, np.asarray(written.values, dtype=np.float64))
     if all(isinstance(level, Dense) or level == Compressed() for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         _fits(decl, "the values", len(values), len(refs))
@@ -87,7 +87,7 @@ def _coordinates(decl: TensorDecl, written: Written) -> Ints:
 
 def _received(decl: TensorDecl, written: Written, level: int, parents: int) -> tuple[Ints, Ints]:
     """Positions and coordinates of a level, checked against its parents and its dimension."""
-    pos, crd = (np.array(found[level], dtype=np.int64) for found in (written.pos, written.crd))
+    pos, crd = (np.asarray(found[level], dtype=np.int64) for found in (written.pos, written.crd))
     _fits(decl, f"level {level}", len(pos) - 1, parents, "fibers")
     size = decl.shape[decl.format.order[level]]
     if len(crd) and not (crd.min() >= 0 and crd.max() < size):

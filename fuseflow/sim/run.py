@@ -9,38 +9,37 @@ from fuseflow.errors import GraphError, SimulationError, TensorError, did_you_me
 from fuseflow.samml import streams
 from fuseflow.samml.nodes import Graph, Port, TensorDecl
 from fuseflow.sim.assemble import assemble
+from fuseflow.sim.deadlock import Deadlock, explain
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.reference.build import Network, build
-from fuseflow.sim.reference.deadlock import explain
-from fuseflow.sim.reference.run import run
-from fuseflow.sim.statistics import NodeStatistics, Traffic, node_statistics, traffic
+from fuseflow.sim.reference.execute import execute
+from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, Traffic, flops_by_operator, traffic
 from fuseflow.tensors import Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """All tokens of a stream and the cycle from which each is visible."""
-
-    tokens: streams.Stream
-    visible: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """A finished run: what it computed, in how many cycles, and what that took.
 
-    `tokens` counts the tokens of all streams that are read, `flops` those of the operator table and one for each value that a
-    reduction folds. `streams` is empty unless asked for.
+    `tokens` counts the tokens of all streams that are read, `operators` the FLOPs by operator: those of the operator table, and one
+    for each value that a reduction folds. `streams` is empty unless asked for.
     """
 
     outputs: Mapping[str, Tensor]
     cycles: int
-    firings: int
     tokens: int
-    flops: int
+    operators: Mapping[str, int]
     traffic: tuple[Traffic, ...]
     nodes: tuple[NodeStatistics, ...]
+    edges: tuple[EdgeStatistics, ...]
     streams: Mapping[Port, Recording] = field(default_factory=dict)
+
+    @property
+    def firings(self) -> int:
+        return sum(node.firings for node in self.nodes)
+
+    @property
+    def flops(self) -> int:
+        return sum(self.operators.values())
 
 
 def simulate(
@@ -61,23 +60,25 @@ def simulate(
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
-    network = build(graph, tensors, machine, record or check)
-    stuck = run(network, progress)
-    if stuck:
-        raise explain(network, stuck, lambda: build(graph, tensors, machine))
+    outcome = execute(graph, tensors, machine, progress, record=record or check)
+    if isinstance(outcome, Deadlock):
+        raise explain(outcome, graph)
     if check:
-        _check_streams(graph, network)
-    outputs = {name: assemble(graph.declared[name], network.written[name]) for name in graph.outputs}
-    written = {name: len(network.written[name].values) for name in graph.outputs}
+        _check_streams(graph, outcome.streams)
+    return _result(graph, outcome, record)
+
+
+def _result(graph: Graph, outcome: Outcome, record: bool) -> Simulation:
+    outputs = {name: assemble(graph.declared[name], outcome.written[name]) for name in graph.outputs}
     return Simulation(
         outputs,
-        cycles=1 + max(process.last for process in network.processes),
-        firings=sum(process.firings for process in network.processes),
-        tokens=sum(stream.count for stream in network.streams.values() if stream.fifos),
-        flops=sum(process.flops for process in network.processes),
-        traffic=traffic(graph, network.processes, outputs, written),
-        nodes=node_statistics(graph, network.processes),
-        streams=_recordings(network) if record else {},
+        cycles=outcome.cycles,
+        tokens=sum(outcome.tokens[port] for port in graph.readers()),
+        operators=flops_by_operator(graph, outcome.values),
+        traffic=traffic(graph, outcome, outputs),
+        nodes=outcome.nodes,
+        edges=outcome.edges,
+        streams=outcome.streams if record else {},
     )
 
 
@@ -96,16 +97,9 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
             raise TensorError(f"tensor `{decl.name}` has {what} {got}; graph `{graph.name}` declares {due}")
 
 
-def _recordings(network: Network) -> dict[Port, Recording]:
-    return {
-        port: Recording([token for token, _ in items], tuple(visible for _, visible in items))
-        for port, items in network.recorded.items()
-    }
-
-
-def _check_streams(graph: Graph, network: Network) -> None:
+def _check_streams(graph: Graph, recorded: Mapping[Port, Recording]) -> None:
     for port, kind in graph.types().items():
         try:
-            streams.check([token for token, _ in network.recorded[port]], kind.depth, kind.kind)
+            streams.check(recorded[port].tokens, kind.depth, kind.kind)
         except GraphError as error:
             raise SimulationError(f"output {port.output} of node `{port.node}`: {error.message}") from error

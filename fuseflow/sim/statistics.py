@@ -1,14 +1,16 @@
-"""What a simulation says about itself: values without behaviour."""
+"""What a simulator hands over, and what a simulation says about itself: values without behaviour, the same from every simulator."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
-from fuseflow.sim.reference.process import Process
+from fuseflow.samml.streams import Stream
+from fuseflow.sim.written import Written
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
 
@@ -18,58 +20,117 @@ ARRAYS: tuple[Array, ...] = ("pos", "crd", "val")
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
-    """Bytes of elements requested from one array of a tensor, equal on every machine."""
-
-    tensor: str
-    kind: Array
-    direction: Direction
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class NodeStatistics:
-    """How often a node fired, and in which cycles first and last. Both processes of an accumulator count."""
+    """What a node did: how often it fired, in which cycles first and last (-1: never), and why it did not in the cycles until then.
+
+    Starved: it waited for a token; before its first firing always. Blocked: for anything else, be it room for a token, a workspace or
+    its own initiation interval. The two processes of an accumulator are added up.
+    """
 
     name: str
     op: str
     firings: int
+    starved: int
+    blocked: int
     first: int
     last: int
 
-
-def node_statistics(graph: n.Graph, processes: Iterable[Process]) -> tuple[NodeStatistics, ...]:
-    """Of every node, in graph order."""
-    found: dict[str, list[Process]] = {node.name: [] for node in graph.nodes}
-    for process in processes:
-        found[process.node.name].append(process)
-    return tuple(
-        NodeStatistics(
-            node.name, node.op, sum(p.firings for p in of), min(p.first for p in of), max(p.last for p in of)
-        )
-        for node, of in zip(graph.nodes, found.values(), strict=True)
-    )  # fmt: skip
+    @property
+    def busy(self) -> int:
+        """Cycles in which it fired; for an accumulator, of its two processes."""
+        return self.firings
 
 
-def traffic(
-    graph: n.Graph, processes: Iterable[Process], outputs: Mapping[str, Tensor], written: Mapping[str, int]
-) -> tuple[Traffic, ...]:
-    """Bytes read and written of every array, in tensor order. `written`: values written of each output."""
-    declared = graph.declared
-    sizes = {name: {"pos": POS_BYTES, "crd": CRD_BYTES, "val": DTYPES[t.dtype].itemsize} for name, t in declared.items()}
-    read: Counter[tuple[str, str]] = Counter()
-    for process in processes:
-        if isinstance(process.node, n.Scan | n.Load):
-            read.update({(process.node.tensor, kind): count for kind, count in process.elements.items()})
-    wrote = Counter({(name, "val"): count for name, count in written.items()})
+@dataclass(frozen=True, slots=True)
+class EdgeStatistics:
+    """The stream of one reader: all tokens, and the most slots that were in use at once.
+
+    A token is in a slot from the firing that produces it up to and including the cycle in which this reader takes it. With `peak`
+    slots a FIFO does what one without bound does.
+    """
+
+    node: str
+    input: int
+    tokens: int
+    peak: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Elements requested from one array of a tensor, and their bytes; equal on every machine."""
+
+    tensor: str
+    kind: Array
+    direction: Direction
+    words: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """All tokens of a stream and the cycle from which each is visible."""
+
+    tokens: Stream
+    visible: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run that came to its end, as a simulator hands it over. Two simulators of one graph on one machine agree in every field."""
+
+    cycles: int
+    nodes: tuple[NodeStatistics, ...]
+    """In graph order."""
+    edges: tuple[EdgeStatistics, ...]
+    """In the order of `edges`."""
+    tokens: Mapping[n.Port, int]
+    """Produced on every stream, read or not."""
+    values: Mapping[str, int]
+    """By node: values that an operator was applied to or a reduction folded (`alu`, `reduce`, `accumulate`)."""
+    elements: Mapping[tuple[str, Array], int]
+    """Requested from memory by each node that reads, of each of its arrays."""
+    written: Mapping[str, Written]
+    """By output."""
+    streams: Mapping[n.Port, Recording]
+    """Empty unless asked for."""
+
+
+def edges(graph: n.Graph) -> tuple[n.Edge, ...]:
+    """Every reader of a stream, in graph order."""
+    return tuple(n.Edge(node.name, k) for node in graph.nodes for k in range(len(node.inputs)))
+
+
+def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, int]:
+    """FLOPs by function name, sorted: those of the operator table, one for a value that a reduction folds. None without FLOPs."""
+    found: Counter[str] = Counter()
+    for node in graph.nodes:
+        if isinstance(node, n.Alu):
+            found[node.function] += operator(node.function).flops * values[node.name]
+        elif isinstance(node, n.Reduce | n.Accumulate):
+            found[node.function] += values[node.name]
+    return {function: count for function, count in sorted(found.items()) if count}
+
+
+def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
+    """What was read and written of every array, in tensor order. `outputs`: as assembled."""
+    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Scan | n.Load)}
+    read: Counter[tuple[str, Array]] = Counter()
+    for (node, array), count in outcome.elements.items():
+        read[reads[node], array] += count
+    wrote: Counter[tuple[str, Array]] = Counter()
     for name, tensor in outputs.items():
-        wrote.update({(name, "pos"): sum(level.pos_count for level in tensor.levels)})
-        wrote.update({(name, "crd"): sum(level.crd_count for level in tensor.levels)})
-    directions: tuple[tuple[Direction, Counter[tuple[str, str]]], ...] = ("read", read), ("write", wrote)
+        wrote[name, "pos"] = sum(level.pos_count for level in tensor.levels)
+        wrote[name, "crd"] = sum(level.crd_count for level in tensor.levels)
+        wrote[name, "val"] = len(outcome.written[name].values)
+    directions: tuple[tuple[Direction, Counter[tuple[str, Array]]], ...] = ("read", read), ("write", wrote)
     return tuple(
-        Traffic(tensor, kind, direction, counts[tensor, kind] * sizes[tensor][kind])
-        for tensor in declared
-        for kind in ARRAYS
+        Traffic(decl.name, array, direction, words, words * _word_bytes(decl, array))
+        for decl in graph.tensors
+        for array in ARRAYS
         for direction, counts in directions
-        if counts[tensor, kind]
+        if (words := counts[decl.name, array])
     )
+
+
+def _word_bytes(decl: n.TensorDecl, array: Array) -> int:
+    return {"pos": POS_BYTES, "crd": CRD_BYTES, "val": DTYPES[decl.dtype].itemsize}[array]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import TensorDecl
 from fuseflow.sim.assemble import assemble, rounded
-from fuseflow.sim.reference.place import Written
+from fuseflow.sim.written import Written
 from fuseflow.tensors import Format, Tensor, pack
 
 FORMATS = [

@@ -63,11 +63,11 @@ def test_a_small_run_by_hand() -> None:
 def test_traffic_counts_the_elements_requested() -> None:
     graph, tensors = dot()
     assert simulate(graph, tensors, IDEAL).traffic == (
-        Traffic("A", "pos", "read", 2 * 2 * 4),
-        Traffic("A", "crd", "read", 3 * 4),
-        Traffic("A", "val", "read", 3 * 4),
-        Traffic("x", "val", "read", 3 * 8),
-        Traffic("y", "val", "write", 2 * 4),
+        Traffic("A", "pos", "read", 2 * 2, 2 * 2 * 4),
+        Traffic("A", "crd", "read", 3, 3 * 4),
+        Traffic("A", "val", "read", 3, 3 * 4),
+        Traffic("x", "val", "read", 3, 3 * 8),
+        Traffic("y", "val", "write", 2, 2 * 4),
     )
 
 

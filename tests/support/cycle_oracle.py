@@ -3,7 +3,8 @@
 It shares neither code nor idea with the interpreter: time is a loop over cycles, and the only rules are that a token pushed in
 cycle t with latency L is there from t + L on, and that a slot counts as free if it was free when the cycle began. A node is a
 generator that yields `See(ports)` to be sent the heads of those inputs, `Fire` for a firing (which returns its cycle), or a function
-of the cycle that tells whether the node may go on.
+of the cycle that tells whether what the node looks at besides is there. In a cycle without a firing it is starved if it cannot see
+what it wants to see, and blocked if it could but may not fire.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Fire:
     take: tuple[int, ...] = ()
     give: dict[int, Any] = field(default_factory=dict)
     control: bool = False  # on a stop or `D`
+    when: Callable[[int], bool] = lambda now: True  # what else must be free
 
 
 @dataclass
@@ -38,6 +40,8 @@ class Fifo:
     depth: float
     items: deque[tuple[Any, int]] = field(default_factory=deque)
     before: int = 0  # occupancy when the cycle began
+    made: int = 0  # tokens that came in this cycle
+    peak: int = 0  # most slots in use in a cycle: a token that leaves in it still has its own
 
 
 @dataclass
@@ -54,6 +58,9 @@ class Unit:
     request: Any = None
     gap: int = 1
     fired: list[int] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)  # of every cycle since the last firing, why there was none
+    starved: int = 0
+    blocked: int = 0
 
     def cycle(self, now: int) -> bool:
         """Advance until the node has fired in this cycle or cannot; whether it fired."""
@@ -62,19 +69,23 @@ class Unit:
             if isinstance(request, See):
                 heads = [self.inputs[k].items[0] if self.inputs[k].items else (None, math.inf) for k in request.ports]
                 if any(visible > now for _, visible in heads):
-                    return False
+                    return self.wait("starved")
                 self.resume([token for token, _ in heads])
             elif isinstance(request, Fire):
                 if self.fired and now < self.fired[-1] + self.gap:
-                    return False
-                if any(f.before >= f.depth for k in request.give for f in self.outputs[k]):
-                    return False
+                    return self.wait("blocked")
+                if any(f.before >= f.depth for k in request.give for f in self.outputs[k]) or not request.when(now):
+                    return self.wait("blocked")
                 self.fire(request, now)
                 return True
             elif not request(now):
-                return False
+                return self.wait("starved")
             else:
                 self.resume(None)
+        return False
+
+    def wait(self, why: str) -> bool:
+        self.idle.append(why)
         return False
 
     def fire(self, request: Fire, now: int) -> None:
@@ -83,9 +94,13 @@ class Unit:
         for k, token in request.give.items():
             for fifo in self.outputs[k]:
                 fifo.items.append((token, now + self.latency))
+                fifo.made += 1
             self.records[k].append((token, now + self.latency))
         self.gap = 1 if request.control else self.interval
         self.fired.append(now)
+        self.starved += self.idle.count("starved")
+        self.blocked += self.idle.count("blocked")
+        self.idle = []
         self.resume(now)
 
     def resume(self, answer: Any) -> None:
@@ -97,11 +112,13 @@ class Unit:
 
 @dataclass
 class Outcome:
-    """`cycles` is None after a deadlock."""
+    """`cycles` is None after a deadlock. `idle`: by node, cycles starved and blocked up to the last firing."""
 
     cycles: int | None
     fired: dict[str, list[int]]
+    idle: dict[str, tuple[int, int]]
     streams: dict[n.Port, list[tuple[Any, int]]]
+    peaks: dict[n.Edge, int]
 
 
 def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome:
@@ -126,15 +143,21 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
     now = idle = 0
     while any(u.request is not None for u in units) and idle <= patience:
         for fifo in fifos.values():
-            fifo.before = len(fifo.items)
+            fifo.before, fifo.made = len(fifo.items), 0
         busy = sum(u.cycle(now) for u in units)
+        for fifo in fifos.values():
+            fifo.peak = max(fifo.peak, fifo.before + fifo.made)
         idle = 0 if busy else idle + 1
         now += 1
     fired: dict[str, list[int]] = {}
+    idle_of: dict[str, tuple[int, int]] = {}
     for unit in units:
         fired.setdefault(unit.name, []).extend(unit.fired)
+        starved, blocked = idle_of.get(unit.name, (0, 0))
+        idle_of[unit.name] = starved + unit.starved, blocked + unit.blocked
     ended = all(u.request is None for u in units)
-    return Outcome(1 + max(max(f) for f in fired.values()) if ended else None, fired, streams)
+    cycles = 1 + max(max(f) for f in fired.values()) if ended else None
+    return Outcome(cycles, fired, idle_of, streams, {edge: fifo.peak for edge, fifo in fifos.items()})
 
 
 def timing(node: n.Node, graph: n.Graph, machine: Machine) -> tuple[int, int]:
@@ -350,13 +373,16 @@ def fill(k: int, op: Reducer, latency: int, ready: deque[tuple[Any, Any, int]], 
             return
         if work is None and not (is_stop(v) and v.low > k):
             work, started = {}, started + 1
-            if started > 2:
-                yield lambda now, b=started - 3: len(emitted) > b and emitted[b] < now
+
+        def free(now: int, b: int = started - 3) -> bool:
+            """The workspace before the last one is empty: checked by every firing on this one, true from the first on."""
+            return b < 0 or (len(emitted) > b and emitted[b] < now)
+
         if is_stop(v):
-            yield from childless(key, k - v.low)
+            yield from childless(key, k - v.low, free)
             outer = tuple(i for i in range(k) if v.high >= k - i)
             yield See((*outer, k))
-            t = yield Fire((*outer, k, k + 1), {}, True)
+            t = yield Fire((*outer, k, k + 1), {}, True, free)
             del key[max(0, k - 1 - v.high) :]
             if v.high >= k:
                 ready.append((work, v, t + latency))
@@ -364,18 +390,18 @@ def fill(k: int, op: Reducer, latency: int, ready: deque[tuple[Any, Any, int]], 
         else:
             missing = tuple(range(len(key), k))
             found = yield See((*missing, k))
-            yield Fire((*missing, k, k + 1))
+            yield Fire((*missing, k, k + 1), when=free)
             key += found[:-1]
             at = (*key[1:], found[-1])
             work[at] = op.scalar(work[at], v) if at in work else v
 
 
-def childless(key: list[int], due: int):
+def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now: True):
     """Take outer coordinates that have nothing below them, so that `due` are open."""
     missing = tuple(range(len(key), due))
     if missing:
         key += yield See(missing)
-        yield Fire(missing)
+        yield Fire(missing, when=free)
 
 
 def emit(k: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, Stop, Stream, parse
 from fuseflow.sim.reference.build import Network, add
-from fuseflow.sim.reference.place import Place, Written
+from fuseflow.sim.reference.place import Place
 from fuseflow.sim.reference.process import Fifo, Item, output
 from fuseflow.sim.reference.run import run
+from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
 
 

@@ -40,7 +40,6 @@ def _fill(p: Process, order: int, op: Reducer, buffers: Slots) -> Steps:
     fire, take_crd, take_val = p.fire, crd.take, val.take
     work: Workspace | None = None
     row: dict[int, float] = {}
-    values = 0
     while True:
         while not val:
             yield val
@@ -62,7 +61,6 @@ def _fill(p: Process, order: int, op: Reducer, buffers: Slots) -> Steps:
             take_crd(t)
             take_val(t)
             link.push((None, D), t)
-            p.flops = values
             return
         elif token is N:
             raise p.refused()
@@ -83,7 +81,6 @@ def _fill(p: Process, order: int, op: Reducer, buffers: Slots) -> Steps:
             take_crd(t)
             take_val(t)
             row[key] = fold(row[key], token) if key in row else token
-            values += 1
 
 
 def _fill_stop(
@@ -94,7 +91,7 @@ def _fill_stop(
     if nest.childless(token):
         levels = nest.depth - token.low
         seen = yield from nest.look(seen, levels)
-        nest.enter(p.fire(seen, free), levels)
+        nest.enter(p.close(seen, free), levels)  # on no value; an accumulator fires every cycle on anything
     seen = yield from look(seen, (crd, *nest.ends(token)))
     if crd[0][0] is not token:
         raise p.misaligned(crd[0][0], token)

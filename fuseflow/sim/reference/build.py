@@ -9,8 +9,9 @@ from fuseflow.ops import operator, reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.reference import accumulate, align, drop, join, levels, pointwise, reduce, repeat, scan, write
-from fuseflow.sim.reference.place import Place, Rule, Written
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, Slots, output
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
+from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
 
 _FAMILIES = (accumulate, align, drop, join, levels, pointwise, reduce, repeat, scan, write)
@@ -22,17 +23,24 @@ class Network:
     """Processes in graph order, and what they will have written and counted."""
 
     processes: list[Process] = field(default_factory=list)
-    slots: dict[n.Edge, Slots] = field(default_factory=dict)
+    fifos: dict[n.Edge, Fifo] = field(default_factory=dict)
     streams: dict[n.Port, Output] = field(default_factory=dict)
     recorded: dict[n.Port, list[Item]] = field(default_factory=dict)
     written: dict[str, Written] = field(default_factory=dict)
+
+    def nodes(self) -> list[list[Process]]:
+        """The processes of each node, in graph order."""
+        found: dict[str, list[Process]] = {}
+        for process in self.processes:
+            found.setdefault(process.node.name, []).append(process)
+        return list(found.values())
 
 
 def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, record: bool = False) -> Network:
     """The network of a verified graph. `record` keeps every token of every stream."""
     network = Network(written={name: Written() for name in graph.outputs})
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
-    fifos: dict[n.Edge, Fifo] = {}
+    fifos = network.fifos
     for node in graph.nodes:
         latency, interval = timing(node, graph, machine)
         outputs = []
@@ -60,8 +68,6 @@ def add(network: Network, place: Place) -> None:
     for fifo in place.inputs:
         if fifo.slots is not None:
             fifo.slots.reader = first
-            if fifo.edge is not None:
-                network.slots[fifo.edge] = fifo.slots
     for stream in place.outputs:
         for fifo in stream.fifos:
             fifo.writer = last

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from fuseflow.samml.streams import N
+from fuseflow.sim.statistics import Array
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tensors.levels.compressed import CompressedFibers
 from fuseflow.tensors.levels.singleton import SingletonFibers
@@ -24,7 +25,7 @@ class FiberReader:
 
     def __init__(self, level: Fibers) -> None:
         self.level = level
-        self.requested: dict[str, int] = {}
+        self.requested: dict[Array, int] = {}
 
     def __call__(self, ref: Any) -> Fiber:
         return EMPTY if ref is N else self.level.fiber(ref)

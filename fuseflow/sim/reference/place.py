@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from fuseflow.samml.nodes import Node, StreamType, TensorDecl
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps
+from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
-
-
-@dataclass(slots=True)
-class Written:
-    """What the writers of a tensor received: of each level its coordinates and, at the end of each fiber, how many so far."""
-
-    crd: dict[int, array[int]] = field(default_factory=dict)
-    pos: dict[int, array[int]] = field(default_factory=dict)
-    values: array[float] = field(default_factory=lambda: array("d"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ def load(node: n.Load, place: Place) -> Sequence[Process]:
 
 def alu(node: n.Alu, place: Place) -> Sequence[Process]:
     op = operator(node.function)
-    steps = {1: _one, 2: _two}.get(len(place.inputs), _many)
-    return place.process(_counted, steps, _applied(op.scalar, node.operands), op.flops)
+    by_arity: dict[int, Callable[..., Steps]] = {1: _one, 2: _two}
+    return place.process(by_arity.get(len(place.inputs), _many), _applied(op.scalar, node.operands))
 
 
 def _load(p: Process, values: list[float], fill: float) -> Steps:
@@ -41,11 +41,6 @@ def _load(p: Process, values: list[float], fill: float) -> Steps:
 
     yield from _one(p, lookup)
     p.elements = {"val": p.values - absent}
-
-
-def _counted(p: Process, steps: Callable[..., Steps], function: Callable[..., float], flops: int) -> Steps:
-    yield from steps(p, function)
-    p.flops = flops * p.values
 
 
 def _applied(function: Callable[..., float], operands: Sequence[n.Operand]) -> Callable[..., float]:

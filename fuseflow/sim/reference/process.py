@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Node
+from fuseflow.sim.statistics import Array
 
 Item: TypeAlias = tuple[Any, int]
 """A token (or, between the two halves of an accumulator, a workspace) and the cycle from which it is visible."""
@@ -159,8 +160,8 @@ class Process:
     """One sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
 
     __slots__ = (
-        "absent", "after", "bounded", "closings", "elements", "firings", "first", "flops", "inputs", "interval", "node", "outputs",
-        "ready", "starved", "steps", "waits",
+        "after", "bounded", "closings", "elements", "firings", "first", "inputs", "interval", "node", "outputs", "ready", "starved",
+        "steps", "waits",
     )  # fmt: skip
 
     steps: Steps
@@ -173,8 +174,7 @@ class Process:
         self.after = 0  # the cycle after the last firing
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
-        self.flops = self.absent = 0
-        self.elements: dict[str, int] = {}  # elements requested from memory, by array: pos, crd, val
+        self.elements: dict[Array, int] = {}  # elements requested from memory, by array: pos, crd, val
 
     def fire(self, seen: int, free: int = 0) -> int:
         """The cycle of the next firing, on a value.

@@ -20,7 +20,7 @@ def _reduce(p: Process, op: Reducer) -> Steps:
     """One firing a token. The stop that ends a fiber makes the fold; its second firing, without input, the outgoing stop."""
     (source,), (out,) = p.inputs, p.outputs
     fire, take, fold = p.fire, source.take, op.scalar
-    total, values = op.identity, 0
+    total = op.identity
     while True:
         while not source:
             yield source
@@ -39,14 +39,12 @@ def _reduce(p: Process, op: Reducer) -> Steps:
             t = p.close(seen, (yield from room(out)))
             take(t)
             out.push(D, t)
-            p.flops = values
             return
         elif token is N:
             raise p.refused()
         else:
             take(fire(seen))
             total = fold(total, token)
-            values += 1
 
 
 RULES: dict[type[n.Node], Rule] = {n.Reduce: reduce}

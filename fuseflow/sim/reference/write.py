@@ -19,7 +19,8 @@ def write_level(node: n.WriteLevel, place: Place) -> Sequence[Process]:
 
 
 def write_values(node: n.WriteValues, place: Place) -> Sequence[Process]:
-    return place.process(_write, place.written[node.tensor].values, array("q"))
+    values = place.written[node.tensor].values = array("d")
+    return place.process(_write, values, array("q"))
 
 
 def _write(p: Process, elements: array[int] | array[float], ends: array[int]) -> Steps:

@@ -17,7 +17,7 @@ from fuseflow.einsum.formats import infer
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import nearest
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.sim import Machine, Simulation, load_machine, simulate
 from fuseflow.table import build_table, emit
 from fuseflow.tensors import Tensor
@@ -36,6 +36,11 @@ def compare(graph: Graph, tensors: dict[str, Tensor], machine: Machine) -> Simul
     for node in found.nodes:
         fired = oracle.fired[node.name]
         assert (node.firings, node.first, node.last) == (len(fired), min(fired), max(fired)), node
+        assert (node.starved, node.blocked) == oracle.idle[node.name], node
+    producer = {edge: port for port, readers in graph.readers().items() for edge in readers}
+    for edge in found.edges:
+        key = Edge(edge.node, edge.input)
+        assert (edge.tokens, edge.peak) == (len(oracle.streams[producer[key]]), oracle.peaks[key]), edge
     for port, stream in found.streams.items():
         expected = oracle.streams[port]
         assert stream.visible == tuple(cycle for _, cycle in expected), port

@@ -1,0 +1,125 @@
+"""Deadlock: who waits for whom, which FIFO is full, and which depth of one FIFO would let the graph end. For every simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fuseflow.errors import DeadlockError, SimulationError
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.sim.statistics import NodeStatistics, edges
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The next token on an input, which node `writer` makes."""
+
+    input: int
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Room on an edge, which is full at `depth`."""
+
+    edge: Edge
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What the two halves of an accumulator wait for of each other: a workspace that is full, or one that is free."""
+
+
+Awaited: TypeAlias = Token | Slot | Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A process that cannot fire: a node or half an accumulator. `on` is the place, in the same list, of the process that would have
+    to fire first; None if that one has ended."""
+
+    node: str
+    awaits: Awaited
+    on: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlock:
+    """A run in which no firing is possible before its end.
+
+    `waiting`: all that have not ended, in graph order. `nodes`: what every node had done. `smallest_depth`: of an edge, the smallest
+    depth with which the graph runs to its end, all others unchanged; None if there is none.
+    """
+
+    waiting: tuple[Waiting, ...]
+    nodes: tuple[NodeStatistics, ...]
+    smallest_depth: Callable[[Edge], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One FIFO, its depth, and the smallest depth of it alone that clears a deadlock."""
+
+    edge: Edge
+    depth: int
+    clears: int
+
+
+def explain(deadlock: Deadlock, graph: Graph) -> SimulationError:
+    """The error that says what waits for what: a `DeadlockError` with the remedy, or streams that end apart."""
+    cycle = _cycle(deadlock.waiting)
+    last = max(node.last for node in deadlock.nodes)
+    if not _full(cycle):
+        first = next((w for w in cycle if w.on is None), cycle[0])
+        return SimulationError(
+            f"the streams end apart: {_reason(first)}, which never comes", notes=[f"nothing moves after cycle {last}"]
+        )
+    chain = "; ".join(_reason(waiting) for waiting in cycle)
+    return DeadlockError(
+        f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(remedy(deadlock, graph))
+    )
+
+
+def remedy(deadlock: Deadlock, graph: Graph) -> Remedy | None:
+    """Of the full FIFOs that wait for each other, the one that clears the deadlock with the smallest depth: of equal ones the first in
+    graph order. None if none alone does."""
+    order = {edge: k for k, edge in enumerate(edges(graph))}
+    found = []
+    for slot in sorted(_full(_cycle(deadlock.waiting)), key=lambda slot: order[slot.edge]):
+        clears = deadlock.smallest_depth(slot.edge)
+        if clears is not None:
+            found.append(Remedy(slot.edge, slot.depth, clears))
+    return min(found, key=lambda r: r.clears, default=None)
+
+
+def _cycle(waiting: Sequence[Waiting]) -> list[Waiting]:
+    """Those on a cycle of waiting, or on the way to one that has ended."""
+    path: list[int] = []
+    at: int | None = 0
+    while at is not None and at not in path:
+        path.append(at)
+        at = waiting[at].on
+    return [waiting[k] for k in (path if at is None else path[path.index(at) :])]
+
+
+def _full(cycle: Sequence[Waiting]) -> list[Slot]:
+    return [w.awaits for w in cycle if isinstance(w.awaits, Slot)]
+
+
+def _reason(waiting: Waiting) -> str:
+    match waiting.awaits:
+        case Token(input=k, writer=writer):
+            return f"`{waiting.node}` waits for a token on its input {k} from `{writer}`"
+        case Slot(edge=edge, depth=depth):
+            return f"`{waiting.node}` waits for a slot of input {edge.input} of `{edge.node}`, full at depth {depth}"
+        case Workspace():
+            return f"`{waiting.node}` waits for a workspace"
+
+
+def _advice(found: Remedy | None) -> str:
+    if found is None:
+        return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine"
+    where = f"input {found.edge.input} of `{found.edge.node}`"
+    return f"depth {found.clears} of {where} clears it (now {found.depth}), and no smaller one does"

@@ -1,0 +1,71 @@
+"""The reference interpreter as a simulator: from a graph to what every simulator hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.deadlock import Deadlock
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.reference.build import Network, build
+from fuseflow.sim.reference.deadlock import smallest_depth, waiting
+from fuseflow.sim.reference.process import Process
+from fuseflow.sim.reference.run import run
+from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording
+from fuseflow.tensors import Tensor
+
+
+def execute(
+    graph: n.Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    progress: Callable[[int], None] | None = None,
+    record: bool = False,
+) -> Outcome | Deadlock:
+    """Run a verified graph, token by token. `progress` is called now and then with the number of firings so far; `record` keeps all
+    streams. Raises `SimulationError` if streams do not fit together."""
+    network = build(graph, tensors, machine, record)
+    stuck = run(network, progress)
+    nodes = tuple(_statistics(processes) for processes in network.nodes())
+    if stuck:
+        return Deadlock(waiting(stuck), nodes, partial(smallest_depth, rebuild=partial(build, graph, tensors, machine)))
+    firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
+    return Outcome(
+        cycles=1 + max(node.last for node in nodes),
+        nodes=nodes,
+        edges=_edges(graph, network),
+        tokens={port: stream.count for port, stream in network.streams.items()},
+        values={p.node.name: p.values for p in firsts if isinstance(p.node, n.Alu | n.Reduce | n.Accumulate)},
+        elements={(p.node.name, array): count for p in firsts for array, count in p.elements.items()},
+        written=network.written,
+        streams=_recordings(network),
+    )
+
+
+def _statistics(processes: Sequence[Process]) -> NodeStatistics:
+    node = processes[0].node
+    return NodeStatistics(
+        node.name,
+        node.op,
+        firings=sum(p.firings for p in processes),
+        starved=sum(p.starved for p in processes),
+        blocked=sum(p.blocked for p in processes),
+        first=min((p.first for p in processes if p.firings), default=-1),
+        last=max(p.last for p in processes),
+    )
+
+
+def _edges(graph: n.Graph, network: Network) -> tuple[EdgeStatistics, ...]:
+    return tuple(
+        EdgeStatistics(node.name, k, network.streams[port].count, network.fifos[n.Edge(node.name, k)].peak)
+        for node in graph.nodes
+        for k, port in enumerate(node.inputs)
+    )
+
+
+def _recordings(network: Network) -> dict[n.Port, Recording]:
+    return {
+        port: Recording([token for token, _ in items], tuple(visible for _, visible in items))
+        for port, items in network.recorded.items()
+    }
