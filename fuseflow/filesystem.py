@@ -13,6 +13,14 @@ from pathlib import Path
 from fuseflow.errors import FileError
 
 
+def read_bytes(path: str | Path, what: str = "") -> bytes:
+    """The content of a file, called `what` in messages; raises `FileError` if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {f'{what} `{path}`'.strip()}: {error.strerror}") from error
+
+
 def read_text(path: str | Path, what: str = "") -> str:
     """The text of a file, called `what` in messages; raises `FileError` if it cannot be read."""
     name = f"{what} `{path}`".strip()

@@ -9,6 +9,7 @@ from fuseflow.cli.compile import compile_command
 from fuseflow.cli.doctor import doctor
 from fuseflow.cli.ops import ops
 from fuseflow.cli.run import run
+from fuseflow.cli.simulate import simulate
 
 
 @click.group("fuseflow", cls=ErrorBoundary, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -21,5 +22,5 @@ def main() -> None:
     """
 
 
-for command in (compile_command, run, doctor, ops):
+for command in (compile_command, run, simulate, doctor, ops):
     main.add_command(command)

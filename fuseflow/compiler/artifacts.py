@@ -91,6 +91,14 @@ def save(
         _write(folder / MANIFEST, json_text({**about(settings, regions), "files": files_below(folder)}))
 
 
+def save_run(directory: Path, result: Result) -> None:
+    """The outputs and numbers of a run whose graph came from elsewhere, with `about.json`."""
+    with replacing_directory(directory, MANIFEST) as folder:
+        result.save_outputs(folder)
+        _write(folder / "result.json", json_text(result.to_json()))
+        _write(folder / MANIFEST, json_text({**about(result.settings, ()), "files": files_below(folder)}))
+
+
 def _write(path: Path, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 

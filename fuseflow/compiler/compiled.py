@@ -22,7 +22,7 @@ from fuseflow.errors import UsageError
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
 from fuseflow.tensors import Tensor, repack
-from fuseflow.tensors.files import write_fibertree
+from fuseflow.tensors.fibertree import write_fibertree
 
 Progress = Callable[[str, int], None]
 """Called now and then while a region runs, with its name and the number of firings so far."""

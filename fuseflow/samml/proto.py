@@ -43,20 +43,31 @@ def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
     Graphs of other tools do not declare tensors: see `proto_foreign` for what is declared instead. `sizes` gives the sizes of their
     indices. Raises `GraphError`, naming the operation, if something in it is not executed here, or the graph does not verify.
     """
-    try:
-        message = pb.ComalGraph.FromString(data)
-    except DecodeError as error:
-        raise GraphError(f"not a `ComalGraph` message: {error}") from None
-    return _read(message, sizes or {})
+    return _graph(_parsed(data), sizes or {})
 
 
 def from_text(text: str, sizes: Mapping[str, int] | None = None) -> n.Graph:
     """The graph in the text form of a `ComalGraph`; otherwise as `from_proto`."""
+    return _graph(_parsed(text), sizes or {})
+
+
+def stored_indices(data: bytes | str) -> dict[str, tuple[str, ...]]:
+    """For every tensor of another tool's graph, in binary or text form: the index that each storage level holds, outermost first;
+    "" for one that the graph does not name. Empty for a graph that declares its tensors."""
+    message = _parsed(data)
+    if message.tensors:
+        return {}
+    reader = Reader(message)
+    foreign = Foreign(declarations(reader.name, message, reader.run()), reader.messages, {})
+    foreign.complete()
+    return foreign.indices()
+
+
+def _parsed(data: bytes | str) -> pb.ComalGraph:
     try:
-        message = text_format.Parse(text, pb.ComalGraph())
-    except text_format.ParseError as error:
+        return pb.ComalGraph.FromString(data) if isinstance(data, bytes) else text_format.Parse(data, pb.ComalGraph())
+    except (DecodeError, text_format.ParseError) as error:
         raise GraphError(f"not a `ComalGraph` message: {error}") from None
-    return _read(message, sizes or {})
 
 
 def _message(graph: n.Graph) -> Writer:
@@ -64,7 +75,7 @@ def _message(graph: n.Graph) -> Writer:
     return Writer(graph)
 
 
-def _read(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
+def _graph(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
     reader = Reader(message)
     try:
         graph = declarations(reader.name, message, reader.run())

@@ -1,23 +1,20 @@
-"""Tensors in files: arrays in `.npy`, `.npz` (NumPy or scipy) and `.mtx`, a YAML file that names them, and fibertrees as text.
+"""Arrays in files: `.npy`, `.npz` (NumPy or scipy) and `.mtx`.
 
 Reading never unpickles; writing goes to a temporary name that replaces the file when it is complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from scipy import io, sparse
 
-from fuseflow.errors import FileError, FuseFlowError, Span, did_you_mean
-from fuseflow.filesystem import read_text, replacing, write_text
+from fuseflow.errors import FileError, FuseFlowError
+from fuseflow.filesystem import replacing
 from fuseflow.tensors.dtypes import dtype_named
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.pack import pack
@@ -90,31 +87,6 @@ def _load_npz(path: Path) -> Any:
 _READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_npz, ".mtx": io.mmread}
 
 
-def load_tensors(path: str | Path, inputs: Iterable[Declaration]) -> dict[str, Tensor]:
-    """The inputs of a program, packed as declared (`dense` without a format), from a YAML file:
-
-        A: {path: adjacency.mtx}
-        x: {path: features.npy}
-
-    Paths are relative to the YAML file. Raises `FileError` for entries that are unknown, missing or do not fit.
-    """
-    path = Path(path)
-    declared = {d.name: d for d in inputs}
-    entries = _read_entries(path, declared)
-    missing = [name for name in declared if name not in entries]
-    if missing:
-        names = ", ".join(f"`{name}`" for name in missing)
-        raise FileError(f"`{path}` has no entry for {names}", hint=f"add `{missing[0]}: {{path: FILE}}`")
-    tensors = {}
-    for name, declaration in declared.items():
-        file, span = entries[name]
-        try:
-            tensors[name] = pack_declared(load_array(path.parent / file), declaration)
-        except FuseFlowError as error:
-            raise FileError(f"tensor `{name}`: {error.message}", hint=error.hint, span=span) from error
-    return tensors
-
-
 def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
     """Pack an array in the format, dtype and implicit value declared; raises `FileError` if it does not fit."""
     if array.shape != declaration.shape:
@@ -126,55 +98,6 @@ def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
     if lost:
         raise FileError(f"some values are not of the declared type {declaration.dtype}", hint="declare `f32` or `f64`")
     return pack(array.astype(dtype), declaration.format or Format.dense(len(declaration.shape)), declaration.fill)
-
-
-def _read_entries(path: Path, known: Iterable[str]) -> dict[str, tuple[str, Span]]:
-    """File name and place of each tensor's entry."""
-    text = read_text(path)
-    try:
-        root = YAML(typ="safe", pure=True).compose(text)
-    except YAMLError as error:
-        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-        span = Span(str(path), mark.line + 1, mark.column + 1) if mark else None
-        problem = error.problem if isinstance(error, MarkedYAMLError) else error
-        raise FileError(f"not YAML: {problem}", span=span) from error
-    entries = {}
-    names = list(known)
-    for name, value, span in _pairs(root, path, "a list of tensors, as in `A: {path: a.npz}`"):
-        if name not in names:
-            raise FileError(f"the program has no input `{name}`", hint=did_you_mean(name, names), span=span)
-        if name in entries:
-            raise FileError(f"tensor `{name}` has two entries", span=span)
-        entries[name] = (_path_of(name, value, path), span)
-    return entries
-
-
-def _path_of(name: str, node: Node, path: Path) -> str:
-    found = ""
-    for key, value, span in _pairs(node, path, f"`{name}: {{path: FILE}}`"):
-        if key != "path":
-            raise FileError(f"unknown key `{name}.{key}`", hint=did_you_mean(key, ["path"]), span=span)
-        if not isinstance(value, ScalarNode) or not value.value:
-            raise FileError(f"`{name}.path` is not a file name", span=span)
-        found = value.value
-    if not found:
-        raise FileError(f"tensor `{name}` has no `path`", hint=f"write `{name}: {{path: FILE}}`", span=_span(node, path))
-    return found
-
-
-def _pairs(node: Node | None, path: Path, expected: str) -> Iterator[tuple[str, Node, Span]]:
-    if node is None:
-        return
-    if not isinstance(node, MappingNode):
-        raise FileError(f"expected {expected}", span=_span(node, path))
-    for key, value in node.value:
-        if not isinstance(key, ScalarNode):
-            raise FileError(f"expected {expected}", span=_span(key, path))
-        yield key.value, value, _span(key, path)
-
-
-def _span(node: Node, path: Path) -> Span:
-    return Span(str(path), node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:
@@ -194,13 +117,3 @@ def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.
             np.savez(stream, array=found)
         else:
             np.save(stream, found, allow_pickle=False)
-
-
-def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
-    """Write a tensor as text files, one number a line: `tensor_<name>_mode_<level>_{seg,crd}` (levels outermost first; what the
-    level stores), `tensor_<name>_mode_vals`, and `tensor_<name>_mode_shape` in dimension order."""
-    columns: dict[str, npt.NDArray[Any]] = {"shape": np.array(tensor.shape, dtype=np.int64), "vals": tensor.values}
-    for number, level in enumerate(tensor.levels):
-        columns.update({f"{number}_{kind}": numbers for kind, numbers in level.arrays.items()})
-    for column, numbers in sorted(columns.items()):
-        write_text(Path(directory) / f"tensor_{name}_mode_{column}", "".join(f"{n}\n" for n in numbers.astype(str).tolist()))

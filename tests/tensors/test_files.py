@@ -14,7 +14,9 @@ from scipy import sparse
 
 from fuseflow.errors import FileError, Span
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.files import load_array, load_tensors, save_array, write_fibertree
+from fuseflow.tensors.fibertree import read_fibertree, write_fibertree
+from fuseflow.tensors.files import load_array, save_array
+from fuseflow.tensors.listing import load_tensors
 
 A = sparse.random_array((5, 6), density=0.3, rng=np.random.default_rng(0))
 
@@ -228,3 +230,48 @@ def test_dense_and_singleton_levels_write_what_they_store(tmp_path):
     assert fibertree(tmp_path / "csr")["tensor_A_mode_vals"] == ["5", "7"]
     write_fibertree(tmp_path / "coo", "A", pack(MATRIX, Format.parse("coo", 2)))
     assert set(fibertree(tmp_path / "coo")) == {f"tensor_A_mode_{x}" for x in ("0_crd", "0_seg", "1_crd", "shape", "vals")}
+
+
+@pytest.mark.parametrize("format", ["dense", "csr", "csc", "dcsr", "dcsc"])
+def test_fibertrees_come_back(tmp_path, format):
+    tensor = pack(MATRIX[:2], Format.parse(format, 2))
+    write_fibertree(tmp_path, "A", tensor)
+    found = read_fibertree(tmp_path, "A", tensor.format)
+    np.testing.assert_array_equal(found.to_dense().astype(np.float32), MATRIX[:2])
+    assert found.stored == tensor.stored
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "message"),
+    [
+        ("0_seg", None, "cannot read `"),
+        ("0_seg", "0\n1\n", "the positions do not divide 1 fibers with 2 coordinates"),
+        ("1_seg", "0\n2\n1\n", "the positions do not divide 2 fibers with 3 coordinates"),
+        ("1_seg", "1\n2\n3\n", "the positions do not divide"),
+        ("1_seg", "", "the positions do not divide"),
+        ("0_crd", "0\n7\n", "a coordinate is outside 0..2"),
+        ("0_crd", "2\n0\n", "the coordinates of a fiber do not ascend"),
+        ("1_crd", "2\n1\n0\n", "the coordinates of a fiber do not ascend"),
+        ("1_crd", "1\n2\nx\n", "holds what is not a whole number"),
+        ("vals", "1\n2\n", "holds 2 values, the levels have room for 3"),
+        ("vals", "1\n2\nNaN!\n", "holds what is not a number"),
+        ("shape", "3\n", "has 1 dimensions, the format (compressed, compressed) 2 levels"),
+        ("shape", None, "holds no fibertree of `A`\n  hint: known: `B`"),
+    ],
+)
+def test_fibertrees_that_do_not_fit(tmp_path, column, text, message):
+    tensor = pack(MATRIX, Format.parse("dcsr", 2))
+    write_fibertree(tmp_path, "A", tensor)
+    write_fibertree(tmp_path, "B", tensor)
+    path = tmp_path / f"tensor_A_mode_{column}"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(FileError) as error:
+        read_fibertree(tmp_path, "A", tensor.format)
+    assert message in str(error.value)
+
+
+def test_singleton_levels_are_not_read_from_fibertrees(tmp_path):
+    tensor = pack(MATRIX, Format.parse("coo", 2))
+    write_fibertree(tmp_path, "A", tensor)
+    with pytest.raises(FileError, match=r"a compressed\(nonunique\) level is not read"):
+        read_fibertree(tmp_path, "A", tensor.format)

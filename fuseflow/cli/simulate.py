@@ -1,0 +1,67 @@
+"""`fuseflow simulate`: execute a graph that is there already, cycle by cycle."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from fuseflow.cli.common import (
+    FILE,
+    StrictCommand,
+    console,
+    debug_option,
+    machine_options,
+    quiet_option,
+    refuse_inside,
+    require_replaceable,
+    require_writable,
+    write_out,
+)
+from fuseflow.cli.progress import firings_bar, working
+from fuseflow.compiler import RegionResult, Result
+from fuseflow.compiler.artifacts import save_run
+from fuseflow.compiler.graphs import load_graph
+from fuseflow.compiler.result import Seconds, json_text
+from fuseflow.compiler.settings import Settings
+from fuseflow.report.tables import print_table, result_table
+from fuseflow.sim import Machine
+from fuseflow.sim import simulate as run_graph
+
+
+@click.command(cls=StrictCommand, short_help="Execute a graph on tensors from files.")
+@click.argument("graph", type=FILE)
+@click.option("--tensors", metavar="FILE", type=FILE, required=True, help="YAML that names the graph's inputs.")
+@machine_options
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
+@click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the outputs and the result here.")
+@quiet_option
+@debug_option
+def simulate(graph: Path, tensors: Path, machine: Machine, json_file: Path | None, output: Path | None, quiet: bool) -> None:
+    """Execute GRAPH, a SAMML graph of any tool: protobuf (.bin, or its text form .txtpb), or .samml.
+
+    Prints a row like those of `fuseflow run`. Nothing is checked: the graph does not say what it should compute.
+    """
+    to_stdout = str(json_file) == "-"
+    if json_file is not None and not to_stdout:
+        require_writable(json_file, directory=False)
+    if output is not None:
+        require_replaceable(output)
+        refuse_inside(output, json=json_file)
+    start = time.perf_counter()
+    with working("loading", quiet):
+        loaded, inputs = load_graph(graph, tensors)
+    loading = time.perf_counter() - start
+    with firings_bar(quiet) as progress:
+        report = None if progress is None else lambda firings: progress(loaded.name, firings)
+        simulation = run_graph(loaded, inputs, machine, report)
+    seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
+    settings = Settings(str(graph), str(tensors), "", machine, "reference", 0)
+    result = Result(settings, simulation.outputs, (RegionResult(loaded.name, (), simulation),), None, seconds)
+    if output is not None:
+        save_run(output, result)
+    if json_file is not None:
+        write_out(json_text(result.to_json()), json_file)
+    if not quiet:
+        print_table(console(stderr=to_stdout), result_table(result))
