@@ -321,6 +321,24 @@ class Split(Primitive, name="split", traits=[Pure]):
         return [d, d, d + 1]
 
 
+class Fork(Primitive, name="fork", traits=[Pure]):
+    stream: Operand[X]
+    outs: Sequence[Result[X]]
+    lanes: ir.IntegerAttr = attribute(kw_only=True)
+
+    def verify_invariants(self) -> bool:
+        lanes = self.whole("lanes")
+        if lanes is not None and len(self.results) != lanes:
+            return self.refuse(f"has {len(self.results)} results for {lanes} lanes")
+        return super().verify_invariants()
+
+
+class Merge(Primitive, name="merge", traits=[Pure]):
+    lanes: Sequence[Operand[X]]
+    out: Result[X]
+    levels: ir.IntegerAttr = attribute(kw_only=True)
+
+
 class WriteLevel(Primitive, name="write"):
     crd: Operand[Crd]
     tensor: ir.StringAttr = attribute(kw_only=True)

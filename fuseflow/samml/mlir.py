@@ -278,6 +278,8 @@ _FIELDS = (
     _Field("operands", "slots", _slots, _operands),
     _Field("order", "order", _int, _whole),
     _Field("value", "value", _optional, _value),
+    _Field("lanes", "lanes", _int, _whole),
+    _Field("levels", "levels", _int, _whole),
 )
 
 

@@ -290,6 +290,39 @@ class SplitLevel(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Fork(Node):
+    """x(d) -> one x(d) for each lane: the values go to the lanes in turn, the turn running on across fibers; stops go to all."""
+
+    op: ClassVar[str] = "fork"
+
+    lanes: int
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (inputs[0],) * self.lanes
+
+    def port_names(self) -> tuple[str, ...]:
+        return tuple(f"lane{k}" for k in range(self.lanes))
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Node):
+    """x(d) of each lane -> x(d): the inverse of the fork that dealt the elements `levels` levels above the values of x, in its turn.
+    An element is a value (0), or a list of that many levels."""
+
+    op: ClassVar[str] = "merge"
+    ports: ClassVar[tuple[str, ...]] = ("out",)
+
+    levels: int
+
+    @property
+    def lanes(self) -> int:
+        return len(self.inputs)
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (inputs[0],)
+
+
+@dataclass(frozen=True, slots=True)
 class WriteLevel(Node):
     """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate."""
 
@@ -334,7 +367,7 @@ def stream_name(node: Node, output: int) -> str:
 
 NODE_TYPES: tuple[type[Node], ...] = (
     Root, Scan, Range, Locate, Join, Align, Repeat, Load, Alu, Reduce, Accumulate, Drop, Flatten, SplitLevel,
-    WriteLevel, WriteValues,
+    Fork, Merge, WriteLevel, WriteValues,
 )  # fmt: skip
 
 

@@ -52,6 +52,15 @@ class Foreign:
         tensors = tuple(self.declare(tensor) for tensor in sorted(self.levels))
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
 
+    def indices(self) -> dict[str, tuple[str, ...]]:
+        """The index that each storage level of a tensor holds, outermost first, once the graph is complete; "" where none is named."""
+        return {tensor: tuple(level.index for level in self.seen(tensor)) for tensor in sorted(self.levels)}
+
+    def seen(self, tensor: str) -> list[Seen]:
+        """What is known of each storage level of a tensor, outermost first."""
+        levels = self.levels[tensor]
+        return [levels.get(p, Seen()) for p in range(max(levels, default=-1) + 1)]
+
     def addressed(self, node: n.Locate, readers: Mapping[n.Port, tuple[n.Edge, ...]]) -> str:
         """The tensor in which the references of a locate are used."""
         waiting = [n.Port(node.name)]
@@ -87,13 +96,13 @@ class Foreign:
     def index(self, port: n.Port) -> str:
         """The index whose coordinates a stream holds."""
         while not getattr(self.messages.get(port.node), "index", ""):
-            if not isinstance(self.by_name[port.node], n.Join | n.Repeat):
+            if not isinstance(self.by_name[port.node], n.Join | n.Repeat | n.Fork | n.Merge):
                 return ""
             port = self.by_name[port.node].inputs[0]
         return str(self.messages[port.node].index)
 
     def declare(self, tensor: str) -> n.TensorDecl:
-        seen = [self.levels[tensor].get(p, Seen()) for p in range(max(self.levels[tensor], default=-1) + 1)]
+        seen = self.seen(tensor)
         shape = tuple(self.sizes.get(level.index, level.size) for level in seen)
         return n.TensorDecl(tensor, shape, Format.of(*(level.format for level in seen)))
 
@@ -108,6 +117,8 @@ def _passed_on(node: n.Node, k: int) -> list[n.Port]:
             return [n.Port(node.name)]
         case n.Align() if k == 2:
             return [n.Port(node.name)]
+        case n.Fork() | n.Merge():
+            return [n.Port(node.name, lane) for lane in range(len(node.port_names()))]
         case n.Join():
             payloads = [p for _, side in node.sides() for p in side]
             return [n.Port(node.name, 1 + payloads.index(k))] if k in payloads else []

@@ -21,7 +21,7 @@ from fuseflow.tensors import Format
 
 KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
 FOLDED = ("broadcast", "repeatsig")
-UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func", "fork", "join")
+UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func")
 
 Key: TypeAlias = tuple[str, int]
 """A stream of a message: readers number the streams of each kind apart."""
@@ -75,7 +75,7 @@ class Reader:
             raise GraphError(f"graph `{self.name}`, operation `{name}`: {kind} is not executed", hint=_INSTEAD.get(kind, ""))
         message = getattr(operation, kind)
         if kind == "broadcast":
-            bundle = getattr(message, message.WhichOneof("conn") or "crd")
+            bundle = _bundle(message)
             for stream in bundle.outputs:
                 self._alias(stream, bundle.input)
         elif kind == "repeatsig":
@@ -174,11 +174,7 @@ def declarations(name: str, message: pb.ComalGraph, nodes: tuple[n.Node, ...]) -
     )
 
 
-_INSTEAD = {
-    "func": "name the operators that the intrinsic stands for",
-    "fork": "write the graph without parallel lanes",
-    "join": "write the graph without parallel lanes",
-}
+_INSTEAD = {"func": "name the operators that the intrinsic stands for"}
 
 
 def _public(kind: str) -> str:
@@ -198,6 +194,11 @@ def _one(message: Any, group: str) -> Any:
     """The member of a oneof that is set, else its first."""
     descriptor = message.DESCRIPTOR.oneofs_by_name[group]
     return getattr(message, message.WhichOneof(group) or descriptor.fields[0].name)
+
+
+def _bundle(message: Any) -> Any:
+    """The streams of one kind that a broadcast, fork or join connects."""
+    return getattr(message, message.WhichOneof("conn") or "crd")
 
 
 def _no_outputs(message: Any) -> list[StreamMessage]:
@@ -220,6 +221,8 @@ OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
     "drop": lambda m: [*m.output_crds, _one(m.output, "stream")],
     "flatten": lambda m: [m.output_crd],
     "split": lambda m: [m.outer_crd, m.inner_crd],
+    "fork": lambda m: list(_bundle(m).outputs),
+    "join": lambda m: [_bundle(m).output],
 }
 
 
@@ -336,6 +339,16 @@ def _split(r: Reader, name: str, m: pb.Split) -> n.Node:
     return n.SplitLevel(name, r.ports(name, (m.input_crd,)), m.size)
 
 
+def _fork(r: Reader, name: str, m: pb.Fork) -> n.Node:
+    return n.Fork(name, (r.port(name, _bundle(m).input),), len(_bundle(m).outputs))
+
+
+def _merge(r: Reader, name: str, m: pb.Join) -> n.Node:
+    if not _bundle(m).inputs:
+        r.refuse(name, "joins no lanes")
+    return n.Merge(name, r.ports(name, _bundle(m).inputs), m.levels if m.HasField("levels") else 1)
+
+
 def _write(r: Reader, name: str, m: pb.FiberWrite) -> n.Node:
     return n.WriteLevel(name, (r.port(name, m.input_crd),), m.tensor, int(m.mode_val) if m.mode_val.isdecimal() else -1)
 
@@ -360,6 +373,8 @@ READERS: dict[str, Callable[[Reader, str, Any], n.Node | list[n.Node]]] = {
     "drop": _drop,
     "flatten": _flatten,
     "split": _split,
+    "fork": _fork,
+    "join": _merge,
     "fiber_write": _write,
     "val_write": _write_values,
 }

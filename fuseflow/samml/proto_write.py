@@ -350,6 +350,25 @@ def _split(w: Writer, node: n.SplitLevel) -> None:
     w.warn(node.name, "other readers have no split")
 
 
+def _fork(w: Writer, node: n.Fork) -> None:
+    bundle = getattr(w.new(node).fork, w.kind(node.inputs[0]))
+    w.reading(node.inputs[0], bundle.input)
+    for output in range(node.lanes):
+        w.making(node, output, bundle.outputs.add())
+
+
+def _merge(w: Writer, node: n.Merge) -> None:
+    operation = w.new(node)
+    message = operation.join if node.levels == 1 else operation.join_ext
+    if node.levels != 1:
+        message.levels = node.levels
+        w.warn(node.name, "other readers take whole fibers of the lanes in turn, which are not the elements here")
+    bundle = getattr(message, w.kind(node.inputs[0]))
+    for port in node.inputs:
+        w.reading(port, bundle.inputs.add())
+    w.making(node, 0, bundle.output)
+
+
 def _write(w: Writer, node: n.WriteLevel) -> None:
     tensor = w.declared[node.tensor]
     message = w.new(node).fiber_write
@@ -380,6 +399,8 @@ WRITERS: dict[type[n.Node], Callable[[Writer, Any], None]] = {
     n.Drop: _drop,
     n.Flatten: _flatten,
     n.SplitLevel: _split,
+    n.Fork: _fork,
+    n.Merge: _merge,
     n.WriteLevel: _write,
     n.WriteValues: _write_values,
 }

@@ -306,6 +306,37 @@ def _sized(c: Context, node: n.Node, size: int) -> None:
         c.refuse(node, f"the size is {size}")
 
 
+def _fork(c: Context, node: n.Fork, inputs: Streams) -> list[Made]:
+    c.kinds(node, inputs, "any")
+    if node.lanes < 1:
+        c.refuse(node, f"the number of lanes is {node.lanes}")
+    c.deep(node, inputs, 0)
+    (x,) = inputs
+    return [Made(c.shapes.lane(x.shape, node.lanes, k), x.nullable, x.position) for k in range(node.lanes)]
+
+
+def _merge(c: Context, node: n.Merge, inputs: Streams) -> list[Made]:
+    if not inputs:
+        c.refuse(node, "takes at least 1 input (a lane), not 0")
+    if node.levels < 0:
+        c.refuse(node, f"the number of levels is {node.levels}")
+    first = inputs[0]
+    for k, lane in enumerate(inputs):
+        if lane.type != first.type:
+            c.refuse(node, f"{c.stream(node, k)} is {lane.type}, {c.stream(node, 0)} is {first.type}")
+        if lane.position != first.position:
+            c.refuse(node, f"{c.stream(node, k)} holds references into something else than {c.stream(node, 0)}")
+    shape = c.shapes.merged([lane.shape for lane in inputs], node.levels)
+    if shape is None:
+        where = f", {_count(node.levels, 'level')} below it" if node.levels else ""
+        c.refuse(
+            node,
+            f"its inputs are not provably the lanes of one fork{where}",
+            hint="give it all lanes in their order; where a lane loses coordinates, it is no longer what the fork dealt",
+        )
+    return [Made(shape, any(lane.nullable for lane in inputs), first.position)]
+
+
 def _write(c: Context, node: n.WriteLevel, inputs: Streams) -> list[Made]:
     c.kinds(node, inputs, "crd")
     tensor = c.level(node, node.tensor, node.level, written=True)
@@ -349,6 +380,8 @@ RULES: dict[type[n.Node], Rule] = {
     n.Drop: _drop,
     n.Flatten: _flatten,
     n.SplitLevel: _split,
+    n.Fork: _fork,
+    n.Merge: _merge,
     n.WriteLevel: _write,
     n.WriteValues: _write_values,
 }

@@ -65,6 +65,26 @@ class Shapes:
         assert shape.parent is not None
         return self.below(self.aligned(shape.parent, old, new), "align", shape, old, new)
 
+    def lane(self, shape: Shape, lanes: int, k: int) -> Shape:
+        """What lane `k` of `lanes` gets of a structure whose elements are dealt to them in turn."""
+        assert shape.parent is not None
+        return self.below(shape.parent, "lane", shape, lanes, k)
+
+    def merged(self, lanes: Sequence[Shape], levels: int) -> Shape | None:
+        """The structure of which `lanes` were dealt the elements, `levels` levels above these. None unless they are all the lanes of
+        one structure, in order."""
+        if levels > 0:
+            parents = [lane.parent for lane in lanes if lane.parent is not None]
+            above = self.merged(parents, levels - 1) if len(parents) == len(lanes) else None
+            if above is None:
+                return None
+            equal = lanes[0].full and len({lane.origin for lane in lanes}) == 1
+            return self.below(above, *lanes[0].origin) if equal else self.below(above, "merge", *lanes)
+        match lanes[0].origin:
+            case ("lane", Shape() as dealt, *_) if all(s is self.lane(dealt, len(lanes), k) for k, s in enumerate(lanes)):
+                return dealt
+        return None
+
     def chain(self, parent: Shape, count: int, *origin: Hashable) -> list[Shape]:
         """`count` levels that one node makes, outermost first."""
         found = []

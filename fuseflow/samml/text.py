@@ -62,6 +62,10 @@ def detail(node: n.Node) -> str:
             return f"{node.tensor}.{VALUES}"
         case n.Range() | n.Flatten() | n.SplitLevel():
             return str(node.size)
+        case n.Fork():
+            return str(node.lanes)
+        case n.Merge():
+            return f"levels={node.levels}"
         case n.Join():
             return node.kind
         case n.Alu():
@@ -222,6 +226,10 @@ def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]
                 return n.Flatten(name, inputs, int(size))
             case "split", [size]:
                 return n.SplitLevel(name, inputs, int(size))
+            case "fork", [lanes]:
+                return n.Fork(name, inputs, int(lanes))
+            case "merge", [levels] if levels.startswith("levels="):
+                return n.Merge(name, inputs, int(levels.removeprefix("levels=")))
             case "write", [place] if place.endswith(f".{VALUES}"):
                 return n.WriteValues(name, inputs, place.removesuffix(f".{VALUES}"))
             case "write", [place]:

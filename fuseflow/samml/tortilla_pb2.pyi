@@ -73,7 +73,7 @@ class ProgramGraph(_message.Message):
     def __init__(self, name: _Optional[str] = ..., operators: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ...) -> None: ...
 
 class Operation(_message.Message):
-    __slots__ = ("name", "id", "root", "joiner", "fiber_lookup", "fiber_write", "repeat", "repeatsig", "alu", "reduce", "coord_hold", "coord_mask", "coord_drop", "array", "spacc", "val_write", "func", "broadcast", "fork", "join", "gen_ref", "locate", "concat", "joiner_ext", "fiber_lookup_ext", "alu_ext", "reduce_ext", "spacc_ext", "range", "align", "drop", "flatten", "split")
+    __slots__ = ("name", "id", "root", "joiner", "fiber_lookup", "fiber_write", "repeat", "repeatsig", "alu", "reduce", "coord_hold", "coord_mask", "coord_drop", "array", "spacc", "val_write", "func", "broadcast", "fork", "join", "gen_ref", "locate", "concat", "joiner_ext", "fiber_lookup_ext", "alu_ext", "reduce_ext", "spacc_ext", "join_ext", "range", "align", "drop", "flatten", "split")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     ROOT_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +102,7 @@ class Operation(_message.Message):
     ALU_EXT_FIELD_NUMBER: _ClassVar[int]
     REDUCE_EXT_FIELD_NUMBER: _ClassVar[int]
     SPACC_EXT_FIELD_NUMBER: _ClassVar[int]
+    JOIN_EXT_FIELD_NUMBER: _ClassVar[int]
     RANGE_FIELD_NUMBER: _ClassVar[int]
     ALIGN_FIELD_NUMBER: _ClassVar[int]
     DROP_FIELD_NUMBER: _ClassVar[int]
@@ -135,12 +136,13 @@ class Operation(_message.Message):
     alu_ext: ALU
     reduce_ext: Reduce
     spacc_ext: SparseAccumulator
+    join_ext: Join
     range: Range
     align: Align
     drop: Drop
     flatten: Flatten
     split: Split
-    def __init__(self, name: _Optional[str] = ..., id: _Optional[int] = ..., root: _Optional[_Union[Generator, _Mapping]] = ..., joiner: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup: _Optional[_Union[FiberLookup, _Mapping]] = ..., fiber_write: _Optional[_Union[FiberWrite, _Mapping]] = ..., repeat: _Optional[_Union[Repeat, _Mapping]] = ..., repeatsig: _Optional[_Union[RepeatSig, _Mapping]] = ..., alu: _Optional[_Union[ALU, _Mapping]] = ..., reduce: _Optional[_Union[Reduce, _Mapping]] = ..., coord_hold: _Optional[_Union[CoordHold, _Mapping]] = ..., coord_mask: _Optional[_Union[CoordMask, _Mapping]] = ..., coord_drop: _Optional[_Union[CoordDrop, _Mapping]] = ..., array: _Optional[_Union[ArrayVals, _Mapping]] = ..., spacc: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., val_write: _Optional[_Union[ValWrite, _Mapping]] = ..., func: _Optional[_Union[Intrinsic, _Mapping]] = ..., broadcast: _Optional[_Union[Broadcast, _Mapping]] = ..., fork: _Optional[_Union[Fork, _Mapping]] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., gen_ref: _Optional[_Union[GenRef, _Mapping]] = ..., locate: _Optional[_Union[Locate, _Mapping]] = ..., concat: _Optional[_Union[Concat, _Mapping]] = ..., joiner_ext: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup_ext: _Optional[_Union[FiberLookup, _Mapping]] = ..., alu_ext: _Optional[_Union[ALU, _Mapping]] = ..., reduce_ext: _Optional[_Union[Reduce, _Mapping]] = ..., spacc_ext: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., range: _Optional[_Union[Range, _Mapping]] = ..., align: _Optional[_Union[Align, _Mapping]] = ..., drop: _Optional[_Union[Drop, _Mapping]] = ..., flatten: _Optional[_Union[Flatten, _Mapping]] = ..., split: _Optional[_Union[Split, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., id: _Optional[int] = ..., root: _Optional[_Union[Generator, _Mapping]] = ..., joiner: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup: _Optional[_Union[FiberLookup, _Mapping]] = ..., fiber_write: _Optional[_Union[FiberWrite, _Mapping]] = ..., repeat: _Optional[_Union[Repeat, _Mapping]] = ..., repeatsig: _Optional[_Union[RepeatSig, _Mapping]] = ..., alu: _Optional[_Union[ALU, _Mapping]] = ..., reduce: _Optional[_Union[Reduce, _Mapping]] = ..., coord_hold: _Optional[_Union[CoordHold, _Mapping]] = ..., coord_mask: _Optional[_Union[CoordMask, _Mapping]] = ..., coord_drop: _Optional[_Union[CoordDrop, _Mapping]] = ..., array: _Optional[_Union[ArrayVals, _Mapping]] = ..., spacc: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., val_write: _Optional[_Union[ValWrite, _Mapping]] = ..., func: _Optional[_Union[Intrinsic, _Mapping]] = ..., broadcast: _Optional[_Union[Broadcast, _Mapping]] = ..., fork: _Optional[_Union[Fork, _Mapping]] = ..., join: _Optional[_Union[Join, _Mapping]] = ..., gen_ref: _Optional[_Union[GenRef, _Mapping]] = ..., locate: _Optional[_Union[Locate, _Mapping]] = ..., concat: _Optional[_Union[Concat, _Mapping]] = ..., joiner_ext: _Optional[_Union[Joiner, _Mapping]] = ..., fiber_lookup_ext: _Optional[_Union[FiberLookup, _Mapping]] = ..., alu_ext: _Optional[_Union[ALU, _Mapping]] = ..., reduce_ext: _Optional[_Union[Reduce, _Mapping]] = ..., spacc_ext: _Optional[_Union[SparseAccumulator, _Mapping]] = ..., join_ext: _Optional[_Union[Join, _Mapping]] = ..., range: _Optional[_Union[Range, _Mapping]] = ..., align: _Optional[_Union[Align, _Mapping]] = ..., drop: _Optional[_Union[Drop, _Mapping]] = ..., flatten: _Optional[_Union[Flatten, _Mapping]] = ..., split: _Optional[_Union[Split, _Mapping]] = ...) -> None: ...
 
 class Generator(_message.Message):
     __slots__ = ("label", "tensor", "output_ref")
@@ -586,7 +588,7 @@ class Fork(_message.Message):
     def __init__(self, label: _Optional[str] = ..., crd: _Optional[_Union[CrdBundle, _Mapping]] = ..., ref: _Optional[_Union[RefBundle, _Mapping]] = ..., val: _Optional[_Union[ValBundle, _Mapping]] = ..., repsig: _Optional[_Union[RepSigBundle, _Mapping]] = ...) -> None: ...
 
 class Join(_message.Message):
-    __slots__ = ("label", "crd", "ref", "val", "repsig")
+    __slots__ = ("label", "crd", "ref", "val", "repsig", "levels")
     class CrdBundle(_message.Message):
         __slots__ = ("output", "inputs")
         OUTPUT_FIELD_NUMBER: _ClassVar[int]
@@ -620,12 +622,14 @@ class Join(_message.Message):
     REF_FIELD_NUMBER: _ClassVar[int]
     VAL_FIELD_NUMBER: _ClassVar[int]
     REPSIG_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
     label: str
     crd: Join.CrdBundle
     ref: Join.RefBundle
     val: Join.ValBundle
     repsig: Join.RepSigBundle
-    def __init__(self, label: _Optional[str] = ..., crd: _Optional[_Union[Join.CrdBundle, _Mapping]] = ..., ref: _Optional[_Union[Join.RefBundle, _Mapping]] = ..., val: _Optional[_Union[Join.ValBundle, _Mapping]] = ..., repsig: _Optional[_Union[Join.RepSigBundle, _Mapping]] = ...) -> None: ...
+    levels: int
+    def __init__(self, label: _Optional[str] = ..., crd: _Optional[_Union[Join.CrdBundle, _Mapping]] = ..., ref: _Optional[_Union[Join.RefBundle, _Mapping]] = ..., val: _Optional[_Union[Join.ValBundle, _Mapping]] = ..., repsig: _Optional[_Union[Join.RepSigBundle, _Mapping]] = ..., levels: _Optional[int] = ...) -> None: ...
 
 class GenRef(_message.Message):
     __slots__ = ("input_crd", "output_ref", "label")

@@ -169,5 +169,34 @@ write_j'2 = write(low_i.inner) Z.1
 write_val'2 = write(deep) Z.vals
 """
 
-TEXTS: dict[str, str] = {"spmm": SPMM, "chain": CHAIN, "softmax": SOFTMAX, "sddmm": SDDMM, "others": OTHERS}
+# Rows dealt to lanes: their sums are merged where they were dealt, what they are made of a level below.
+LANES = """
+graph lanes
+tensor A[4, 5]  dcsr
+tensor Y[4, 5]  dcsr
+tensor z[4]  (compressed)
+output Y, z
+
+root = root()
+A_i = scan(root) A.0 sequential
+crd = fork(A_i.crd) 2
+ref = fork(A_i.ref) 2
+lane0 = scan(ref.lane0) A.1
+lane1 = scan(ref.lane1) A.1
+val0 = load(lane0.ref) A sequential
+val1 = load(lane1.ref) A sequential
+sum0 = reduce(val0) sum
+sum1 = reduce(val1) sum
+i = merge(crd.lane0, crd.lane1) levels=0
+sum = merge(sum0, sum1) levels=0
+k = merge(lane0.crd, lane1.crd) levels=1
+val = merge(val0, val1) levels=1
+write_i = write(i) Y.0
+write_k = write(k) Y.1
+write_val = write(val) Y.vals
+write_i'2 = write(A_i.crd) z.0
+write_val'2 = write(sum) z.vals
+"""
+
+TEXTS: dict[str, str] = {"spmm": SPMM, "chain": CHAIN, "softmax": SOFTMAX, "sddmm": SDDMM, "others": OTHERS, "lanes": LANES}
 GRAPHS: dict[str, Graph] = {name: parse(text) for name, text in TEXTS.items()}

@@ -121,6 +121,9 @@ def module(line: str) -> str:
         ('"samml.flatten"(%a#0, %a#0) {node = "x", size = 2 : i64} : (crd1, crd1) -> crd1', "operand 1 is .* should be 2"),
         ('"samml.split"(%a#0) {node = "x", size = 2 : i64} : (crd1) -> (crd1, crd1)', "result 1 is .* should be 2"),
         ('"samml.write"(%a#0) {node = "x", tensor = "A", level = 1 : i64} : (crd1) -> ()', "operand 0 is .* should be 2"),
+        ('"samml.fork"(%a#0) {node = "x", lanes = 3 : i64} : (crd1) -> (crd1, crd1)', "has 2 results for 3 lanes"),
+        ('"samml.fork"(%a#0) {node = "x", lanes = 2 : i64} : (crd1) -> (crd1, ref1)', "samml"),
+        ('"samml.merge"(%a#0, %b#0) {node = "x", levels = 0 : i64} : (crd1, crd2) -> crd1', "samml"),
     ],
 )  # fmt: skip
 def test_the_dialect_refuses(line: str, message: str):

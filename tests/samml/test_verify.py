@@ -69,6 +69,16 @@ BROKEN = [
     ("others", ("drop(union_j.crd, scale)", "drop(union_j.crd, union_j.out0)"), r"`drop_j` .*takes val there"),
     ("others", ("some = drop(full_i.crd", "some = drop(A_i.crd"), r"`some` .*input 1 \(`drop_j.crd`\) does not hang below input 0"),
     ("others", ("some = drop(full_i.crd, drop_j.crd, drop_j.val)", "some = drop(full_i.crd, drop_j.crd, scale)"), "`some` .*not aligned"),
+    # Fork, merge
+    ("lanes", ("fork(A_i.ref) 2", "fork(root) 2"), r"`ref` .*input 0 \(`root`\) is ref\(0\); this node takes depth 1 or more"),
+    ("lanes", ("merge(crd.lane0, crd.lane1)", "merge(crd.lane0)"), "`i` .*not provably the lanes of one fork\n.*all lanes"),
+    ("lanes", ("merge(crd.lane0, crd.lane1)", "merge(crd.lane1, crd.lane0)"), "`i` .*not provably the lanes of one fork"),
+    ("lanes", ("merge(lane0.crd, lane1.crd) levels=1", "merge(lane0.crd, lane1.crd) levels=0"), "`k` .*not provably"),
+    ("lanes", ("merge(lane0.crd, lane1.crd) levels=1", "merge(lane0.crd, lane1.crd) levels=3"), "`k` .*3 levels below it"),
+    ("lanes", ("merge(lane0.crd, lane1.crd) levels=1", "merge(lane0.crd, lane1.crd) levels=-1"), "`k` .*the number of levels is -1"),
+    ("lanes", ("merge(lane0.crd, lane1.crd)", "merge(lane0.crd, lane1.ref)"), r"`k` .*input 1 \(`lane1.ref`\) is ref.*, input 0 .* is crd"),
+    ("lanes", ("merge(crd.lane0, crd.lane1)", "merge(crd.lane0, A_i.crd)"), "`i` .*not provably"),
+    ("lanes", ("write(k) Y.1", "write(lane0.crd) Y.1"), "`write_k` writes level 1 of `Y` from a stream that is not below"),
     ("others", ("flatten(low_i.outer, low_i.inner) 2", "flatten(low_i.outer, low_i.inner) 0"), "`both` .*the size is 0"),
     ("others", ("flatten(low_i.outer, low_i.inner)", "flatten(low_i.outer, union_j.crd)"), "`both` .*does not hang below input 0"),
     ("others", ("split(full_i.crd) 2", "split(full_i.crd) 0"), "`low_i` .*the size is 0"),
@@ -157,11 +167,11 @@ def test_refuses_wrong_declarations(graphs: dict[str, n.Graph]):
 
 def test_refuses_unknown_primitives(graphs: dict[str, n.Graph]):
     @dataclass(frozen=True, slots=True)
-    class Fork(n.Root):
-        op = "fork"
+    class Gather(n.Root):
+        op = "gather"
 
-    with pytest.raises(GraphError, match=r"node `f` \(fork\): is no primitive"):
-        verify(replace(graphs["spmm"], nodes=(*graphs["spmm"].nodes, Fork("f", ()))))
+    with pytest.raises(GraphError, match=r"node `f` \(gather\): is no primitive"):
+        verify(replace(graphs["spmm"], nodes=(*graphs["spmm"].nodes, Gather("f", ()))))
 
 
 def test_union_payloads_may_be_empty_and_intersected_ones_not(graphs: dict[str, n.Graph]):
@@ -210,6 +220,41 @@ def test_equal_structure_is_proved_where_it_is_equal():
     assert shape["A_j.0"] is not shape["B_j.0"]
     assert shape["A_j.0"].parent is shape["B_j.0"].parent
     assert shape["hole.0"] is not shape["A_j.0"]
+
+
+def test_lanes_are_aligned_where_they_were_dealt_alike():
+    """Forks of aligned streams by one number of lanes; what is merged is where it was before, full again where its lanes are."""
+    text = """
+        tensor A[3, 4]  csr
+        tensor B[3, 4]  dense
+        root = root()
+        A_i = scan(root) A.0
+        crd = fork(A_i.crd) 2
+        ref = fork(A_i.ref) 2
+        more = fork(A_i.ref) 3
+        a0 = scan(ref.lane0) A.1
+        a1 = scan(ref.lane1) A.1
+        A_j = scan(A_i.ref) A.1
+        B_i = locate(A_i.crd) B.0
+        B_j = scan(B_i) B.1
+        at0 = locate(crd.lane0) B.0
+        at1 = locate(crd.lane1) B.0
+        b0 = scan(at0) B.1
+        b1 = scan(at1) B.1
+        back = merge(ref.lane0, ref.lane1) levels=0
+        sparse = merge(a0.crd, a1.crd) levels=1
+        refs = merge(a0.ref, a1.ref) levels=1
+        full = merge(b0.crd, b1.crd) levels=1
+    """
+    known = streams(parse(text))
+    shape = {f"{port.node}.{port.output}": stream.shape for port, stream in known.items()}
+    assert shape["crd.0"] is shape["ref.0"] is shape["at0.0"]
+    assert len({shape["ref.0"], shape["ref.1"], shape["more.0"], shape["A_i.0"]}) == 4
+    assert shape["back.0"] is shape["A_i.0"]
+    assert shape["sparse.0"] is shape["refs.0"]
+    assert shape["sparse.0"].parent is shape["A_i.0"]
+    assert shape["full.0"] is shape["B_j.0"]
+    assert known[n.Port("refs")].position == known[n.Port("A_j", 1)].position
 
 
 def test_scalars_need_no_loop():

@@ -209,6 +209,10 @@ def behaviour(node: n.Node, graph: n.Graph, tensors: dict[str, Tensor], depths: 
             return [flatten(node.size)]
         case n.SplitLevel():
             return [split(node.size)]
+        case n.Fork():
+            return [fork(node.lanes)]
+        case n.Merge():
+            return [merge(inputs, node.levels)]
         case _:
             return [aligned(inputs, None)]
 
@@ -505,3 +509,50 @@ def split(size: int):
             current = None
         yield Fire((0,), {1: c % size} if current is not None else {0: c // size, 1: c % size})
         current = c // size
+
+
+def fork(lanes: int):
+    turn = 0
+    while True:
+        (x,) = yield See((0,))
+        if x is D or is_stop(x):
+            yield Fire((0,), dict.fromkeys(range(lanes), x), True)
+            if x is D:
+                return
+        else:
+            yield Fire((0,), {turn: x})
+            turn = (turn + 1) % lanes
+
+
+def merge(lanes: tuple[int, ...], m: int):
+    # What is known of each lane in the current dealt list: `fresh` before its first element, `ended` after its last one.
+    turn, state = 0, ["fresh"] * len(lanes)
+    while True:
+        (x,) = yield See((turn,))
+        here, following = turn, (turn + 1) % len(lanes)
+        if x is D or (is_stop(x) and x.low >= m):
+            yield See(lanes)
+            yield Fire(lanes, {0: x}, True)
+            if x is D:
+                return
+        elif not is_stop(x):
+            yield Fire((here,), {0: x})
+            turn = following if m == 0 else turn
+        elif x.high < m:
+            yield Fire((here,), {0: x}, True)
+            if x.high == m - 1:
+                state[here], turn = "open", following
+        else:
+            state[here], turn = "ended", following
+            if state[turn] == "fresh":
+                (head,) = yield See((turn,))
+                goes_on = not (is_stop(head) and head.low >= m)
+            else:
+                goes_on = state[turn] == "open"
+            if goes_on:
+                yield Fire((here,), {0: stop(x.low, m - 1)}, True)
+            else:
+                fresh = tuple(k for k in lanes if state[k] == "fresh")
+                yield See(fresh)
+                yield Fire((here, *fresh), {0: x}, True)
+                state = ["fresh"] * len(lanes)

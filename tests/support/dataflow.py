@@ -134,6 +134,80 @@ Y_i = write(i.crd) Y.0
 Y_j = write(j.crd) Y.1
 Y_v = write(add) Y.vals
 """,
+    # Y[i,k] = A[i,k] * x[k], z[i] = sum_k Y[i,k], rows dealt to three lanes
+    "lanes": """
+tensor A[7, 5]  csr f64
+tensor x[5]  dense f64
+tensor Y[7, 5]  csr f64
+tensor z[7]  dense f64
+output Y, z
+root = root()
+A_i = scan(root) A.0
+row = fork(A_i.ref) 3
+k0 = scan(row.lane0) A.1
+k1 = scan(row.lane1) A.1
+k2 = scan(row.lane2) A.1
+a0 = load(k0.ref) A
+a1 = load(k1.ref) A
+a2 = load(k2.ref) A
+at0 = locate(k0.crd) x.0
+at1 = locate(k1.crd) x.0
+at2 = locate(k2.crd) x.0
+x0 = load(at0) x
+x1 = load(at1) x
+x2 = load(at2) x
+mul0 = alu(a0, x0) mul N->0,N->0
+mul1 = alu(a1, x1) mul N->0,N->0
+mul2 = alu(a2, x2) mul N->0,N->0
+sum0 = reduce(mul0) sum
+sum1 = reduce(mul1) sum
+sum2 = reduce(mul2) sum
+crd = merge(k0.crd, k1.crd, k2.crd) levels=1
+val = merge(mul0, mul1, mul2) levels=1
+sum = merge(sum0, sum1, sum2) levels=0
+Y_i = write(A_i.crd) Y.0
+Y_k = write(crd) Y.1
+Y_v = write(val) Y.vals
+z_i = write(A_i.crd) z.0
+z_v = write(sum) z.vals
+""",
+    # A twice: its matrices dealt to two lanes, and its rows to three of their own, in turn from matrix to matrix
+    "deep_lanes": """
+tensor A[4, 3, 5]  (dense, compressed, compressed) f64
+tensor Y[4, 3, 5]  (dense, compressed, compressed) f64
+tensor Z[4, 3, 5]  (dense, compressed, compressed) f64
+output Y, Z
+root = root()
+A_i = scan(root) A.0
+i = fork(A_i.ref) 2
+j0 = scan(i.lane0) A.1
+j1 = scan(i.lane1) A.1
+k0 = scan(j0.ref) A.2
+k1 = scan(j1.ref) A.2
+v0 = load(k0.ref) A
+v1 = load(k1.ref) A
+crd_j = merge(j0.crd, j1.crd) levels=1
+crd_k = merge(k0.crd, k1.crd) levels=2
+val = merge(v0, v1) levels=2
+A_j = scan(A_i.ref) A.1
+j = fork(A_j.ref) 3
+l0 = scan(j.lane0) A.2
+l1 = scan(j.lane1) A.2
+l2 = scan(j.lane2) A.2
+w0 = load(l0.ref) A
+w1 = load(l1.ref) A
+w2 = load(l2.ref) A
+crd_l = merge(l0.crd, l1.crd, l2.crd) levels=1
+wal = merge(w0, w1, w2) levels=1
+Y_i = write(A_i.crd) Y.0
+Y_j = write(crd_j) Y.1
+Y_k = write(crd_k) Y.2
+Y_v = write(val) Y.vals
+Z_i = write(A_i.crd) Z.0
+Z_j = write(A_j.crd) Z.1
+Z_k = write(crd_l) Z.2
+Z_v = write(wal) Z.vals
+""",
 }
 
 
