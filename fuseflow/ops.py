@@ -30,6 +30,7 @@ class Operator:
 
     `array` works on float64 arrays, `scalar` on Python floats; both give the same value. `annihilators` holds rows
     (operand position, operand value, result). `symbol` is its infix form in program text, with its binding `precedence`.
+    `ieee` is `scalar` where that one must catch an exception of Python's `math`.
     """
 
     name: str
@@ -41,6 +42,12 @@ class Operator:
     unit: str = "add"  # latency class of the machine: add, mul, div, transcendental, logic
     symbol: str = ""
     precedence: int = 0
+    ieee: Callable[..., float] | None = None
+
+    @property
+    def compiled(self) -> Callable[..., float]:
+        """`scalar` as a compiler takes it: one function of floats and `math`, without exceptions, since compiled `math` has none."""
+        return self.scalar if self.ieee is None else self.ieee
 
     def annihilated(self, position: int, value: float, constants: Sequence[float | None] = ()) -> float | None:
         """The result that operand `position` being `value` fixes, or None if the other operands matter.
@@ -163,8 +170,12 @@ def _mul(a: float, b: float) -> float:
     return 0.0 if a == 0 or b == 0 else a * b
 
 
-def _truth(function: Callable[[float, float], bool]) -> Callable[[float, float], float]:
-    return lambda a, b: 1.0 if function(a, b) else 0.0
+def _relu(a: float) -> float:
+    return math.nan if a != a else (a if a >= 0.0 else 0.0)
+
+
+def _least(a: float, b: float) -> float:
+    return math.nan if a != a or b != b else (b if b < a else a)
 
 
 def _where(c: float, a: float, b: float) -> float:
@@ -176,29 +187,36 @@ _ROWS = (
     Operator("sub", 2, np.subtract, _sub, ((0, -INF, -INF),), symbol="-", precedence=2),
     Operator("mul", 2, np.multiply, _mul, ((0, 0.0, 0.0), (1, 0.0, 0.0)), unit="mul", symbol="*", precedence=3),
     Operator("div", 2, np.divide, _div, ((0, 0.0, 0.0),), unit="div", symbol="/", precedence=3),
-    Operator("pow", 2, _power, _pow, ((1, 0.0, 1.0),), unit="transcendental"),
+    Operator("pow", 2, _power, _pow, ((1, 0.0, 1.0),), unit="transcendental", ieee=lambda a, b: math.pow(a, b)),
     Operator("max", 2, np.maximum, _max),
     Operator("min", 2, np.minimum, _min, ((0, -INF, -INF), (1, -INF, -INF))),
-    Operator("eq", 2, np.equal, _truth(lambda a, b: a == b), unit="logic", symbol="==", precedence=1),
-    Operator("ne", 2, np.not_equal, _truth(lambda a, b: a != b), unit="logic", symbol="!=", precedence=1),
-    Operator("lt", 2, np.less, _truth(lambda a, b: a < b), unit="logic", symbol="<", precedence=1),
-    Operator("le", 2, np.less_equal, _truth(lambda a, b: a <= b), unit="logic", symbol="<=", precedence=1),
-    Operator("gt", 2, np.greater, _truth(lambda a, b: a > b), unit="logic", symbol=">", precedence=1),
-    Operator("ge", 2, np.greater_equal, _truth(lambda a, b: a >= b), unit="logic", symbol=">=", precedence=1),
+    Operator("eq", 2, np.equal, lambda a, b: 1.0 if a == b else 0.0, unit="logic", symbol="==", precedence=1),
+    Operator("ne", 2, np.not_equal, lambda a, b: 1.0 if a != b else 0.0, unit="logic", symbol="!=", precedence=1),
+    Operator("lt", 2, np.less, lambda a, b: 1.0 if a < b else 0.0, unit="logic", symbol="<", precedence=1),
+    Operator("le", 2, np.less_equal, lambda a, b: 1.0 if a <= b else 0.0, unit="logic", symbol="<=", precedence=1),
+    Operator("gt", 2, np.greater, lambda a, b: 1.0 if a > b else 0.0, unit="logic", symbol=">", precedence=1),
+    Operator("ge", 2, np.greater_equal, lambda a, b: 1.0 if a >= b else 0.0, unit="logic", symbol=">=", precedence=1),
     Operator("where", 3, lambda c, a, b: np.where(c != 0, a, b), _where, flops=0, unit="logic"),
-    Operator("copy", 1, np.positive, float, flops=0, unit="logic"),
+    Operator("copy", 1, np.positive, lambda a: a, flops=0, unit="logic"),
     Operator("neg", 1, np.negative, lambda a: -a),
-    Operator("abs", 1, np.abs, abs),
-    Operator("relu", 1, lambda a: np.maximum(a, 0.0), lambda a: _max(a, 0.0)),
-    Operator("exp", 1, np.exp, _exp, unit="transcendental"),
+    Operator("abs", 1, np.abs, abs, ieee=lambda a: abs(a)),
+    Operator("relu", 1, lambda a: np.maximum(a, 0.0), _relu),
+    Operator("exp", 1, np.exp, _exp, unit="transcendental", ieee=lambda a: math.exp(a)),
     Operator("log", 1, np.log, _log, unit="transcendental"),
-    Operator("sqrt", 1, np.sqrt, _guarded(math.sqrt), unit="transcendental"),
+    Operator("sqrt", 1, np.sqrt, _guarded(math.sqrt), unit="transcendental", ieee=lambda a: math.sqrt(a)),
     Operator("rsqrt", 1, lambda a: 1.0 / np.sqrt(a), _rsqrt, unit="transcendental"),
-    Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental"),
-    Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental"),
-    Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental"),
-    Operator("erf", 1, special.erf, math.erf, unit="transcendental"),
-    Operator("sigmoid", 1, lambda a: 1.0 / (1.0 + np.exp(-a)), _sigmoid, unit="transcendental"),
+    Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental", ieee=lambda a: math.sin(a)),
+    Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental", ieee=lambda a: math.cos(a)),
+    Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental", ieee=lambda a: math.tanh(a)),
+    Operator("erf", 1, special.erf, math.erf, unit="transcendental", ieee=lambda a: math.erf(a)),
+    Operator(
+        "sigmoid",
+        1,
+        lambda a: 1.0 / (1.0 + np.exp(-a)),
+        _sigmoid,
+        unit="transcendental",
+        ieee=lambda a: 1.0 / (1.0 + math.exp(-a)),
+    ),
 )
 
 OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
@@ -208,7 +226,7 @@ REDUCERS: dict[str, Reducer] = {
     for row in (
         Reducer("sum", np.add, lambda a, b: a + b, 0.0),
         Reducer("max", np.maximum, _max, -INF),
-        Reducer("min", np.minimum, lambda a, b: math.nan if a != a or b != b else min(a, b), INF),
+        Reducer("min", np.minimum, _least, INF),
         Reducer("prod", np.multiply, lambda a, b: a * b, 1.0, "mul"),
     )
 }

@@ -1,0 +1,74 @@
+"""The engine as a simulator: from a graph to what every simulator hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.deadlock import Deadlock
+from fuseflow.sim.engine.jit import SWEEP, Library
+from fuseflow.sim.engine.layout import Layout, lay_out
+from fuseflow.sim.engine.loop import FAULT, STUCK, sweep
+from fuseflow.sim.engine.memory import address
+from fuseflow.sim.engine.nodes import ENDED, OUTPUT
+from fuseflow.sim.engine.outcome import deadlock, fault, full_reader, outcome
+from fuseflow.sim.engine.place import Limits
+from fuseflow.sim.engine.service import Gathered, serve
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.statistics import Outcome
+from fuseflow.tensors import Tensor
+
+BUDGET = 50_000_000
+"""Firings between two calls of `progress`."""
+DEFAULTS = Limits()
+
+
+def execute(
+    graph: n.Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    progress: Callable[[int], None] | None = None,
+    record: bool = False,
+    limits: Limits = DEFAULTS,
+) -> Outcome | Deadlock:
+    """Run a verified graph, many tokens at a time. `progress` is called now and then with the number of firings so far; `record`
+    keeps all streams. Raises `SimulationError` if streams do not fit together."""
+    library = Library()
+    layout, gathered = lay_out(graph, tensors, machine, library, limits, record), Gathered()
+    if run(layout, gathered, library, progress):
+        return outcome(layout, tensors, gathered)
+    again = partial(lay_out, graph, tensors, machine, library, limits)
+    return deadlock(layout, lambda edge: smallest_depth(again(), edge, library))
+
+
+def run(layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None) -> bool:
+    """Run to the end; whether it was reached, or the graph deadlocks."""
+    loop = library.compiled(sweep, SWEEP)
+    while True:
+        status = loop(address(layout.nodes), len(layout.parts), BUDGET)
+        if status == FAULT:
+            raise fault(layout)
+        if progress is not None:
+            progress(int(layout.nodes["firings"].sum()))
+        if status == STUCK:
+            if (layout.nodes["waits"] == ENDED).all():
+                return True
+            if not serve(layout, gathered):
+                return False
+
+
+def smallest_depth(layout: Layout, edge: n.Edge, library: Library) -> int | None:
+    """The smallest depth of one FIFO, others unchanged, with which the graph runs to its end; None if there is none.
+
+    The FIFO gets one slot more whenever the graph is stuck on it. What was computed stays possible, since a deeper FIFO allows all
+    that a shallower one does; its cycles are not used.
+    """
+    gathered = Gathered()
+    reader = next(r for r, found in enumerate(layout.edges) if found.edge == edge)
+    while not run(layout, gathered, library):
+        stuck = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < OUTPUT + (1 << 10)]
+        if all(full_reader(layout, p) != reader for p in stuck):
+            return None
+        layout.readers[reader]["depth"] += 1
+    return int(layout.readers[reader]["depth"])

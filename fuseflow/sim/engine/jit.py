@@ -1,0 +1,156 @@
+"""Compiling kernels: each once, when a graph first needs it, then from a cache on disk.
+
+Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. The cache
+directory is named after the sources that kernels are made of, since a compiled kernel contains the helpers that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import float64, int64
+from numba.core import config
+from numba.extending import intrinsic
+
+from fuseflow.sim.engine.memory import COMPILED
+
+Function = Callable[..., Any]
+
+KERNEL = int64(int64)
+"""Of a kernel: the address of its node; returns 0."""
+ELEMENTWISE = int64(int64, int64, int64, int64, int64, int64, int64, int64)
+"""Of an operator: address of the results, how many, then address and stride (in words) of each of three operands."""
+FOLD = float64(float64, int64, int64, int64)
+"""Of a fold: the value so far, then address and stride of the values, and how many."""
+SWEEP = int64(int64, int64, int64)
+"""Of the joint loop: address of the nodes, how many, firings after which to return."""
+FOLD_INTO = int64(int64, int64, int64, int64)
+"""Of an elementwise fold: address of the values so far, address and stride of the new ones, how many."""
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+
+
+def specialize(template: Function, name: str, **meanings: Function) -> Function:
+    """The template as a function of its own, called `name`, whose global names in `meanings` mean these functions."""
+    assert isinstance(template, FunctionType)
+    bound = {key: numba.njit(function, **_OPTIONS) if COMPILED else function for key, function in meanings.items()}
+    made = FunctionType(template.__code__, {**template.__globals__, **bound}, name)
+    made.__qualname__, made.__module__ = name, template.__module__
+    return made
+
+
+class Library:
+    """Functions by address."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def compiled(self, function: Function, signature: Any) -> Any:
+        """The function, callable; without a compiler as it is."""
+        if not COMPILED:
+            return function
+        name = f"{function.__module__}.{function.__qualname__}"
+        if name not in self.kept:
+            with _cache_directory(cache_directory()):
+                self.kept[name] = numba.cfunc(signature, cache=True, **_OPTIONS)(function)
+        return self.kept[name].ctypes
+
+    def address(self, function: Function, signature: Any = KERNEL) -> int:
+        """The address of the compiled function, for calls from kernels."""
+        if not COMPILED:
+            return _register(function)
+        self.compiled(function, signature)
+        return int(self.kept[f"{function.__module__}.{function.__qualname__}"].address)
+
+
+def is_cached(function: Function) -> bool:
+    """Whether an earlier run left the compiled function in the cache."""
+    return any(cache_directory().rglob(f"*.{function.__qualname__}-*.nbi"))
+
+
+@cache
+def cache_directory() -> Path:
+    """Where compiled kernels of these sources are kept: below `FUSEFLOW_CACHE_DIR`, or the user's cache directory."""
+    root = os.environ.get("FUSEFLOW_CACHE_DIR")
+    base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fuseflow"
+    digest = hashlib.sha256(numba.__version__.encode())
+    package = resources.files("fuseflow")
+    sources = [package / "ops.py"]
+    sources += [f for folder in ("sim/engine", "sim/engine/kernels") for f in (package / folder).iterdir()]
+    for file in sorted(sources, key=str):
+        if file.name.endswith(".py"):
+            digest.update(file.read_bytes())
+    return base / "kernels" / digest.hexdigest()[:16]
+
+
+@contextmanager
+def _cache_directory(path: Path) -> Iterator[None]:
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(path)
+    try:
+        yield
+    finally:
+        settings.CACHE_DIR = before
+
+
+# Calls by address
+
+_plain: list[Function] = []
+
+
+def _register(function: Function) -> int:
+    if function not in _plain:
+        _plain.append(function)
+    return _plain.index(function)
+
+
+def _indirect(signature: Any) -> Any:
+    """Type and code of a call of the function at an address."""
+
+    def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        types = [context.get_value_type(kind) for kind in signature.args]
+        function = ir.FunctionType(context.get_value_type(signature.return_type), types)
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
+
+    return signature.return_type(int64, *signature.args), generate
+
+
+def _call_plain(address: int, *arguments: Any) -> Any:
+    return _plain[address](*arguments)
+
+
+call_kernel: Function = _call_plain
+call_elementwise: Function = _call_plain
+call_fold: Function = _call_plain
+call_fold_into: Function = _call_plain
+
+if COMPILED:
+
+    @intrinsic
+    def call_kernel(typing_context: Any, address: Any, node: Any) -> Any:
+        return _indirect(KERNEL)
+
+    @intrinsic
+    def call_elementwise(
+        typing_context: Any, address: Any, out: Any, k: Any, a: Any, sa: Any, b: Any, sb: Any, c: Any, sc: Any
+    ) -> Any:
+        return _indirect(ELEMENTWISE)
+
+    @intrinsic
+    def call_fold(typing_context: Any, address: Any, value: Any, values: Any, stride: Any, k: Any) -> Any:
+        return _indirect(FOLD)
+
+    @intrinsic
+    def call_fold_into(typing_context: Any, address: Any, into: Any, values: Any, stride: Any, k: Any) -> Any:
+        return _indirect(FOLD_INTO)

@@ -1,0 +1,97 @@
+"""Reduce: the fold of every innermost fiber."""
+
+from __future__ import annotations
+
+from fuseflow.ops import reducer
+from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.jit import FOLD, Function, call_fold, specialize
+from fuseflow.sim.engine.memory import Record, get_float, get_int
+from fuseflow.sim.engine.nodes import ENDED, REFUSED, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.place import Part, Place, Rule
+from fuseflow.sim.engine.streams import (
+    CONTROL,
+    DONE,
+    EMPTY,
+    REPEATED,
+    WORD_OFFSET,
+    head_address,
+    head_run,
+    high_of,
+    low_of,
+    push,
+    seen_above,
+    take,
+    visible,
+)  # fmt: skip
+
+REDUCE = Record("fold pending", floats="value identity")  # `pending`: the stop still to be sent, plus 1
+state_at = REDUCE.at
+VALUE = REDUCE.offset("value")
+
+
+def reduce(node: n.Reduce, place: Place) -> list[Part]:
+    identity = reducer(node.function).identity
+    function = place.library.address(fold(node.function), FOLD)
+    return place.part(run_reduce, place.state(REDUCE, fold=function, value=identity, identity=identity))
+
+
+def fold(name: str) -> Function:
+    """The reduction of values, in their order, into one."""
+    return specialize(_fold, f"fold_{name}", function=reducer(name).scalar)
+
+
+def function(a: float, b: float) -> float:
+    """Stands for the reduction in the template below."""
+    raise NotImplementedError
+
+
+def _fold(value: float, values: int, stride: int, k: int) -> float:
+    for i in range(k):
+        value = function(value, get_float(values, stride * i))
+    return value
+
+
+def run_reduce(address: int) -> int:
+    """One firing a token. The stop that ends a fiber makes the fold; its second firing, without input, the outgoing stop."""
+    node = node_at(address)
+    s = state_at(node.state)
+    val, out = source(node, 0), target(node, 0)
+    while True:
+        if s.pending != 0:
+            if rooms(node, 0) == 0:
+                return 0
+            push(out, CONTROL, s.pending - 1, 1, close(node, 0, out.free))
+            s.pending = 0
+        k = min(awaits(node, 0), node.burst)
+        if k == 0:
+            return 0
+        run = head_run(val)
+        seen, word = visible(val), run.word
+        if run.kind == EMPTY:
+            node.fault = REFUSED
+            return 0
+        if run.kind != CONTROL:
+            if run.kind == REPEATED:
+                s.value = call_fold(s.fold, s.value, head_address(val) + WORD_OFFSET, 0, k)
+            else:
+                s.value = call_fold(s.fold, s.value, run.word + 8 * val.offset, 1, k)
+            take(val, k, fire(node, seen, 0, k))
+            continue
+        if rooms(node, 0) == 0:
+            return 0
+        t = close(node, seen, out.free)
+        take(val, 1, t)
+        if word == DONE:
+            push(out, CONTROL, DONE, 1, t)
+            node.waits = ENDED
+            return 0
+        if low_of(word) > 0:
+            push(out, CONTROL, seen_above(word, 1), 1, t)
+            continue
+        push(out, REPEATED, get_int(node.state + VALUE, 0), 1, t)
+        s.value = s.identity
+        if high_of(word) > 0:
+            s.pending = seen_above(word, 1) + 1
+
+
+RULES: dict[type[n.Node], Rule] = {n.Reduce: reduce}

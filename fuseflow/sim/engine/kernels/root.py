@@ -1,0 +1,29 @@
+"""Root: one reference, 0, and `D`."""
+
+from __future__ import annotations
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.nodes import ENDED, close, fire, node_at, rooms, target
+from fuseflow.sim.engine.place import Part, Place, Rule
+from fuseflow.sim.engine.streams import AFFINE, CONTROL, DONE, push
+
+
+def root(node: n.Root, place: Place) -> list[Part]:
+    return place.part(run_root)
+
+
+def run_root(address: int) -> int:
+    """Two firings: the reference, then `D`."""
+    node = node_at(address)
+    out = target(node, 0)
+    while rooms(node, 0) > 0:
+        if node.firings == 0:
+            push(out, AFFINE, 0, 1, fire(node, 0, out.free, 1))
+        else:
+            push(out, CONTROL, DONE, 1, close(node, 0, out.free))
+            node.waits = ENDED
+            return 0
+    return 0
+
+
+RULES: dict[type[n.Node], Rule] = {n.Root: root}

@@ -1,0 +1,129 @@
+"""Write: streams to memory, one firing a token. Elements gather in buffers, which the engine empties when they are full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.memory import Record, get_float, set_float, set_float32, set_int, set_int32
+from fuseflow.sim.engine.nodes import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
+from fuseflow.sim.engine.place import Array, Part, Place, Rule
+from fuseflow.sim.engine.streams import (
+    AFFINE,
+    CONTROL,
+    DONE,
+    EMPTY,
+    REPEATED,
+    WORD_OFFSET,
+    head_address,
+    head_run,
+    low_of,
+    take,
+    visible,
+    word_in,
+)  # fmt: skip
+
+WRITE = Record("elements count narrow ends ended limit total")  # `narrow`: the buffer's elements have 32 bits
+state_at = WRITE.at
+
+
+def write_level(node: n.WriteLevel, place: Place) -> list[Part]:
+    decl = place.declared[node.tensor]
+    narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
+    return place.part(run_write_level, _buffers(place, np.int32 if narrow else np.int64, place.limits.written))
+
+
+def write_values(node: n.WriteValues, place: Place) -> list[Part]:
+    single = place.declared[node.tensor].dtype == "f32"
+    return place.part(run_write_values, _buffers(place, np.float32 if single else np.float64, 0))
+
+
+def _buffers(place: Place, kind: Any, ends: int) -> Array:
+    """Buffers for elements of a dtype, and for the ends of fibers."""
+    limit = place.limits.written
+    narrow = int(np.dtype(kind).itemsize == 4)
+    return place.state(WRITE, elements=place.buffer(kind, limit), ends=place.buffer(np.int64, ends), limit=limit, narrow=narrow)
+
+
+def run_write_level(address: int) -> int:
+    """Append every coordinate; a stop that ends a fiber appends the number of coordinates so far."""
+    node = node_at(address)
+    s = state_at(node.state)
+    crd = source(node, 0)
+    while True:
+        k = min(awaits(node, 0), node.burst)
+        if k == 0:
+            return 0
+        run, first = head_run(crd), crd.offset
+        seen, word = visible(crd), run.word
+        if run.kind == CONTROL:
+            if s.ended == s.limit:
+                node.waits = GROW
+                return 0
+            take(crd, 1, close(node, seen, 0))
+            if word == DONE:
+                node.waits = ENDED
+                return 0
+            if low_of(word) == 0:
+                set_int(s.ends, s.ended, s.total)
+                s.ended += 1
+            continue
+        k = min(k, s.limit - s.count)
+        if k == 0:
+            node.waits = GROW
+            return 0
+        end = s.count
+        if s.narrow == 0:
+            for i in range(k):
+                set_int(s.elements, end + i, word_in(run, first + i))
+        elif run.kind == AFFINE:
+            for i in range(k):
+                set_int32(s.elements, end + i, word + first + i)
+        else:
+            for i in range(k):
+                set_int32(s.elements, end + i, word_in(run, first + i))
+        take(crd, k, fire(node, seen, 0, k))
+        s.count += k
+        s.total += k
+
+
+def run_write_values(address: int) -> int:
+    """Append every value."""
+    node = node_at(address)
+    s = state_at(node.state)
+    val = source(node, 0)
+    while True:
+        k = min(awaits(node, 0), node.burst)
+        if k == 0:
+            return 0
+        run = head_run(val)
+        seen, word = visible(val), run.word
+        if run.kind == EMPTY:
+            node.fault = REFUSED
+            return 0
+        if run.kind == CONTROL:
+            take(val, 1, close(node, seen, 0))
+            if word == DONE:
+                node.waits = ENDED
+                return 0
+            continue
+        k = min(k, s.limit - s.count)
+        if k == 0:
+            node.waits = GROW
+            return 0
+        stride = 0 if run.kind == REPEATED else 1
+        start = head_address(val) + WORD_OFFSET if stride == 0 else word + 8 * val.offset
+        if s.narrow != 0:
+            for i in range(k):
+                set_float32(s.elements, s.count + i, get_float(start, stride * i))
+        else:
+            for i in range(k):
+                set_float(s.elements, s.count + i, get_float(start, stride * i))
+        take(val, k, fire(node, seen, 0, k))
+        s.count += k
+        s.total += k
+
+
+RULES: dict[type[n.Node], Rule] = {n.WriteLevel: write_level, n.WriteValues: write_values}

@@ -1,0 +1,157 @@
+"""From a graph to arrays: parts, streams and readers with their rings, and everything that kernels find by address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.bounds import bounds
+from fuseflow.sim.engine.jit import Library
+from fuseflow.sim.engine.kernels import RULES
+from fuseflow.sim.engine.kernels.record import recorder
+from fuseflow.sim.engine.memory import address
+from fuseflow.sim.engine.nodes import NODE
+from fuseflow.sim.engine.place import Array, Limits, Part, Place, Stream
+from fuseflow.sim.engine.streams import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
+from fuseflow.sim.engine.workspace import Table
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.reference.build import timing
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Input `input` of part `part`. `edge` is None for those inside a node and for recorders."""
+
+    stream: int
+    part: int
+    input: int
+    edge: n.Edge | None
+
+
+@dataclass(slots=True)
+class Layout:
+    """A graph ready to run. Parts, streams and readers are numbered; `nodes`, `streams`, `readers` hold their records."""
+
+    graph: n.Graph
+    limits: Limits
+    parts: list[Part] = field(default_factory=list)
+    owners: list[n.Node | None] = field(default_factory=list)
+    """Of each part the node; None of a recorder."""
+    keys: list[Stream] = field(default_factory=list)
+    edges: list[Reader] = field(default_factory=list)
+    nodes: npt.NDArray[Any] = field(default_factory=lambda: NODE.array(0))
+    streams: npt.NDArray[Any] = field(default_factory=lambda: STREAM.array(0))
+    readers: npt.NDArray[Any] = field(default_factory=lambda: READER.array(0))
+    readers_of: list[list[int]] = field(default_factory=list)
+    writer_of: list[int] = field(default_factory=list)
+    """Of each stream the part that writes it."""
+    rings: list[Array] = field(default_factory=list)
+    scratches: list[Array] = field(default_factory=list)
+    histories: list[Array] = field(default_factory=list)
+    tables: dict[str, list[Table]] = field(default_factory=dict)
+    keep: dict[int, Array] = field(default_factory=dict)
+    """Arrays that kernels find by address."""
+
+
+def lay_out(
+    graph: n.Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    library: Library,
+    limits: Limits,
+    record: bool = False,
+) -> Layout:
+    """The arrays of a verified graph on its tensors."""
+    layout = Layout(graph, limits)
+    _make_parts(layout, tensors, library, record)
+    _number(layout)
+    _fill_nodes(layout, machine, library)
+    _fill_streams(layout, machine)
+    _fill_readers(layout, machine)
+    return layout
+
+
+def _make_parts(layout: Layout, tensors: Mapping[str, Tensor], library: Library, record: bool) -> None:
+    graph = layout.graph
+    types, below = graph.types(), bounds(graph)
+    for node in graph.nodes:
+        place = Place(
+            node, tuple(types[port] for port in node.inputs), below, graph.declared, tensors, library, layout.limits,
+            layout.keep, layout.tables,
+        )  # fmt: skip
+        parts = RULES[type(node)](node, place)
+        layout.parts += parts
+        layout.owners += [node] * len(parts)
+    if record:
+        layout.parts += [recorder(port, layout.limits.written, layout.keep) for port in types]
+        layout.owners += [None] * len(types)
+
+
+def _number(layout: Layout) -> None:
+    """Number streams in the order of the parts that write them, readers in the order of the parts that read."""
+    for p, part in enumerate(layout.parts):
+        layout.keys += part.outputs
+        layout.writer_of += [p] * len(part.outputs)
+    number = {key: k for k, key in enumerate(layout.keys)}
+    layout.readers_of = [[] for _ in layout.keys]
+    for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
+        for q, key in enumerate(part.inputs):
+            edge = n.Edge(owner.name, q) if owner is not None and isinstance(key, n.Port) else None
+            layout.readers_of[number[key]].append(len(layout.edges))
+            layout.edges.append(Reader(number[key], p, q, edge))
+
+
+def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:
+    nodes = layout.nodes = NODE.array(len(layout.parts))
+    layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))
+    inputs, outputs = address(layout.readers), address(layout.streams)
+    for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
+        interval = 1 if owner is None else timing(owner, layout.graph, machine)[1]
+        nodes[p]["kernel"] = library.address(part.kernel)
+        nodes[p]["state"] = address(part.state)
+        nodes[p]["inputs"], nodes[p]["arity"] = inputs, len(part.inputs)
+        nodes[p]["outputs"], nodes[p]["ports"] = outputs, len(part.outputs)
+        nodes[p]["interval"] = interval
+        nodes[p]["burst"] = layout.limits.burst if interval == 1 else 1
+        nodes[p]["first"] = nodes[p]["last"] = -1
+        inputs += READER_SIZE * len(part.inputs)
+        outputs += STREAM_SIZE * len(part.outputs)
+
+
+def _fill_streams(layout: Layout, machine: Machine) -> None:
+    limits, streams = layout.limits, layout.streams
+    start = address(layout.readers)
+    for k, readers in enumerate(layout.readers_of):
+        owner = layout.owners[layout.writer_of[k]]
+        assert owner is not None
+        ring, scratch = RUN.array(limits.runs), np.zeros(limits.elements)
+        listed = np.array([start + READER_SIZE * r for r in readers] or [0], dtype=np.int64)
+        layout.rings.append(ring)
+        layout.scratches.append(scratch)
+        layout.keep[address(listed)] = listed
+        streams[k]["ring"], streams[k]["mask"] = address(ring), limits.runs - 1
+        streams[k]["scratch"], streams[k]["capacity"] = address(scratch), limits.elements
+        streams[k]["bytes"], streams[k]["limited"] = 8, 1
+        streams[k]["latency"] = timing(owner, layout.graph, machine)[0]
+        streams[k]["readers"], streams[k]["count"] = address(listed), len(readers)
+
+
+def _fill_readers(layout: Layout, machine: Machine) -> None:
+    limits, readers, streams = layout.limits, layout.readers, layout.streams
+    depths = dict(layout.graph.depths)
+    for r, reader in enumerate(layout.edges):
+        history = POPS.array(limits.pops)
+        layout.histories.append(history)
+        depth = None if reader.edge is None else depths.get(reader.edge, machine.first_depth)
+        stream = streams[reader.stream]
+        readers[r]["stream"] = address(streams) + STREAM_SIZE * reader.stream
+        readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
+        readers[r]["history"], readers[r]["history_mask"] = address(history), limits.pops - 1
+        readers[r]["depth"] = depth or 0
+        readers[r]["slot_cursor"] = 0 if depth else MANY

@@ -1,0 +1,115 @@
+"""Memory as kernels see it: records and cells at addresses.
+
+A kernel is an ordinary Python function of one address. It reaches its node, streams and runs through typed records at addresses, so
+that compiled code passes single integers around, never allocates and reads tensors where they are. Without a compiler
+(`NUMBA_DISABLE_JIT=1`) the same functions run as plain Python on `ctypes` views of the same memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import config
+from numba.extending import intrinsic, register_jitable
+
+_settings: Any = config
+COMPILED: bool = not _settings.DISABLE_JIT
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def inline(function: F) -> F:
+    """Decorates a helper of kernels; it becomes part of the kernels that call it."""
+    made: F = register_jitable(forceinline=True)(function) if COMPILED else function
+    return made
+
+
+class Record:
+    """A record of 64-bit fields: integers, except those in `floats`. `at(address)` gives the record there, by reference."""
+
+    def __init__(self, fields: str, floats: str = "") -> None:
+        names = [*fields.split(), *floats.split()]
+        real = set(floats.split())
+        self.dtype = np.dtype([(name, np.float64 if name in real else np.int64) for name in names])
+        self.size = self.dtype.itemsize
+        self.at: Callable[[int], Any] = _pointer(self.dtype) if COMPILED else _view(names, real)
+
+    def offset(self, field: str) -> int:
+        """Bytes from the start of a record to a field."""
+        assert self.dtype.fields is not None
+        return int(self.dtype.fields[field][1])
+
+    def array(self, count: int) -> npt.NDArray[Any]:
+        """Zeroed records."""
+        return np.zeros(max(count, 1), self.dtype)
+
+
+def _view(names: list[str], real: set[str]) -> Callable[[int], Any]:
+    fields = [(name, ctypes.c_double if name in real else ctypes.c_int64) for name in names]
+    view: Any = type("View", (ctypes.Structure,), {"_fields_": fields})
+    return lambda address: view.from_address(address)
+
+
+def _pointer(dtype: np.dtype[Any]) -> Callable[[int], Any]:
+    record = numba.from_dtype(dtype)
+
+    @intrinsic
+    def at(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(record))
+
+        return record(types.int64), generate
+
+    found: Any = at
+    return found
+
+
+def _cells(kind: Any, llvm: Any, plain: Any) -> tuple[Callable[[int, int], Any], Callable[[int, int, Any], None]]:
+    """`get(address, i)` and `set(address, i, value)` of the i-th number of an array at an address."""
+    if not COMPILED:
+        size = ctypes.sizeof(plain)
+
+        def plain_get(address: int, i: int) -> Any:
+            return plain.from_address(address + size * i).value
+
+        def plain_set(address: int, i: int, value: Any) -> None:
+            plain.from_address(address + size * i).value = value
+
+        return plain_get, plain_set
+
+    @intrinsic
+    def get(typing_context: Any, address: Any, i: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.load(builder.gep(builder.inttoptr(args[0], llvm.as_pointer()), [args[1]]))
+
+        return kind(types.int64, types.int64), generate
+
+    @intrinsic
+    def put(typing_context: Any, address: Any, i: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.store(args[2], builder.gep(builder.inttoptr(args[0], llvm.as_pointer()), [args[1]]))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, kind), generate
+
+    cells: Any = (get, put)
+    return cells
+
+
+get_int, set_int = _cells(types.int64, ir.IntType(64), ctypes.c_int64)
+get_float, set_float = _cells(types.float64, ir.DoubleType(), ctypes.c_double)
+get_int32, set_int32 = _cells(types.int32, ir.IntType(32), ctypes.c_int32)
+get_float32, set_float32 = _cells(types.float32, ir.FloatType(), ctypes.c_float)
+
+
+def address(array: npt.NDArray[Any]) -> int:
+    """Where the elements of a contiguous array are; the caller keeps the array alive."""
+    assert array.flags.c_contiguous
+    return int(array.ctypes.data)

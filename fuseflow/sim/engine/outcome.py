@@ -1,0 +1,177 @@
+"""What the engine hands over when it stops: statistics, written elements, recorded streams, or who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fuseflow.errors import SimulationError
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, N, Token, stop
+from fuseflow.sim import deadlock as dead
+from fuseflow.sim.engine.layout import Layout
+from fuseflow.sim.engine.nodes import ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED
+from fuseflow.sim.engine.place import Array
+from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_of
+from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
+from fuseflow.sim.statistics import Array as ArrayKind
+from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges
+from fuseflow.sim.written import Written
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels.compressed import CompressedFibers
+from fuseflow.tensors.levels.singleton import SingletonFibers
+
+
+def outcome(layout: Layout, tensors: Mapping[str, Tensor], gathered: Gathered) -> Outcome:
+    """Of a run that came to its end."""
+    gather_all(layout, gathered)
+    nodes = statistics(layout)
+    reader = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
+    pushed = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
+    return Outcome(
+        cycles=1 + max(node.last for node in nodes),
+        nodes=nodes,
+        edges=tuple(
+            EdgeStatistics(
+                edge.node,
+                edge.input,
+                int(layout.streams[layout.edges[reader[edge]].stream]["pushed"]),
+                int(layout.readers[reader[edge]]["peak"]),
+            )
+            for edge in edges(layout.graph)
+        ),
+        tokens={key: pushed[key] for key in layout.keys if isinstance(key, n.Port)},
+        values=_values(layout),
+        elements=_elements(layout, tensors),
+        written=_written(layout, gathered),
+        streams=_recordings(layout, gathered),
+    )
+
+
+def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
+    """Of every node, in graph order."""
+    found = []
+    for node in layout.graph.nodes:
+        of = layout.nodes[[p for p, owner in enumerate(layout.owners) if owner is node]]
+        began = of["first"][of["firings"] > 0]
+        found.append(
+            NodeStatistics(
+                node.name,
+                node.op,
+                firings=int(of["firings"].sum()),
+                starved=int(of["starved"].sum()),
+                blocked=int(of["blocked"].sum()),
+                first=int(began.min()) if len(began) else -1,
+                last=int(of["last"].max()),
+            )
+        )
+    return tuple(found)
+
+
+def _values(layout: Layout) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for node, record in zip(layout.owners, layout.nodes, strict=True):
+        if isinstance(node, n.Alu | n.Reduce | n.Accumulate) and node.name not in found:
+            found[node.name] = int(record["firings"] - record["closings"])
+    return found
+
+
+def _elements(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, ArrayKind], int]:
+    found: dict[tuple[str, ArrayKind], int] = {}
+    for p, node in enumerate(layout.owners):
+        state, record = layout.parts[p].state[0], layout.nodes[p]
+        if isinstance(node, n.Load):
+            found[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"])
+        elif isinstance(node, n.Scan):
+            level = tensors[node.tensor].levels[node.level]
+            if isinstance(level, CompressedFibers):
+                found[node.name, "pos"] = 2 * int(state["references"])
+            if isinstance(level, CompressedFibers | SingletonFibers):
+                found[node.name, "crd"] = int(state["entries"])
+    return found
+
+
+def _written(layout: Layout, gathered: Gathered) -> dict[str, Written]:
+    written = {name: Written() for name in layout.graph.outputs}
+    for p, node in enumerate(layout.owners):
+        if isinstance(node, n.WriteLevel):
+            written[node.tensor].crd[node.level] = np.concatenate(gathered.elements[p])
+            written[node.tensor].pos[node.level] = np.concatenate([[0], *gathered.ends[p]])
+        elif isinstance(node, n.WriteValues):
+            written[node.tensor].values = np.concatenate(gathered.elements[p])
+    return written
+
+
+def _recordings(layout: Layout, gathered: Gathered) -> dict[n.Port, Recording]:
+    types = layout.graph.types()
+    return {
+        part.inputs[0]: _recording(np.concatenate(gathered.elements[p]), types[part.inputs[0]].kind == "val")
+        for p, part in enumerate(layout.parts)
+        if layout.owners[p] is None and isinstance(part.inputs[0], n.Port)
+    }
+
+
+def _recording(rows: Array, real: bool) -> Recording:
+    numbers = rows[:, 1].copy().view(np.float64).tolist() if real else rows[:, 1].tolist()
+    tokens = [
+        _control(word) if kind == CONTROL else N if kind == EMPTY else number
+        for kind, word, number in zip(rows[:, 0].tolist(), rows[:, 1].tolist(), numbers, strict=True)
+    ]
+    return Recording(tokens, tuple(rows[:, 2].tolist()))
+
+
+def _control(word: int) -> Token:
+    return D if word == DONE else stop(low_of(word), high_of(word))
+
+
+def deadlock(layout: Layout, smallest_depth: Callable[[n.Edge], int | None]) -> dead.Deadlock:
+    """Of a run in which no firing is possible before its end."""
+    stuck = [p for p, node in enumerate(layout.nodes) if node["waits"] != ENDED and layout.owners[p] is not None]
+    place = {p: k for k, p in enumerate(stuck)}
+    waiting = []
+    for p in stuck:
+        owner = layout.owners[p]
+        assert owner is not None
+        awaits, other = _awaited(layout, p)
+        waiting.append(dead.Waiting(owner.name, awaits, place.get(other)))
+    return dead.Deadlock(tuple(waiting), statistics(layout), smallest_depth)
+
+
+def _awaited(layout: Layout, p: int) -> tuple[dead.Awaited, int]:
+    """What a stuck part waits for, and the part that would have to fire first."""
+    wait = int(layout.nodes[p]["waits"])
+    if INPUT <= wait < OUTPUT:
+        reader = layout.edges[input_of(layout, p, wait - INPUT)]
+        writer = layout.writer_of[reader.stream]
+        owner = layout.owners[writer]
+        if reader.edge is None or owner is None:
+            return dead.Workspace(), writer
+        return dead.Token(reader.input, owner.name), writer
+    if OUTPUT <= wait < 2 * OUTPUT - INPUT:
+        r = full_reader(layout, p)
+        edge = layout.edges[r].edge
+        assert edge is not None
+        return dead.Slot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
+    return dead.Workspace(), p + 1
+
+
+def full_reader(layout: Layout, p: int) -> int:
+    """The reader whose FIFO is full, of a part that waits for a slot."""
+    k = output_of(layout, p, int(layout.nodes[p]["waits"]) - OUTPUT)
+    return layout.readers_of[k][int(layout.streams[k]["blocked"])]
+
+
+def fault(layout: Layout) -> SimulationError:
+    """The error of the node that found its inputs wrong."""
+    p = int(np.flatnonzero(layout.nodes["fault"])[0])
+    node, record = layout.owners[p], layout.nodes[p]
+    assert node is not None
+    what = f"node `{node.name}` ({node.op})"
+    if record["fault"] == REFUSED:
+        return SimulationError(
+            f"{what}: got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it"
+        )
+    if record["fault"] == OUTSIDE:
+        return SimulationError(f"{what}: a reference is outside its tensor after {record['firings']} firings")
+    return SimulationError(f"{what}: its inputs differ in structure after {record['firings']} firings")

@@ -1,0 +1,132 @@
+"""What kernels cannot do: make room. Rings, histories and workspaces grow, full buffers of writers are moved away."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fuseflow.sim.engine.kernels.accumulate import run_fill
+from fuseflow.sim.engine.kernels.record import run_record
+from fuseflow.sim.engine.kernels.write import run_write_level, run_write_values
+from fuseflow.sim.engine.layout import Layout
+from fuseflow.sim.engine.memory import address
+from fuseflow.sim.engine.nodes import GROW, INPUT, OUTPUT
+from fuseflow.sim.engine.place import Array
+from fuseflow.sim.engine.streams import FULL_RING, POPS, READER_SIZE, RUN, RUN_SIZE, SCRATCH, STREAM_SIZE
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What writers and recorders have handed over, by part, piece after piece."""
+
+    elements: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
+    ends: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
+
+
+def serve(layout: Layout, gathered: Gathered) -> bool:
+    """Do what the stuck parts wait for of the engine; whether there was anything. Streams grow only if nothing else helps, and then
+    the last one: those above it are full because it is."""
+    waits = layout.nodes["waits"].tolist()
+    served = False
+    for p, wait in enumerate(waits):
+        if wait == GROW:
+            _relieve(layout, p, gathered)
+            served = True
+        elif INPUT <= wait < OUTPUT and layout.readers[input_of(layout, p, wait - INPUT)]["stalled"]:
+            _grow_history(layout, input_of(layout, p, wait - INPUT))
+            served = True
+    if served:
+        return True
+    for p in reversed(range(len(waits))):
+        if OUTPUT <= waits[p] < OUTPUT + INPUT:
+            k = output_of(layout, p, waits[p] - OUTPUT)
+            if layout.streams[k]["blocked"] == FULL_RING:
+                _grow_stream(layout, k)
+                return True
+    return False
+
+
+def gather_all(layout: Layout, gathered: Gathered) -> None:
+    """Move away what is left in the buffers."""
+    for p, part in enumerate(layout.parts):
+        if part.kernel in (run_write_level, run_write_values, run_record):
+            _relieve(layout, p, gathered)
+
+
+def input_of(layout: Layout, p: int, q: int) -> int:
+    return (int(layout.nodes[p]["inputs"]) - address(layout.readers)) // READER_SIZE + q
+
+
+def output_of(layout: Layout, p: int, q: int) -> int:
+    return (int(layout.nodes[p]["outputs"]) - address(layout.streams)) // STREAM_SIZE + q
+
+
+def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
+    state = layout.parts[p].state[0]
+    kernel = layout.parts[p].kernel
+    if kernel is run_fill:
+        owner = layout.owners[p]
+        assert owner is not None
+        layout.tables[owner.name][int(state["started"] - state["working"]) & 1].grow()
+        return
+    if kernel is run_record:
+        gathered.elements[p].append(_copied(layout, int(state["tokens"]), int(state["count"])))
+        state["count"] = 0
+        return
+    gathered.elements[p].append(_copied(layout, int(state["elements"]), int(state["count"])))
+    gathered.ends[p].append(_copied(layout, int(state["ends"]), int(state["ended"])))
+    state["count"] = state["ended"] = 0
+
+
+def _copied(layout: Layout, at: int, count: int) -> Array:
+    """The first elements of the array at an address."""
+    return layout.keep[at][:count].copy()
+
+
+def _grow_history(layout: Layout, r: int) -> None:
+    reader, old = layout.readers[r], layout.histories[r]
+    new = POPS.array(2 * len(old))
+    kept = np.arange(min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
+    new[kept & (len(new) - 1)] = old[kept & (len(old) - 1)]
+    layout.histories[r] = new
+    reader["history"], reader["history_mask"], reader["stalled"] = address(new), len(new) - 1, 0
+
+
+def _grow_stream(layout: Layout, k: int) -> None:
+    stream = layout.streams[k]
+    readers = layout.readers[layout.readers_of[k]]
+    if int(stream["tail"]) - int(readers["head"].min()) > int(stream["mask"]):
+        _grow_ring(layout, k, int(readers["head"].min()))
+    else:
+        _grow_scratch(layout, k, int(readers["head"].min()), int(readers["popped"].min()))
+
+
+def _grow_ring(layout: Layout, k: int, head: int) -> None:
+    stream, old = layout.streams[k], layout.rings[k]
+    new = RUN.array(2 * len(old))
+    live = np.arange(head, int(stream["tail"]))
+    new[live & (len(new) - 1)] = old[live & (len(old) - 1)]
+    layout.rings[k] = new
+    stream["ring"], stream["mask"] = address(new), len(new) - 1
+    if stream["last"]:
+        stream["last"] = address(new) + RUN_SIZE * (int(stream["tail"] - 1) & (len(new) - 1))
+    for r in layout.readers_of[k]:
+        layout.readers[r]["ring"], layout.readers[r]["mask"] = stream["ring"], stream["mask"]
+
+
+def _grow_scratch(layout: Layout, k: int, head: int, popped: int) -> None:
+    """Twice the elements; token m moves to its place modulo the new capacity, where every stored run stays in one piece."""
+    stream, old, ring = layout.streams[k], layout.scratches[k], layout.rings[k]
+    width = int(stream["bytes"]) // 8
+    capacity = int(stream["capacity"])
+    new = np.zeros(2 * len(old))
+    live = np.arange(popped, int(stream["pushed"]))
+    new.reshape(-1, width)[live & (2 * capacity - 1)] = old.reshape(-1, width)[live & (capacity - 1)]
+    layout.scratches[k] = new
+    stream["scratch"], stream["capacity"] = address(new), 2 * capacity
+    runs = np.arange(head, int(stream["tail"])) & (len(ring) - 1)
+    first = int(stream["pushed"]) - np.cumsum(ring["length"][runs][::-1])[::-1]  # the first token of each run
+    held = ring["kind"][runs] == SCRATCH
+    ring["word"][runs[held]] = address(new) + int(stream["bytes"]) * (first[held] & (2 * capacity - 1))

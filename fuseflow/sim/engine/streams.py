@@ -1,0 +1,270 @@
+"""Streams as runs: what a kernel can look at, take and produce, many tokens at a time.
+
+A run is `length` tokens visible at consecutive cycles `time`, time + 1, ... A stream is a ring of runs at its writer; each of its
+readers has its own place in that ring, its own FIFO depth and a history of the cycles in which it took tokens (from which follow the
+free slots of a bounded FIFO, and the peak occupancy of any). A run's tokens are
+
+    CONTROL  one stop (word low * 64 + high) or `D` (word DONE)
+    EMPTY    `N`, length times
+    REPEATED the same word
+    AFFINE   word, word + 1, ...                  coordinates and references
+    SLICE    the elements from address `word` on  in a tensor, which stays where it is
+    SCRATCH  the same, in the ring of computed elements of the stream, where token m has its place at m modulo the ring's capacity
+
+A word is an integer, or the bits of a float64. An element is one word, or a tile of them (`bytes` of the stream).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.memory import Record, get_int, inline
+
+CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
+DONE = -1
+MANY = 1 << 60
+
+RUN = Record("kind word length time")
+POPS = Record("first length time step")
+STREAM = Record(
+    "ring mask tail pushed latency last "  # runs; `last`: address of the run that may still grow, or 0
+    "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
+    "readers count blocked free "  # addresses of the readers; what `room` found
+)
+READER = Record(
+    "stream ring mask head offset delay latency "  # place in the ring; `delay`: cycles that fan-out adds
+    "depth popped history history_mask noted slot_cursor peak_cursor peak stalled"
+)
+
+FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
+
+run_at, pops_at, stream_at, reader_at = RUN.at, POPS.at, STREAM.at, READER.at
+RUN_SIZE, POPS_SIZE, STREAM_SIZE, READER_SIZE = RUN.size, POPS.size, STREAM.size, READER.size
+WORD_OFFSET = RUN.offset("word")
+
+
+@inline
+def stop(low: int, high: int) -> int:
+    return low << 6 | high
+
+
+@inline
+def low_of(word: int) -> int:
+    return word >> 6
+
+
+@inline
+def high_of(word: int) -> int:
+    return word & 63
+
+
+@inline
+def raised(word: int, levels: int) -> int:
+    """The word of the same stop seen from `levels` deeper."""
+    return word + levels * 65
+
+
+@inline
+def seen_above(word: int, levels: int) -> int:
+    """The word of the same end of lists in a stream that is `levels` shallower."""
+    return max((word >> 6) - levels, 0) << 6 | ((word & 63) - levels)
+
+
+# Reading
+
+
+@inline
+def left(reader: Any) -> int:
+    """Tokens left in the run at the head; 0 if there is none yet."""
+    if reader.head == stream_at(reader.stream).tail or reader.stalled != 0:
+        return 0
+    return run_at(reader.ring + RUN_SIZE * (reader.head & reader.mask)).length - reader.offset
+
+
+@inline
+def head_address(reader: Any) -> int:
+    return reader.ring + RUN_SIZE * (reader.head & reader.mask)
+
+
+@inline
+def head_run(reader: Any) -> Any:
+    """The run at the head; there must be one."""
+    return run_at(reader.ring + RUN_SIZE * (reader.head & reader.mask))
+
+
+@inline
+def visible(reader: Any) -> int:
+    """The cycle from which the next token is visible."""
+    return head_run(reader).time + reader.offset + reader.delay
+
+
+@inline
+def is_control(reader: Any) -> bool:
+    return head_run(reader).kind == CONTROL
+
+
+@inline
+def next_word(reader: Any) -> int:
+    """The next token of a stream of words as one (of an `N`: 0)."""
+    run = head_run(reader)
+    if run.kind == AFFINE:
+        return run.word + reader.offset
+    if run.kind >= SLICE:
+        return get_int(run.word, reader.offset)
+    return run.word
+
+
+@inline
+def word_in(run: Any, i: int) -> int:
+    """Token i of a run of words."""
+    if run.kind == AFFINE:
+        return run.word + i
+    if run.kind >= SLICE:
+        return get_int(run.word, i)
+    return run.word
+
+
+@inline
+def take(reader: Any, k: int, t: int) -> None:
+    """Take k tokens of the run at the head in cycles t, t + 1, ..."""
+    run = head_run(reader)
+    _note(reader, k, t)
+    reader.popped += k
+    offset = reader.offset + k
+    if offset < run.length:
+        reader.offset = offset
+        return
+    _settle(reader, run.time + run.length - 1 - reader.latency)
+    reader.offset = 0
+    reader.head += 1
+    stream = stream_at(reader.stream)
+    if reader.head == stream.tail:
+        stream.last = 0
+
+
+@inline
+def _note(reader: Any, k: int, t: int) -> None:
+    """Add k pops from cycle t on to the history: runs of pops `step` cycles apart."""
+    noted = reader.noted
+    if noted > reader.peak_cursor:
+        last = pops_at(reader.history + POPS_SIZE * ((noted - 1) & reader.history_mask))
+        if last.time + last.length * last.step == t and (k == 1 or last.step == 1):
+            last.length += k
+            return
+        if last.length == 1 and k == 1:
+            last.step = t - last.time
+            last.length = 2
+            return
+    entry = pops_at(reader.history + POPS_SIZE * (noted & reader.history_mask))
+    entry.first = reader.popped
+    entry.length = k
+    entry.time = t
+    entry.step = 1
+    reader.noted = noted + 1
+    if noted - min(reader.peak_cursor, reader.slot_cursor) >= reader.history_mask:
+        reader.stalled = 1
+
+
+@inline
+def _settle(reader: Any, made: int) -> None:
+    """Take the occupancy at `made`, the producing firing of the last token taken, into the peak.
+
+    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls, since tokens
+    come once a cycle and leave at most once a cycle; so the last token of each run is enough.
+    """
+    cursor = reader.peak_cursor
+    while cursor < reader.noted:
+        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+        if entry.time + (entry.length - 1) * entry.step >= made:
+            break
+        cursor += 1
+    gone = reader.popped
+    if cursor < reader.noted:
+        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+        gone = entry.first
+        if entry.time < made:
+            gone += (made - entry.time + entry.step - 1) // entry.step
+    reader.peak_cursor = cursor
+    reader.peak = max(reader.peak, reader.popped - gone)
+
+
+# Writing
+
+
+@inline
+def room(stream: Any) -> int:
+    """How many tokens may be produced at consecutive cycles from `stream.free` on; 0 if none, then `stream.blocked` says why:
+    the reader (its position among the readers) whose FIFO is full, or FULL_RING."""
+    k = MANY
+    stream.free = 0
+    if stream.limited != 0:
+        k = stream.capacity - (stream.pushed & (stream.capacity - 1))
+    for q in range(stream.count):
+        reader = reader_at(get_int(stream.readers, q))
+        if stream.tail - reader.head > stream.mask:
+            stream.blocked = FULL_RING
+            return 0
+        if stream.limited != 0:
+            k = min(k, reader.popped + stream.capacity - stream.pushed)
+            if k == 0:
+                stream.blocked = FULL_RING
+                return 0
+        if reader.depth > 0:
+            k = min(k, _slots(stream, reader))
+            if k == 0:
+                stream.blocked = q
+                return 0
+    return k
+
+
+@inline
+def _slots(stream: Any, reader: Any) -> int:
+    """Slots of a bounded FIFO that are free from consecutive cycles on; raises `stream.free` to the first."""
+    due = stream.pushed - reader.depth  # the pop that frees the next slot
+    if due < 0:
+        return -due
+    if due >= reader.popped:
+        return 0
+    cursor = reader.slot_cursor
+    entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+    while entry.first + entry.length <= due:
+        cursor += 1
+        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+    reader.slot_cursor = cursor
+    i = due - entry.first
+    stream.free = max(stream.free, entry.time + i * entry.step + 1)
+    return entry.length - i if entry.step == 1 else 1
+
+
+@inline
+def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
+    """Produce k tokens in the firings at t, t + 1, ... There must be room."""
+    time = t + stream.latency
+    stream.pushed += k
+    if stream.count == 0:
+        return
+    if stream.last != 0 and kind != CONTROL:
+        last = run_at(stream.last)
+        if last.time + last.length == time and last.kind == kind:
+            step = 0
+            if kind >= SLICE:
+                step = stream.bytes
+            elif kind == AFFINE:
+                step = 1
+            if last.word + step * last.length == word:
+                last.length += k
+                return
+    place = stream.ring + RUN_SIZE * (stream.tail & stream.mask)
+    run = run_at(place)
+    run.kind = kind
+    run.word = word
+    run.length = k
+    run.time = time
+    stream.tail += 1
+    stream.last = place
+
+
+@inline
+def scratch(stream: Any) -> int:
+    """The address of the next token's element in the ring of computed elements; `room` counts what is contiguous from there."""
+    return stream.scratch + stream.bytes * (stream.pushed & (stream.capacity - 1))

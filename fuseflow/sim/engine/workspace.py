@@ -1,0 +1,134 @@
+"""The workspace of an accumulator: values by coordinate, in a hash table of blocks of eight neighbouring coordinates.
+
+A key is the number of a block: the kept coordinates but the last, as one number, times the blocks of a row, plus the last coordinate
+divided by eight. Neighbouring keys have neighbouring places, so dense rows stay together; a table with a place for every possible key
+has every block at its own. Which coordinates of a block hold a value is a bit mask.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.sim.engine.memory import Record, address, get_int, inline, set_int
+
+BLOCK = 8
+WORKSPACE = Record("keys masks values order used mask limit space")  # `space`: number of possible keys
+workspace_at = WORKSPACE.at
+
+FREE = -1
+
+
+@inline
+def place_of(w: Any, key: int) -> int:
+    """The place of a block; a new one is made, with an empty mask."""
+    i = (key + (key >> 20) * 40503) & w.mask
+    while True:
+        found = get_int(w.keys, i)
+        if found == key:
+            return i
+        if found == FREE:
+            set_int(w.keys, i, key)
+            set_int(w.masks, i, 0)
+            set_int(w.order, w.used, key)
+            w.used += 1
+            return i
+        i = (i + 1) & w.mask
+
+
+@inline
+def sort_keys(w: Any) -> None:
+    """Sort the keys in use: as they are if in order, by insertion if few, else by heap sort."""
+    order, count = w.order, w.used
+    if count <= 24:
+        for i in range(1, count):
+            key = get_int(order, i)
+            j = i - 1
+            while j >= 0 and get_int(order, j) > key:
+                set_int(order, j + 1, get_int(order, j))
+                j -= 1
+            set_int(order, j + 1, key)
+        return
+    for i in range(1, count):
+        if get_int(order, i - 1) > get_int(order, i):
+            _heap_sort(order, count)
+            return
+
+
+@inline
+def _heap_sort(order: int, count: int) -> None:
+    for start in range(count // 2 - 1, -1, -1):
+        _sift(order, start, count)
+    for end in range(count - 1, 0, -1):
+        key = get_int(order, end)
+        set_int(order, end, get_int(order, 0))
+        set_int(order, 0, key)
+        _sift(order, 0, end)
+
+
+@inline
+def _sift(order: int, root: int, end: int) -> None:
+    key = get_int(order, root)
+    child = 2 * root + 1
+    while child < end:
+        if child + 1 < end and get_int(order, child) < get_int(order, child + 1):
+            child += 1
+        if get_int(order, child) <= key:
+            break
+        set_int(order, root, get_int(order, child))
+        root = child
+        child = 2 * root + 1
+    set_int(order, root, key)
+
+
+@inline
+def clear(w: Any) -> None:
+    for i in range(w.used):
+        set_int(w.keys, place_of(w, get_int(w.order, i)), FREE)
+    w.used = 0
+
+
+class Table:
+    """The arrays of a workspace, which `record` points to, and their growth. `width`: words of a value."""
+
+    def __init__(self, record: npt.NDArray[Any], space: int, blocks: int, width: int = 1) -> None:
+        self.record, self.space, self.width = record, space, width
+        self.record["space"] = space
+        self._allocate(min(blocks, _power(space)))
+
+    def grow(self) -> None:
+        """A table of four times the places."""
+        keys, masks, values = self.keys, self.masks, self.values
+        order = self.order[: int(self.record["used"][0])].copy()
+        taken = np.flatnonzero(keys != FREE)
+        self._allocate(min(4 * len(keys), _power(self.space)))
+        at = self.record[0]
+        mask = int(at["mask"])
+        for i in taken.tolist():
+            key = int(keys[i])
+            j = (key + (key >> 20) * 40503) & mask
+            while self.keys[j] != FREE:
+                j = (j + 1) & mask
+            self.keys[j] = key
+            self.masks[j] = masks[i]
+            self.values[j] = values[i]
+        self.order[: len(order)] = order
+        at["used"] = len(order)
+
+    def _allocate(self, places: int) -> None:
+        self.keys = np.full(places, FREE, dtype=np.int64)
+        self.masks = np.zeros(places, dtype=np.int64)
+        self.values = np.zeros((places, BLOCK * self.width))
+        self.order = np.zeros(places, dtype=np.int64)
+        at = self.record[0]
+        for name in ("keys", "masks", "values", "order"):
+            at[name] = address(getattr(self, name))
+        at["mask"] = places - 1
+        at["limit"] = places if places >= self.space else places // 2
+        at["used"] = 0
+
+
+def _power(count: int) -> int:
+    return 1 << max(0, (count - 1).bit_length())
