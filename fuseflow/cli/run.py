@@ -25,7 +25,7 @@ from fuseflow.cli.dump import Dump, dump_options
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
-from fuseflow.report.tables import check_line, print_table, result_table
+from fuseflow.report.tables import check_line, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
@@ -37,6 +37,7 @@ from fuseflow.sim import Machine
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
+@click.option("--top", metavar="N", type=click.IntRange(min=1), help="Print the N busiest and most blocked nodes of each region.")
 @dump_options
 @quiet_option
 @debug_option
@@ -51,6 +52,7 @@ def run(
     no_check: bool,
     json_file: Path | None,
     output: Path | None,
+    top: int | None,
     dump: Dump,
     quiet: bool,
 ) -> None:
@@ -81,10 +83,13 @@ def run(
         compiled.save(output, result)
     if json_file is not None:
         write_out(json_text(result.to_json()), json_file)
+    out = console(stderr=to_stdout)
     if not quiet:
-        out = console(stderr=to_stdout)
         print_table(out, result_table(result))
         out.print(check_line(result), soft_wrap=True)
+    for table in top_tables(result, top) if top is not None else ():
+        out.print()
+        print_table(out, table)
     if result.check is not None and not result.check.passed:
         error = f"relative error {result.check.max_rel_error:.3g}"
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}: {error}")

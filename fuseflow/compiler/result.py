@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,12 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,
+        "statistics": {
+            "nodes": [asdict(node) for node in run.nodes],
+            "edges": [asdict(edge) for edge in run.edges],
+            "flops": dict(run.operators),
+            "traffic": [asdict(row) for row in run.traffic],
+        },
     }
 
 

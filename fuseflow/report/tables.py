@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from rich import box
 from rich.align import VerticalAlignMethod
@@ -105,6 +106,26 @@ def _numbers(region: RegionResult) -> tuple[int, ...]:
     run = region.simulation
     moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
     return (len(region.einsums), run.cycles, len(run.nodes), run.firings, run.tokens, run.flops, *moved)
+
+
+def top_tables(result: Result, count: int) -> tuple[Table, Table]:
+    """Of each region the `count` nodes that are busiest, and those that are blocked most: in percent of the region's cycles."""
+    return _top_table(result, count, "busiest node", "busy"), _top_table(result, count, "most blocked node", "blocked")
+
+
+def _top_table(result: Result, count: int, title: str, field: str) -> Table:
+    """Nodes that are not at all so are left out; equal ones stand in graph order."""
+    table = _table("region", title, "op", "busy\n%", "starved\n%", "blocked\n%", numbers_from=3)
+    for region in result.regions:
+        name, cycles = escape(region.name), attrgetter(field)
+        found = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
+        for node in found:
+            shares = (f"{100 * part / region.cycles:.1f}" for part in (node.busy, node.starved, node.blocked))
+            table.add_row(name, escape(node.name), node.op, *shares)
+            name = ""
+        if not found:
+            table.add_row(name, "none")
+    return table
 
 
 def check_line(result: Result) -> str:

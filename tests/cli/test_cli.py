@@ -68,10 +68,30 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     assert document["seed"] == 7
     assert Schedule.from_yaml(document["schedule"]) == Schedule()
     assert {"name", "cycles", "nodes", "firings", "tokens"} <= document["regions"][0].keys()
+    statistics = document["regions"][0]["statistics"]
+    assert statistics.keys() == {"nodes", "edges", "flops", "traffic"}
+    assert len(statistics["nodes"]) == document["regions"][0]["nodes"]
+    assert sum(node["firings"] for node in statistics["nodes"]) == document["regions"][0]["firings"]
+    assert document["flops"] == sum(sum(region["statistics"]["flops"].values()) for region in document["regions"])
     assert document["bytes"].keys() == {"read", "write", "by_tensor"}
     assert document["check"]["passed"] is True
     assert document["seconds"].keys() == {"frontend", "compile", "simulate"}
     assert "check against" in result.stderr
+
+
+def test_top_adds_the_busiest_and_most_blocked_nodes(here: Path) -> None:
+    plain = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--set", "interval.mul=3")
+    result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--set", "interval.mul=3", "--top", "2")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(plain.stdout)
+    busiest, blocked = result.stdout.removeprefix(plain.stdout).split("most blocked node")
+    assert "busiest node" in busiest
+    assert len([line for line in busiest.splitlines() if line.strip()[-1:].isdigit()]) == 4  # two of each region
+    assert "alu" in blocked
+    alone = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--top", "1", "--quiet", "--json", "-")
+    assert json.loads(alone.stdout)["schema"] == 1
+    assert alone.stderr.split()[:4] == ["busy", "starved", "blocked", "region"]
+    assert fuseflow("run", "p.ein", "--tensors", "t.yaml", "--top", "0").exit_code == 2
 
 
 def test_machine_settings_reach_the_run(here: Path) -> None:
