@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory import Record, get_int, inline
+from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
@@ -268,3 +268,20 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
 def scratch(stream: Any) -> int:
     """The address of the next token's element in the ring of computed elements; `room` counts what is contiguous from there."""
     return stream.scratch + stream.bytes * (stream.pushed & (stream.capacity - 1))
+
+
+@inline
+def pass_on(run: Any, first: int, stream: Any, k: int) -> tuple[int, int]:
+    """Kind and word with which `stream` gives the k tokens from `first` on of a run that its node reads: computed elements are copied
+    into its own ring, for which `room` must have been found; all others stay where they are."""
+    if run.kind < AFFINE:
+        return run.kind, run.word
+    if run.kind == AFFINE:
+        return AFFINE, run.word + first
+    word = run.word + stream.bytes * first
+    if run.kind == SLICE:
+        return SLICE, word
+    into = scratch(stream)
+    for i in range(k * (stream.bytes >> 3)):
+        set_int(into, i, get_int(word, i))
+    return SCRATCH, into
