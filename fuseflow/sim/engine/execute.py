@@ -7,7 +7,7 @@ from functools import partial
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.deadlock import Deadlock
-from fuseflow.sim.engine.jit import SWEEP, Library
+from fuseflow.sim.engine.jit import SWEEP, Library, library
 from fuseflow.sim.engine.layout import Layout, lay_out
 from fuseflow.sim.engine.loop import FAULT, STUCK, sweep
 from fuseflow.sim.engine.memory import address
@@ -34,12 +34,12 @@ def execute(
 ) -> Outcome | Deadlock:
     """Run a verified graph, many tokens at a time. `progress` is called now and then with the number of firings so far; `record`
     keeps all streams. Raises `SimulationError` if streams do not fit together."""
-    library = Library()
-    layout, gathered = lay_out(graph, tensors, machine, library, limits, record), Gathered()
-    if run(layout, gathered, library, progress):
+    functions = library()
+    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record), Gathered()
+    if run(layout, gathered, functions, progress):
         return outcome(layout, tensors, gathered)
-    again = partial(lay_out, graph, tensors, machine, library, limits)
-    return deadlock(layout, lambda edge: smallest_depth(again(), edge, library))
+    again = partial(lay_out, graph, tensors, machine, functions, limits)
+    return deadlock(layout, lambda edge: smallest_depth(again(), edge, functions))
 
 
 def run(layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None) -> bool:

@@ -73,6 +73,12 @@ class Library:
         return int(self.kept[f"{function.__module__}.{function.__qualname__}"].address)
 
 
+@cache
+def library() -> Library:
+    """The functions of this process: what one graph needed is there for the next."""
+    return Library()
+
+
 def is_cached(function: Function) -> bool:
     """Whether an earlier run left the compiled function in the cache."""
     return any(cache_directory().rglob(f"*.{function.__qualname__}-*.nbi"))

@@ -1,0 +1,160 @@
+"""Join: the sorted merge of several sides."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
+from fuseflow.sim.engine.nodes import (
+    ENDED,
+    WAIT,
+    awaits,
+    close,
+    fire,
+    node_at,
+    push_everywhere,
+    room_everywhere,
+    rooms,
+    source,
+    take_everywhere,
+    target,
+)  # fmt: skip
+from fuseflow.sim.engine.place import Part, Place, Rule
+from fuseflow.sim.engine.streams import (
+    AFFINE,
+    DONE,
+    EMPTY,
+    MANY,
+    head_run,
+    is_control,
+    left,
+    next_word,
+    pass_on,
+    push,
+    take,
+    visible,
+    word_in,
+)  # fmt: skip
+
+JOIN = Record("left any_side sides side_of ports heads")
+"""Whether coordinates of side 0, or of any side, are emitted (else those of all); of each input its side, and the output that its
+payload goes to (0: it brings coordinates); the heads of the sides."""
+state_at = JOIN.at
+
+
+def join(node: n.Join, place: Place) -> list[Part]:
+    side_of = [side for side, payloads in enumerate(node.payloads) for _ in range(payloads + 1)]
+    numbers = count(1)
+    ports = [port for payloads in node.payloads for port in (0, *(next(numbers) for _ in range(payloads)))]
+    state = place.state(
+        JOIN, left=int(node.kind == "left"), any_side=int(node.kind == "union"), sides=len(node.payloads),
+        side_of=place.array(np.array(side_of)), ports=place.array(np.array(ports)),
+        heads=place.buffer(np.int64, len(node.payloads)),
+    )  # fmt: skip
+    return place.part(run_join, state)
+
+
+def run_join(address: int) -> int:
+    """One firing a comparison, all heads visible; the sides at the smallest coordinate are taken together, emitted or not. A side at
+    its stop waits for the others; when all are, one firing takes and emits it.
+
+    A piece is as many coordinates as the same sides hold, one after the other, all below the heads of the other sides.
+    """
+    node = node_at(address)
+    s = state_at(node.state)
+    while True:
+        seen = _look(node, s)
+        if seen == WAIT:
+            return 0
+        least, limit, holders = MANY, MANY, 0
+        for side in range(s.sides):
+            head = get_int(s.heads, side)
+            if head < least:
+                least, limit, holders = head, least, 1
+            elif head == least:
+                holders += 1
+            else:
+                limit = min(limit, head)
+        if least == MANY:
+            free = room_everywhere(node)
+            if free == WAIT:
+                return 0
+            word = head_run(source(node, 0)).word
+            t = close(node, seen, free)
+            take_everywhere(node, word, t)
+            push_everywhere(node, word, t)
+            if word == DONE or node.fault != 0:
+                node.waits = ENDED
+                return 0
+            continue
+        k = _piece(node, s, least, limit)
+        emits = s.any_side != 0 or holders == s.sides or (s.left != 0 and get_int(s.heads, 0) == least)
+        free = 0
+        if emits:
+            for q in range(node.ports):
+                k = min(k, rooms(node, q))
+                if k == 0:
+                    return 0
+                free = max(free, target(node, q).free)
+        t = fire(node, seen, free, k)
+        named = False
+        for q in range(node.arity):
+            reader, port = source(node, q), get_int(s.ports, q)
+            holds = get_int(s.heads, get_int(s.side_of, q)) == least
+            if emits and (port > 0 or (holds and not named)):
+                kind, word = EMPTY, 0
+                if holds:
+                    kind, word = pass_on(head_run(reader), reader.offset, target(node, port), k)
+                push(target(node, port), kind, word, k, t)
+                named = named or port == 0
+            if holds:
+                take(reader, k, t)
+
+
+@inline
+def _look(node: Any, s: Any) -> int:
+    """Note the coordinate at the head of each side, MANY at a stop; the cycle by which all heads are visible, or WAIT."""
+    seen = 0
+    for q in range(node.arity):
+        if awaits(node, q) == 0:
+            return WAIT
+        reader = source(node, q)
+        seen = max(seen, visible(reader))
+        if get_int(s.ports, q) == 0:
+            set_int(s.heads, get_int(s.side_of, q), MANY if is_control(reader) else next_word(reader))
+    return seen
+
+
+@inline
+def _piece(node: Any, s: Any, least: int, limit: int) -> int:
+    """For how many coordinates the sides at the smallest one stay together and below `limit`."""
+    k, first, affine = node.burst, -1, True
+    for q in range(node.arity):
+        if get_int(s.heads, get_int(s.side_of, q)) == least:
+            reader = source(node, q)
+            k = min(k, left(reader))
+            if get_int(s.ports, q) == 0:
+                affine = affine and head_run(reader).kind == AFFINE
+                first = q if first < 0 else first
+    if affine:
+        return min(k, limit - least)
+    leader = source(node, first)
+    i = 1
+    while i < k:
+        c = word_in(head_run(leader), leader.offset + i)
+        if c >= limit:
+            return i
+        for q in range(first + 1, node.arity):
+            if get_int(s.ports, q) == 0 and get_int(s.heads, get_int(s.side_of, q)) == least:
+                reader = source(node, q)
+                if word_in(head_run(reader), reader.offset + i) != c:
+                    return i
+        i += 1
+    return k
+
+
+RULES: dict[type[n.Node], Rule] = {n.Join: join}
