@@ -3,14 +3,16 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN := .venv/bin
+GRAPHS := 100000
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format proto clean
+.PHONY: help demo test fuzz lint format proto clean
 
 help:
 	@echo 'make demo    install into .venv, compile and run a two-layer GCN on the karate club, layer 1 fused'
 	@echo 'make test    install into .venv, then ruff, mypy and pytest'
+	@echo 'make fuzz    simulate 100,000 random graphs (GRAPHS=n), every stream checked'
 	@echo 'make format  format the code'
 	@echo 'make proto   regenerate the protobuf modules'
 	@echo 'make clean   remove .venv and everything that was generated'
@@ -20,6 +22,9 @@ demo: .venv/installed
 
 test: .venv/installed-test lint
 	$(BIN)/python -m pytest
+
+fuzz: .venv/installed-test
+	$(BIN)/python tools/fuzz.py --graphs $(GRAPHS) --jobs 2
 
 lint: .venv/installed-test
 	$(BIN)/ruff check

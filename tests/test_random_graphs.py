@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import cycle_oracle
 import pytest
 from random_graphs import Case, describe, random_case, shrink
-from random_graphs.compare import differences, found, same_results
+from random_graphs.compare import differences, differences_of_streams, found, same_results
 from random_graphs.coverage import events, modes
 
 from fuseflow.errors import DeadlockError
@@ -17,7 +18,7 @@ from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.samml.nodes import NODE_TYPES, Drop
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
-from fuseflow.sim import Simulation, simulate
+from fuseflow.sim import Recording, Simulation, simulate
 
 SEEDS = range(300)
 
@@ -59,6 +60,25 @@ def test_depths_never_change_values(survey: Survey) -> None:
     assert survey.differing == []
 
 
+@pytest.mark.parametrize("seed", range(1000, 1100))
+def test_the_oracle_agrees(seed: int) -> None:
+    """What steps every node through every cycle gives the same tokens in the same cycles, and the same firings; or nothing moves."""
+    case = random_case(seed, "small")
+    oracle = cycle_oracle.run(case.graph, case.tensors, case.machine)
+    result = found(case, simulate)
+    if oracle.cycles is None:
+        assert isinstance(result, DeadlockError), result
+        return
+    assert isinstance(result, Simulation), result
+    assert result.cycles == oracle.cycles
+    for node in result.nodes:
+        fired = oracle.fired[node.name]
+        assert (node.firings, node.first, node.last) == (len(fired), min(fired), max(fired)), node
+    for port, stream in result.streams.items():
+        tokens, visible = zip(*oracle.streams[port], strict=True)
+        assert list(differences_of_streams(stream, Recording(list(tokens), visible))) == [], port
+
+
 def test_some_deadlock(survey: Survey) -> None:
     assert 0.05 < survey.deadlocks / len(SEEDS) < 0.25
 
@@ -69,13 +89,13 @@ def test_sizes(survey: Survey) -> None:
 
 
 WANTED = [
-    *(kind.__name__ for kind in NODE_TYPES if kind.op not in ("fork", "merge")),
+    *(kind.__name__ for kind in NODE_TYPES),
     *(f"scan {level}" for level in ("dense", "compressed", "compressed(nonunique)", "singleton", "singleton(nonunique)")),
     *(f"scan level {level}" for level in range(4)),
     *(f"{op} sequential {way}" for op in ("scan", "load") for way in (True, False)),
     *(f"load {dtype}" for dtype in ("f32", "f64", "i32", "i64")),
     *(f"load fill {fill}" for fill in ("0", "1", "-inf")),
-    *("locate 1 of crd", "locate 2 of crd"),
+    *("locate 1 of crd", "locate 2 of crd", "locate 2 of ref"),
     *(f"join {kind} {sides}" for kind in ("intersect", "union", "left") for sides in (2, 3, 4)),
     *(f"join payloads {count}" for count in range(4)),
     *(f"align {kind} {levels}" for kind in ("crd", "ref", "val") for levels in (1, 2)),
@@ -87,6 +107,15 @@ WANTED = [
     "accumulate order 3",
     *(f"drop {what} {levels}" for what in ("empty", "value") for levels in (1, 2, 3)),
     *(f"drop {kind}" for kind in ("crd", "ref", "val")),
+    *(f"fork to {lanes}" for lanes in (1, 2, 3, 4, 5)),
+    *(f"merge of {lanes}" for lanes in (2, 3, 4)),
+    *(f"fork {kind}" for kind in ("crd", "ref", "val")),
+    *(f"merge {kind} {levels}" for kind in ("crd", "ref", "val") for levels in (0, 1)),
+    *(
+        f"{op} of {event}"
+        for op in ("fork", "merge")
+        for event in ("nothing", "first list empty", "empty list", "list without lists")
+    ),
     *("write dense", "write compressed"),
     *(f"write {dtype} rank {rank}" for dtype in ("f32", "f64", "i32", "i64") for rank in range(5)),
     *("depth 1", "depth 2", "depth 5", "2 readers", "3 readers", "readers of different depth"),

@@ -109,7 +109,7 @@ class Builder:
         shape, parent = known.shape, known.shape.parent
         self.pool.append(known)
         self.at.setdefault(shape, []).append(known)
-        self.room -= self.count[shape] + (self.count.get(parent, 0.0) if parent else 0.0)
+        self.room -= self.count[shape] + (self.count[parent] if parent else 0.0)
         if known.kind == "crd" and parent is not None:
             siblings = self.below.setdefault(parent, [])
             if shape not in siblings:
@@ -118,11 +118,18 @@ class Builder:
     def learn(self, shape: Shape, bound: int | None, count: float) -> None:
         if bound is not None:
             self.bound[shape] = bound
-        self.count.setdefault(shape, count)
+        at: Shape | None = shape
+        # Subtrees that were carried or gathered may have levels above them that no stream has.
+        while at is not None and at not in self.count:
+            self.count[at] = count
+            at = at.parent
 
-    def pick(self, fits: Callable[[Known], object], among: Sequence[Known] | None = None) -> Known | None:
-        """One of the streams for which `fits` holds, rather a late one; None if there is none."""
+    def pick(self, fits: Callable[[Known], object], among: Sequence[Known] | None = None, nullable: float = 0.0) -> Known | None:
+        """One of the streams for which `fits` holds, rather a late one; None if there is none. With the probability `nullable` one
+        that may hold `N`, if there is one."""
         found = [k for k in (self.pool if among is None else among) if fits(k)]
+        if nullable and self.chance(nullable):
+            found = [k for k in found if k.nullable] or found
         return found[len(found) - 1 - int(len(found) * self.rng.random() ** 1.5)] if found else None
 
     def crd(self, shape: Shape | None) -> Known | None:

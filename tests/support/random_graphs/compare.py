@@ -41,7 +41,7 @@ def differences(a: Found, b: Found) -> Iterator[str]:
             case "streams":
                 yield from _keys("streams", x, y)
                 for port in x.keys() & y.keys():
-                    yield from (f"stream {port.node}.{port.output}: {line}" for line in _streams(x[port], y[port]))
+                    yield from (f"stream {port.node}.{port.output}: {line}" for line in differences_of_streams(x[port], y[port]))
             case "nodes" | "edges" | "traffic" if len(x) == len(y):
                 yield from (f"{field.name}: {p} against {q}" for p, q in zip(x, y, strict=True) if p != q)
             case _ if x != y:
@@ -83,7 +83,7 @@ def _same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     return a.dtype.kind != "f" or bool((np.isnan(a) | (np.signbit(a) == np.signbit(b))).all())
 
 
-def _streams(a: Recording, b: Recording) -> Iterator[str]:
+def differences_of_streams(a: Recording, b: Recording) -> Iterator[str]:
     """The first place where tokens or cycles differ."""
     if len(a.tokens) != len(b.tokens):
         yield f"{len(a.tokens)} tokens against {len(b.tokens)}"
@@ -98,9 +98,11 @@ def _streams(a: Recording, b: Recording) -> Iterator[str]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """The same token: a number of the same kind and sign, or the same object."""
+    """The same token: a number of the same kind and sign, an array of the same bits, or the same object."""
     if a is b:
         return True
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and _same_bits(a, b)
     if not isinstance(a, int | float) or not isinstance(b, int | float) or isinstance(a, float) != isinstance(b, float):
         return False
     return (a == b and math.copysign(1.0, a) == math.copysign(1.0, b)) or (a != a and b != b)

@@ -55,6 +55,12 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[Stream]) -> Iterator[str]:
             what = "empty" if node.value is None else "value"
             yield f"drop {what} {len(inputs) - 1}"
             yield f"drop {inputs[-1].type.kind}"
+        case n.Fork():
+            yield f"fork {inputs[0].type.kind}"
+            yield f"fork to {node.lanes}"
+        case n.Merge():
+            yield f"merge {inputs[0].type.kind} {node.levels}"
+            yield f"merge of {node.lanes}"
         case n.WriteLevel():
             yield f"write {graph.declared[node.tensor].format.levels[node.level].text}"
         case n.WriteValues():
@@ -72,7 +78,7 @@ def events(graph: n.Graph, tokens: Mapping[n.Port, Sequence[Token]]) -> Iterator
 
 def _seen(tokens: Sequence[Token]) -> set[str]:
     found = set[str]()
-    if N in tokens:
+    if any(token is N for token in tokens):
         found.add("N")
     if tokens[0].__class__ is Stop:
         found.add("first list empty")

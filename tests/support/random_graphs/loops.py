@@ -14,14 +14,14 @@ from .values import any_source, at_values, load_of, sequential
 
 def scan(b: Builder) -> bool:
     ref = b.pick(lambda k: scannable(b, k))
-    return ref is not None and bool(_scan(b, ref))
+    return ref is not None and bool(scan_of(b, ref))
 
 
 def spine(b: Builder) -> bool:
     """All levels that are left of a tensor, and its values."""
     ref = b.pick(lambda k: scannable(b, k))
     while ref is not None and scannable(b, ref):
-        found = _scan(b, ref)
+        found = scan_of(b, ref)
         if not found:
             return False
         ref = found[1]
@@ -43,7 +43,7 @@ def meet(b: Builder) -> bool:
         refs += b.add(n.Repeat, [outside, first])
     sides = list[list[Known]]()
     for ref in refs[: b.rng.choice((2, 2, 3))]:
-        sides.append(_scan(b, ref, {side[0].shape.origin[1] for side in sides}))
+        sides.append(scan_of(b, ref, {side[0].shape.origin[1] for side in sides}))
         if not sides[-1]:
             return False
     kind = b.rng.choice(("union", "union", "intersect", "left"))
@@ -51,7 +51,7 @@ def meet(b: Builder) -> bool:
 
 
 def range_(b: Builder) -> bool:
-    ref, size = b.pick(lambda k: k.kind == "ref"), b.size()
+    ref, size = b.pick(lambda k: k.kind == "ref", nullable=0.3), b.size()
     if ref is None or not b.fits(b.count[ref.shape] * size):
         return False
     b.add(n.Range, [ref], size, made=[(size, b.count[ref.shape] * size)])
@@ -81,6 +81,13 @@ def locate(b: Builder) -> bool:
     if source is None or not fits(source):
         return False
     size = source.size(level)
+    outer = b.crd(ref.shape.parent)
+    if outer is not None and b.bound[outer.shape] <= size and b.chance(0.4):
+        repeated = b.add(
+            n.Repeat, [outer, ref], extra=[(outer.bound, None)]
+        )  # the coordinates of the loop around, now of kind ref
+        b.add(n.Locate, [*repeated, ref], source.decl.name, level)
+        return True
     near = [*b.at[ref.shape], *(k for shape in b.below.get(ref.shape, ()) for k in b.at[shape])]
     crd = b.pick(lambda k: k.bound is not None and k.bound <= size and not k.nullable, near)
     if crd is None or not b.fits(b.count[crd.shape]):
@@ -104,7 +111,7 @@ def join(b: Builder) -> bool:
     for side in sides:
         fitting = [k for k in b.at[side] if k.kind != "crd"]
         payloads.append(b.rng.choices(fitting, k=b.rng.choices((0, 1, 2, 3), (2, 5, 3, 1))[0]) if fitting else [])
-    return _join(b, b.rng.choice(("intersect", "union", "left")), sides, payloads)
+    return _join(b, b.rng.choice(("intersect", "union", "union", "left")), sides, payloads)
 
 
 def _join(b: Builder, kind: str, sides: list[Shape], payloads: list[list[Known]]) -> bool:
@@ -134,7 +141,7 @@ def _join(b: Builder, kind: str, sides: list[Shape], payloads: list[list[Known]]
 
 def align(b: Builder) -> bool:
     """A stream, and the coordinates that it stands at, carried to other coordinates of a level above it."""
-    x = b.pick(lambda k: k.depth >= 2)
+    x = b.pick(lambda k: k.depth >= 2, nullable=0.4)
     if x is None:
         return False
     levels = b.rng.randint(1, x.depth - 1)
@@ -161,7 +168,7 @@ def repeat(b: Builder) -> bool:
     signal = b.pick(lambda k: k.shape.parent in b.at)
     if signal is None or signal.shape.parent is None or not b.fits(b.count[signal.shape]):
         return False
-    x = b.pick(lambda k: True, b.at[signal.shape.parent])
+    x = b.pick(lambda k: k.kind == "crd" or b.chance(0.7), b.at[signal.shape.parent])
     return x is not None and bool(b.add(n.Repeat, [x, signal], extra=[(x.bound, x.limit)]))
 
 
@@ -215,7 +222,7 @@ def scannable(b: Builder, k: Known) -> bool:
     return k.position is not None and not at_values(b, k)
 
 
-def _scan(b: Builder, ref: Known, others: Collection[object] = ()) -> list[Known]:
+def scan_of(b: Builder, ref: Known, others: Collection[object] = ()) -> list[Known]:
     """Scan the level that references index; nothing if it is too large. Of the root's, that of a tensor not among `others`."""
     assert ref.position is not None
     inside = ref.position.tensor

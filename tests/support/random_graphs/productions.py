@@ -1,7 +1,7 @@
 """One production for each primitive (and a few idioms of several): a function that adds nodes to streams of the pool that fit.
 
-A production returns whether it did; it leaves the pool alone where nothing fits. A new primitive is a function in `loops` or `values`, its row in
-PRODUCTIONS, and what is to be seen of it in `coverage`.
+A production returns whether it did; it leaves the pool alone where nothing fits. A new primitive is a function in `loops`, `values` or
+`lanes`, its row in PRODUCTIONS, and what is to be seen of it in `coverage`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from . import loops, values
+from . import lanes, loops, values
 from .builder import Builder
 
 Production: TypeAlias = Callable[[Builder], bool]
@@ -34,5 +34,8 @@ PRODUCTIONS: dict[str, tuple[float, Production]] = {
     "drop": (4, values.drop),
     "flatten": (1, loops.flatten),
     "split": (1, loops.split),
+    "fork": (1, lanes.fork),
+    "merge": (1.5, lanes.merge),
+    "parallel": (2, lanes.parallel),
 }
 """How often each is tried, on average."""

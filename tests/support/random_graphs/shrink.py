@@ -13,6 +13,9 @@ from fuseflow.tensors import Tensor, from_coordinates
 
 from .case import Case
 
+TRIED = 6
+"""Other streams that are tried for an input."""
+
 
 def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
     """The smallest case found for which `fails` still holds: nothing that it lacks can be taken away alone."""
@@ -50,16 +53,21 @@ def _smaller_graphs(graph: n.Graph) -> Iterator[n.Graph]:
     for node in reversed(graph.nodes):
         if node.name not in read and not isinstance(node, n.WriteLevel | n.WriteValues | n.Root):
             yield _without(graph, {node.name})
-    # A node in the middle, each of its outputs replaced by an input of the same type.
-    types = graph.types()
-    for node in graph.nodes:
-        made = {n.Port(node.name, k): types[n.Port(node.name, k)] for k in range(len(node.port_names()))}
-        for port in node.inputs:
-            instead = {old: port for old, kind in made.items() if kind == types[port]}
-            moved = [replace(m, inputs=tuple(instead.get(p, p) for p in m.inputs)) for m in graph.nodes if m is not node]
-            changed = _without(replace(graph, nodes=tuple(moved)), {node.name})
-            if instead and _verifies(changed):
-                yield changed
+    yield from _rewired(graph)
+
+
+def _rewired(graph: n.Graph) -> Iterator[n.Graph]:
+    """With one input that reads an earlier stream of the same type: what it read before may then be useless."""
+    types = list(graph.types().items())
+    place = {port: at for at, (port, _) in enumerate(types)}
+    for at, node in enumerate(graph.nodes):
+        for k, port in enumerate(node.inputs):
+            _, wanted = types[place[port]]
+            for earlier in [other for other, kind in types[: place[port]] if kind == wanted][:TRIED]:
+                changed = replace(node, inputs=(*node.inputs[:k], earlier, *node.inputs[k + 1 :]))
+                found = replace(graph, nodes=(*graph.nodes[:at], changed, *graph.nodes[at + 1 :]))
+                if _verifies(found):
+                    yield found
 
 
 def _without(graph: n.Graph, gone: set[str]) -> n.Graph:

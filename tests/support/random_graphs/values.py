@@ -22,7 +22,7 @@ LARGEST = ("neg", "abs", "relu", "copy", "max", "min", "where")
 
 def load(b: Builder) -> bool:
     # The root's references index the value of a tensor without dimensions.
-    ref = b.pick(lambda k: at_values(b, k) or (k.position == b.root.position and b.chance(0.1)))
+    ref = b.pick(lambda k: at_values(b, k) or (k.position == b.root.position and b.chance(0.1)), nullable=0.5)
     if ref is None or ref.position is None:
         return False
     source = b.sources[ref.position.tensor] if ref.position.tensor else any_source(b, lambda s: not s.decl.shape)
@@ -33,7 +33,7 @@ def load(b: Builder) -> bool:
 
 
 def alu(b: Builder) -> bool:
-    first = b.pick(lambda k: k.kind == "val")
+    first = b.pick(lambda k: k.kind == "val", nullable=0.5)
     if first is None or not b.fits(b.count[first.shape]):
         return False
     arities = b.rng.choice((1, 2, 2, 3))
@@ -53,7 +53,7 @@ def reduce(b: Builder) -> bool:
     if val is None:
         return False
     function = b.rng.choice(list(REDUCERS))
-    b.add(n.Reduce, [val], function, extra=[(None, _folded(b, function, val, val.shape))])
+    b.add(n.Reduce, [val], function, extra=[(None, folded(b, function, val, val.shape))])
     return True
 
 
@@ -63,7 +63,7 @@ def normalize(b: Builder) -> bool:
     if val is None or not b.fits(2 * b.count[val.shape]):
         return False
     function = b.rng.choice(list(REDUCERS))
-    (total,) = b.add(n.Reduce, [val], function, extra=[(None, _folded(b, function, val, val.shape))])
+    (total,) = b.add(n.Reduce, [val], function, extra=[(None, folded(b, function, val, val.shape))])
     signal = b.rng.choice(b.at[val.shape])
     (again,) = b.add(n.Repeat, [total, signal], extra=[(None, total.limit)])
     alu_of(b, b.rng.choice(("div", "sub", "mul", "ge")), [val, again], (n.Operand(0.0), n.Operand(0.0)))
@@ -82,7 +82,7 @@ def accumulate(b: Builder) -> bool:
     val = solid(b, val)
     assert val is not None
     function = b.rng.choice(list(REDUCERS))
-    limit = _folded(b, function, val, chain[0].shape, empty=False)
+    limit = folded(b, function, val, chain[0].shape, empty=False)
     made = [(b.bound[crd.shape], b.count[crd.shape]) for crd in chain[1:]]
     b.add(n.Accumulate, [*chain, val], function, order, made=made, extra=[*[(None, None)] * order, (None, limit)])
     return True
@@ -90,11 +90,12 @@ def accumulate(b: Builder) -> bool:
 
 def drop(b: Builder) -> bool:
     """Of `N` or of a value, one to three levels at once; the last stream may be of any kind."""
-    by_value = b.chance(0.5)
-    last = b.pick(lambda k: k.depth >= 1 and (k.kind == "val" or not by_value) and (k.nullable or b.chance(0.3)))
+    by_value, least = b.chance(0.5), b.rng.choice((1, 3))
+    last = b.pick(lambda k: k.depth >= least and (k.kind == "val" or not by_value), nullable=0.6)
     if last is None:
         return False
-    levels = min(last.depth, b.rng.choice((1, 2, 3)))
+    by_value = by_value or (last.kind == "val" and not last.nullable and b.chance(0.8))  # else nothing would leave
+    levels = min(last.depth, b.rng.choice((1, 2, 3)) if least == 1 else 3)
     chain = b.chain(last.shape, levels)
     if chain is None or not b.fits((levels + 1) * b.count[last.shape]):
         return False
@@ -132,7 +133,7 @@ def _limit(function: str, sizes: list[float]) -> float | None:
     return found if found is not None and found < 1e30 else None
 
 
-def _folded(b: Builder, function: str, val: Known, reduced: Shape, empty: bool = True) -> float | None:
+def folded(b: Builder, function: str, val: Known, reduced: Shape, empty: bool = True) -> float | None:
     """The largest magnitude of a reduction over the fibers of `reduced`, which may be empty."""
     if val.limit is None or reduced not in b.bound or (empty and function in ("max", "min")) or function == "prod":
         return None
