@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fuseflow.errors import GraphError, SimulationError, TensorError, did_you_mean
+from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import streams
 from fuseflow.samml.nodes import Graph, Port, TensorDecl
 from fuseflow.sim.assemble import assemble
@@ -54,9 +54,11 @@ def simulate(
     """Execute a verified graph on `machine`, token by token.
 
     `progress` is called now and then with the number of firings so far. `check` verifies every stream after the run, `record`
-    returns them. Raises `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError`, and
-    `SimulationError` if streams do not fit together.
+    returns them. Raises `MachineError` if the machine does not model what the graph asks for, `TensorError` if a tensor is missing or is
+    not what the graph declares, `DeadlockError`, and `SimulationError` if streams do not fit together.
     """
+    if machine.rules == "comal":
+        _refuse_depths(graph, machine)
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
@@ -80,6 +82,16 @@ def _result(graph: Graph, outcome: Outcome, record: bool) -> Simulation:
         edges=outcome.edges,
         streams=outcome.streams if record else {},
     )
+
+
+def _refuse_depths(graph: Graph, machine: Machine) -> None:
+    if graph.depths:
+        edge, depth = graph.depths[0]
+        raise MachineError(
+            f"graph `{graph.name}` has {depth} slots at input {edge.input} of `{edge.node}`; FIFOs of machine `{machine.name}` are "
+            "unbounded",
+            hint="leave the depths out of the graph, or take a machine with `rules: dataflow`",
+        )
 
 
 def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor]) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, Stop, Stream, parse
-from fuseflow.sim.reference.build import Network, add
-from fuseflow.sim.reference.place import Place
+from fuseflow.sim.reference.build import RULES, Network, add
+from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Fifo, Item, output
 from fuseflow.sim.reference.run import run
 from fuseflow.sim.written import Written
@@ -62,6 +62,7 @@ def drive(
     declared: Sequence[n.TensorDecl] = (),
     latency: int = 1,
     interval: int = 1,
+    rules: Mapping[type[n.Node], Rule] = RULES,
 ) -> Driven:
     """Run `node` alone on `streams`, outputs unbounded."""
     items = [timed(stream) for stream in streams]
@@ -71,7 +72,7 @@ def drive(
     outputs = tuple(output(latency) for _ in node.port_names())
     recorded = [out.record() for out in outputs]
     table = {decl.name: decl for decl in declared}
-    add(network, Place(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written))
+    add(network, Place(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written), rules)
     stuck = run(network)
     assert not stuck, f"waits for input {inputs.index(stuck[0].waits)}"
     assert not any(inputs), "tokens left"

@@ -114,7 +114,7 @@ def _emit(p: Process, order: int, buffers: Slots) -> Steps:
         (work, token), seen = link[0]
         link.popleft()
         if work is not None:
-            yield from _emit_entries(p, work, seen)
+            yield from emit_entries(p, work, seen)
         if token is D:
             t = p.close(seen, (yield from room(*p.outputs)))
             for out in p.outputs:
@@ -123,12 +123,12 @@ def _emit(p: Process, order: int, buffers: Slots) -> Steps:
         end = seen_above(token, 1)
         if work is not None:
             end = stop(0 if work else order - 1, end.high)
-        t = yield from _emit_stop(p, end, seen)
+        t = yield from emit_stop(p, end, seen)
         if work is not None:
             buffers.append(t + 1)
 
 
-def _emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
+def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
     *outer, crd, val = p.outputs
     fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
     last: tuple[int, ...] | None = None
@@ -136,7 +136,7 @@ def _emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
         same = 0  # outer coordinates that this row shares with the last one
         if last is not None:
             same = next(k for k, (a, b) in enumerate(zip(last, prefix, strict=True)) if a != b)
-            yield from _emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
+            yield from emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
         last, fresh = prefix, tuple(zip(outer, prefix, strict=True))[same:]
         for key, value in sorted(work[prefix].items()):
             t = fire(seen, (yield from room(crd, val, *(out for out, _ in fresh))) if bounded else 0)
@@ -147,7 +147,7 @@ def _emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
             push_val(value, t)
 
 
-def _emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
+def emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
     """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
     *crds, val = p.outputs
     ended = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fuseflow.ops import operator, reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.reference import accumulate, align, drop, join, lanes, levels, pointwise, reduce, repeat, scan, write
+from fuseflow.sim.reference import accumulate, align, comal, drop, join, lanes, levels, pointwise, reduce, repeat, scan, write
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
 from fuseflow.sim.written import Written
@@ -40,6 +40,7 @@ def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, recor
     """The network of a verified graph. `record` keeps every token of every stream."""
     network = Network(written={name: Written() for name in graph.outputs})
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
+    rules, delays = (RULES | comal.RULES, comal.delays(graph)) if machine.rules == "comal" else (RULES, {})
     fifos = network.fifos
     for node in graph.nodes:
         latency, interval = timing(node, graph, machine)
@@ -47,7 +48,7 @@ def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, recor
         for k in range(len(node.port_names())):
             port = n.Port(node.name, k)
             for edge in readers.get(port, ()):
-                fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth))
+                fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delays.get(edge, 0))
             network.streams[port] = output(latency, [fifos[edge] for edge in readers.get(port, ())])
             outputs.append(network.streams[port])
             if record:
@@ -57,13 +58,13 @@ def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, recor
             node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), interval, latency,
             graph.declared, tensors, network.written,
         )  # fmt: skip
-        add(network, place)
+        add(network, place, rules)
     return network
 
 
-def add(network: Network, place: Place) -> None:
+def add(network: Network, place: Place, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
     """Add the processes of a node, and note who writes and reads each FIFO."""
-    processes = RULES[type(place.node)](place.node, place)
+    processes = rules[type(place.node)](place.node, place)
     first, last = processes[0], processes[-1]
     for fifo in place.inputs:
         if fifo.slots is not None:
@@ -90,5 +91,7 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine) -> tuple[int, int]:
     return machine.latency.of(unit), machine.interval.of(unit)
 
 
-def _fifo(edge: n.Edge, depth: int | None) -> Fifo:
+def _fifo(edge: n.Edge, depth: int | None, delay: int) -> Fifo:
+    if delay:
+        return comal.DelayedFifo(edge, delay)
     return Fifo(edge) if depth is None else BoundedFifo(edge, depth)

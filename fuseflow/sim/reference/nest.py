@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 from fuseflow.samml.streams import D, Stop, stop
@@ -52,13 +52,17 @@ class Nest:
             self.fifos[level].take(t)
         self.open = max(self.open, levels)
 
-    def ends(self, token: Stop) -> Sequence[Fifo]:
-        """The outer streams in which the inner stop ends a list."""
-        return self.fifos[max(self.depth - token.high, 0) :]
+    def ended(self, token: Stop) -> range:
+        """The levels of the outer streams in which the inner stop ends a list."""
+        return range(max(self.depth - token.high, 0), self.depth)
 
-    def leave(self, t: int, token: Stop) -> None:
-        """Take the outer stops that are part of an inner stop."""
-        for level in range(max(self.depth - token.high, 0), self.depth):
+    def ends(self, token: Stop) -> Sequence[Fifo]:
+        """Those streams."""
+        return [self.fifos[level] for level in self.ended(token)]
+
+    def leave(self, t: int, token: Stop, levels: Iterable[int] | None = None) -> None:
+        """Take the outer stops that are part of an inner stop, of some of the levels ended if they are given."""
+        for level in self.ended(token) if levels is None else levels:
             found, due = self.fifos[level][0][0], seen_above(token, self.depth - level)
             if found is not due:
                 raise self.process.misaligned(found, due)

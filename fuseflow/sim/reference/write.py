@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop
@@ -11,16 +11,17 @@ from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Process, Steps
 
 
-def write_level(node: n.WriteLevel, place: Place) -> Sequence[Process]:
+def write_level(node: n.WriteLevel, place: Place, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
+    """`steps`: the rule, if it is another than that of this module; so below."""
     written = place.written[node.tensor]
     crd = written.crd[node.level] = array("q")
     pos = written.pos[node.level] = array("q", [0])
-    return place.process(_write, crd, pos)
+    return place.process(steps or _write, crd, pos)
 
 
-def write_values(node: n.WriteValues, place: Place) -> Sequence[Process]:
+def write_values(node: n.WriteValues, place: Place, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
     values = place.written[node.tensor].values = array("d")
-    return place.process(_write, values, array("q"))
+    return place.process(steps or _write, values, array("q"))
 
 
 def _write(p: Process, elements: array[int] | array[float], ends: array[int]) -> Steps:

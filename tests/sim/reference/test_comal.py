@@ -1,0 +1,211 @@
+"""The `comal` machine: the published cycles of the golden cases, and what the rules say where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import comal
+import dataflow
+import numpy as np
+import pytest
+import random_programs
+from driving import drive, inputs_of
+from hypothesis import HealthCheck, assume, given, settings
+
+from fuseflow.compiler.graphs import load_graph
+from fuseflow.einsum.formats import infer
+from fuseflow.errors import FuseFlowError, MachineError
+from fuseflow.fusion import fuse
+from fuseflow.fusion.orders import nearest
+from fuseflow.samml import nodes as n
+from fuseflow.samml.text import parse as parse_graph
+from fuseflow.sim import load_machine, simulate
+from fuseflow.sim.reference.build import RULES
+from fuseflow.sim.reference.comal import RULES as comal_rules
+from fuseflow.sim.reference.comal import delays
+from fuseflow.table import build_table, emit
+from fuseflow.tensors import Format, Tensor
+
+COMAL, IDEAL = load_machine("comal"), load_machine("ideal")
+SLOW = 1_000_000  # cycles, from which on a case takes more than 3 seconds
+LARGER = [case for case in comal.cases(comal.ALL) if case.n > 64]
+KINDS = {
+    "root": "GeneratorContext",
+    "scan": "CrdRdScan",
+    "write": "CompressedWrScan",
+    "write_values": "ValsWrScan",
+    "load": "Array",
+    "alu": "Binary",
+    "reduce": "Reduce",
+    "accumulate": "Spacc1",
+    "repeat": "Repeat",
+    "locate": "IterateLocate",
+}
+
+
+def agrees(case: comal.Case, folder: Path) -> None:
+    """The graph gives the dense result, in the recorded cycles, and every operation ends in its recorded cycle."""
+    graph, tensors = load_graph(case.graph, case.listing(folder / "tensors.yaml"))
+    result = simulate(graph, tensors, COMAL, check=case.cycles < SLOW / 20)
+    (output,) = result.outputs.values()
+    np.testing.assert_array_equal(output.to_dense(), case.expected())
+    ends = {kind: sorted(s.last + (s.op in ("root", "write_values")) for s in result.nodes if s.op == kind) for kind in KINDS}
+    recorded = {
+        op: sorted(end for _, name, end in case.finish if name == kind or (op == "scan" and name.endswith(kind)))
+        for op, kind in KINDS.items()
+    }
+    assert ends == recorded
+    assert result.cycles == case.cycles
+
+
+@pytest.mark.parametrize("case", comal.cases(comal.HERE), ids=lambda case: case.id)
+def test_golden_cases(case: comal.Case, tmp_path: Path) -> None:
+    agrees(case, tmp_path)
+
+
+@pytest.mark.skipif(not comal.ALL.is_dir(), reason="../shared/golden/comal is not here")
+@pytest.mark.parametrize("case", [c for c in LARGER if c.cycles < SLOW], ids=lambda case: case.id)
+def test_larger_golden_cases(case: comal.Case, tmp_path: Path) -> None:
+    agrees(case, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not comal.ALL.is_dir(), reason="../shared/golden/comal is not here")
+@pytest.mark.parametrize("case", [c for c in LARGER if c.cycles >= SLOW], ids=lambda case: case.id)
+def test_the_largest_golden_cases(case: comal.Case, tmp_path: Path) -> None:
+    agrees(case, tmp_path)
+
+
+@pytest.mark.skipif(not comal.ALL.is_dir(), reason="../shared/golden/comal is not here")
+def test_all_golden_cases_are_covered() -> None:
+    assert len(comal.cases(comal.ALL)) == 41
+    here = {case.id: case.cycles for case in comal.cases(comal.HERE)}
+    assert len(here) == 14
+    assert here == {case.id: case.cycles for case in comal.cases(comal.ALL) if case.n == 64}
+
+
+def same_streams(graph: n.Graph, tensors: Mapping[str, Tensor]) -> None:
+    found, wanted = (simulate(graph, tensors, machine, record=True, check=True) for machine in (COMAL, IDEAL))
+    for port, recording in wanted.streams.items():
+        np.testing.assert_equal(found.streams[port].tokens, recording.tokens, str(port))
+    assert (found.operators, found.traffic, found.tokens) == (wanted.operators, wanted.traffic, wanted.tokens)
+    for output, tensor in wanted.outputs.items():
+        np.testing.assert_array_equal(found.outputs[output].to_dense(), tensor.to_dense())
+    assert all(s.starved >= 0 and s.blocked == 0 for s in found.nodes)
+
+
+@pytest.mark.parametrize("name", dataflow.TEXTS)
+@pytest.mark.parametrize("seed", range(6))
+def test_streams_are_those_of_every_machine(name: str, seed: int) -> None:
+    """Empty fibers at every level included: only times differ."""
+    graph = dataflow.graph(name)
+    tensors = dataflow.inputs(graph, np.random.default_rng(seed), [0.0, 0.2, 0.5, 0.8, 1.0, 0.3][seed])
+    same_streams(graph, tensors)
+
+
+@given(random_programs.cases(2, 3))
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_random_programs(case: random_programs.Case) -> None:
+    program = infer(case.program)
+    try:
+        fused = fuse(program, "all", [e.name for e in program.einsums], program.outputs, {t.name: t for t in program.inputs})
+        graph = emit(build_table(replace(fused, order=tuple(nearest(fused.constraints, fused.indices)))))
+    except FuseFlowError:
+        assume(False)
+    same_streams(graph, case.tensors)
+
+
+def fired(node: n.Node, *streams: str) -> list[str]:
+    return drive(node, *streams, rules=RULES | comal_rules).fired
+
+
+def test_reduce_gives_the_stop_with_the_sum() -> None:
+    node = n.Reduce("r", inputs_of(1), "sum")
+    assert fired(node, "1 2 S0 3 S1 S0 S1-2 D") == ["3@2 3@4 S0@4 0@5 S1@6 D@7"]
+
+
+def test_repeat_takes_x_on_the_stop_and_looks_at_what_follows() -> None:
+    node = n.Repeat("r", inputs_of(2))
+    # the generator fires in 0, 1, ... : its tokens are there from 1 on. S0 waits for the token of x behind x
+    assert fired(node, "5 6@9 S0 D", "1 2 S0 3 S1 D") == ["5@1 5@2 S0@9 6@10 S1@11 D@12"]
+    # an empty fiber and a bare stop cost one firing each
+    assert fired(node, "5 6 S0 S1 D", "S0 1 S1 S1-2 D") == ["S0@1 6@2 S1@3 S1-2@4 D@5"]
+
+
+def test_accumulate_of_order_1_gives_a_workspace_at_once() -> None:
+    node = n.Accumulate("a", inputs_of(3), "sum", 1)
+    crds, rows, values = "7 8 S0 9 S1 D", "0 2 S0 1 2 S1 4 S2 D", "1 2 S0 3 4 S1 5 S2 D"
+    # values in 0, 1, stop in 2; 3, 4, stop in 5, flush in 6; then 7, 8, flush in 9
+    assert fired(node, crds, rows, values) == [
+        "0@6 1@6 2@6 S0@6 4@9 S1@9 D@10",
+        "1@6 3@6 6@6 S0@6 5@9 S1@9 D@10",
+    ]
+
+
+def test_accumulate_of_empty_fibers() -> None:
+    node = n.Accumulate("a", inputs_of(3), "sum", 1)
+    # nothing below coordinate 7: its stop, then the flush; no coordinate at all: the flush only
+    assert fired(node, "7 S0 S1 D", "S1 S1-2 D", "S1 S1-2 D") == ["S0@1 S1@2 D@3"] * 2
+    assert fired(node, "S1-1 D", "S2-2 D", "S2-2 D") == ["S1-1@0 D@1"] * 2
+
+
+def test_accumulate_of_order_2() -> None:
+    node = n.Accumulate("a", inputs_of(4), "sum", 2)
+    streams = ("7 8 S0 D", "0 1 S0 0 S1 D", "5 S0 6 S1 4 S2 D", "1 S0 2 S1 3 S2 D")
+    # five tokens of the values, each with its stops below crd 7 and 8, then one flush of the whole matrix
+    assert fired(node, *streams) == ["0@6 1@6 S0@6 D@7", "4@6 5@6 S0@6 6@6 S1@6 D@7", "3@6 1@6 S0@6 2@6 S1@6 D@7"]
+
+
+def written(stream: str, *, values: bool) -> int:
+    """The cycle in which the writer ends, but for the `D` of a level."""
+    decl = n.TensorDecl("Y", (9, 9, 9), Format.parse("csf", 3))
+    node = n.WriteValues("w", inputs_of(1), "Y") if values else n.WriteLevel("w", inputs_of(1), "Y", 2)
+    return drive(node, stream, declared=[decl], rules=RULES | comal_rules).last + values
+
+
+def test_stops_that_writers_take_for_nothing() -> None:
+    assert written("1 2 S0 S0 S1 3 S2 D", values=False) == 7  # at the speed of the stream
+    late = "1@9 2@9 S0@9 S0@9 S1@9 3@9 S2@9 D@9"
+    assert written(late, values=False) == 9 + 2 + 1 + 1 + 1
+    assert written(late, values=True) == 9 + 3 + 1
+    assert written("1@9 S0@20 D@20", values=True) == 21
+
+
+FAN_OUT = """
+tensor A[3, 4]  dcsr
+tensor x[4]  dense
+tensor y[3]  coo
+output y
+root = root()
+i = scan(root) A.0
+k = scan(i.ref) A.1
+at = locate(k.crd) x.0
+through = join(k.crd, k.ref) intersect
+a = load(through.out0) A
+b = load(at) x
+r1 = repeat(i.ref, k.crd)
+r2 = repeat(i.ref, k.crd)
+sq = alu(a, a) mul N->0,N->0
+mul = alu(sq, b) mul N->0,N->0
+sum = reduce(mul) sum
+y_i = write(i.crd) y.0
+y_v = write(sum) y.vals
+"""
+
+
+def test_broadcasts() -> None:
+    graph = parse_graph(FAN_OUT)
+    passed = {f"{edge.node}.{edge.input}": delay for edge, delay in delays(graph).items()}
+    # i.ref: two repeats and a scan. k.crd: the locate with its join, the generator; the signal: two repeats. a: twice in one node
+    assert {edge for edge, delay in passed.items() if delay == 0} == {
+        "i.0", "y_i.0", "through.1", "a.0", "b.0", "mul.0", "mul.1", "sum.0", "y_v.0",
+    }  # fmt: skip
+    assert {edge for edge, delay in passed.items() if delay == 2} == {"r1.1", "r2.1"}
+
+
+def test_a_graph_with_depths_is_refused() -> None:
+    graph = replace(parse_graph(FAN_OUT), depths=((n.Edge("a", 0), 4),))
+    with pytest.raises(MachineError, match="has 4 slots at input 0 of `a`; FIFOs of machine `comal` are unbounded"):
+        simulate(graph, {}, COMAL)
