@@ -37,10 +37,10 @@ def differences(a: Found, b: Found) -> Iterator[str]:
         match field.name:
             case "outputs":
                 yield from _keys("outputs", x, y)
-                yield from (f"output {name}: {line}" for name in x.keys() & y.keys() for line in _tensors(x[name], y[name]))
+                yield from (f"output {name}: {line}" for name in x if name in y for line in _tensors(x[name], y[name]))
             case "streams":
                 yield from _keys("streams", x, y)
-                for port in x.keys() & y.keys():
+                for port in (port for port in x if port in y):
                     yield from (f"stream {port.node}.{port.output}: {line}" for line in differences_of_streams(x[port], y[port]))
             case "nodes" | "edges" | "traffic" if len(x) == len(y):
                 yield from (f"{field.name}: {p} against {q}" for p, q in zip(x, y, strict=True) if p != q)
@@ -70,7 +70,7 @@ def _tensors(a: Tensor, b: Tensor) -> Iterator[str]:
     for p, (x, y) in enumerate(zip(a.levels, b.levels, strict=True)):
         if x.size != y.size or x.entries != y.entries:
             yield f"level {p} has {x.entries} entries against {y.entries}"
-        for name in x.arrays.keys() | y.arrays.keys():
+        for name in x.arrays:
             if not np.array_equal(x.arrays[name], y.arrays[name]):
                 yield f"{name} of level {p}: {x.arrays[name].tolist()} against {y.arrays[name].tolist()}"
     if not _same_bits(a.values, b.values):
