@@ -89,6 +89,35 @@ def test_flops_by_operator_and_words() -> None:
     ]  # fmt: skip
 
 
+def test_streams_that_nobody_reads_are_not_counted() -> None:
+    assert rows().tokens == 2 + 4 + 4 + 7 + 7 + 7 + 4  # root, A_i twice, A_k.ref (not .crd), A_v (read twice), square, sum
+
+
+def test_streams_are_kept_where_asked_for() -> None:
+    graph = parse(ROWS)
+    tensors = {"A": pack(MATRIX, graph.declared["A"].format)}
+    assert simulate(graph, tensors, load_machine("ideal"), check=True).streams == {}
+
+
+def test_an_empty_row_is_no_value_to_fold() -> None:
+    graph = parse("""
+        graph columns
+        tensor A[3, 4]  csr
+        tensor y[4]  (compressed)
+        output y
+        root = root()
+        A_i = scan(root) A.0
+        A_j = scan(A_i.ref) A.1
+        A_v = load(A_j.ref) A
+        sum = accumulate(A_i.crd, A_j.crd, A_v) sum order=1
+        y_j = write(sum.crd) y.0
+        y_v = write(sum.val) y.vals
+    """)
+    a = pack(np.diag([1.0, 0.0, 2.0]) @ np.eye(3, 4), graph.declared["A"].format)
+    found = simulate(graph, {"A": a}, load_machine("ideal"))
+    assert found.operators == {"sum": 2}
+
+
 def test_operators_without_flops_are_left_out() -> None:
     graph = parse(ROWS.replace("mul N->0,N->0", "max N->0,N->0").replace(") sum", ") max"))
     assert list(flops_by_operator(graph, {"square": 4, "sum": 4})) == ["max"]

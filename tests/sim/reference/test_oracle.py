@@ -18,9 +18,10 @@ from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import nearest
 from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, Simulation, load_machine, simulate
 from fuseflow.table import build_table, emit
-from fuseflow.tensors import Tensor
+from fuseflow.tensors import Tensor, pack
 
 
 def compare(graph: Graph, tensors: dict[str, Tensor], machine: Machine) -> Simulation | None:
@@ -79,6 +80,35 @@ def test_random_programs(case: random_programs.Case, seed: int) -> None:
     found = compare(dataflow.with_depths(graph, rng), case.tensors, dataflow.random_machine(rng))
     if found is not None:
         same_values(found, simulate(graph, case.tensors, load_machine("ideal")))
+
+
+EMPTY_ROWS = """
+graph rows
+tensor A[5, 2]  csr
+tensor X[2, 6]  csr
+tensor Y[5, 6]  csr
+output Y
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+X_k = locate(A_k.crd) X.0
+X_j = scan(X_k) X.1
+X_v = load(X_j.ref) X
+acc = accumulate(A_k.crd, X_j.crd, X_v) sum order=1
+Y_i = write(A_i.crd) Y.0
+Y_j = write(acc.crd) Y.1
+Y_v = write(acc.val) Y.vals
+"""
+
+
+@pytest.mark.parametrize("rows", [[0], [0, 3], [1, 2]])
+@pytest.mark.parametrize("depth", [1, 2, None])
+def test_empty_fibers_wait_for_a_workspace_too(rows: list[int], depth: int | None) -> None:
+    graph = parse(EMPTY_ROWS)
+    a = np.zeros((5, 2))
+    a[rows] = 1
+    tensors = {"A": pack(a, graph.declared["A"].format), "X": pack(np.ones((2, 6)), graph.declared["X"].format)}
+    assert compare(graph, tensors, Machine(name="m", fifo_depth=depth)) is not None
 
 
 @pytest.mark.parametrize("name", ["outer_product", "pruned", "normalized", "aligned"])
