@@ -2,7 +2,20 @@
 
 from fuseflow.samml.nodes import Node
 from fuseflow.sim.engine.kernels import (
-    accumulate, align, alu, drop, join, lanes, levels, load, locate, reduce, repeat, root, scan, write,
+    accumulate,
+    align,
+    alu,
+    drop,
+    join,
+    lanes,
+    levels,
+    load,
+    locate,
+    reduce,
+    repeat,
+    root,
+    scan,
+    write,
 )  # fmt: skip
 from fuseflow.sim.engine.place import Rule
 
