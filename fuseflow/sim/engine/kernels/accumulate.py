@@ -7,6 +7,7 @@ are visible L cycles after the fill's last firing.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, place_of, sor
 
 ACCUMULATE = Record(
     "order nest workspaces fold fold_into sizes row "  # addresses; `row`: blocks of a row of the last coordinate
-    "working started prefix "  # fill: whether a workspace is open, how many were, the open row
+    "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
     "finished freed0 freed1 phase next bit fresh last"  # emit: how many are finished, when their buffers were free, the next entry
 )
 state_at = ACCUMULATE.at
@@ -94,6 +95,7 @@ def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
     return [Part(run_fill, state, node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
 
 
+@cache
 def fold_into(name: str) -> Function:
     """The reduction of values, one by one, into as many at another address."""
     return specialize(_fold_into, f"fold_into_{name}", function=reducer(name).scalar)
@@ -174,6 +176,7 @@ def run_fill(address: int) -> int:
             node.fault = MISALIGNED
             return 0
         _fold_run(s, w, crd, val, k)
+        s.values += k
         take(crd, k, t)
         take(val, k, t)
 
@@ -188,7 +191,7 @@ def _fill_stop(node: Any, s: Any, nest: Any, word: int, seen: int, free: int) ->
         outer = look(node, nest, levels)
         if outer == WAIT:
             return False
-        t = fire(node, max(seen, outer), free, 1)
+        t = close(node, max(seen, outer), free)  # on no value; an accumulator fires every cycle on anything
         if opens:
             s.working = 1
             s.started += 1

@@ -34,7 +34,9 @@ SCAN = Record(
 )
 BETWEEN, OPENED, INSIDE, CLOSING = 0, 1, 2, 3
 """Before a reference; its fiber looked up, nothing emitted; some elements emitted; all emitted, the end not yet."""
+ANY = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
 state_at = SCAN.at
+ANY = 1 << 60  # references of a level without elements are not checked
 
 
 def scan(node: n.Scan, place: Place) -> list[Part]:
@@ -49,12 +51,12 @@ def scan(node: n.Scan, place: Place) -> list[Part]:
         case SingletonFibers():
             fibers = _repeating(place, level.crd, level.starts, np.arange(len(level.crd), dtype=np.int64), level.stop)
         case _:
-            fibers = {"size": level.size, "parents": level.entries // level.size if level.size else 0}
+            fibers = {"size": level.size, "parents": level.entries // level.size if level.size else ANY}
     return place.part(run_scan, place.state(SCAN, **fibers))
 
 
 def range_(node: n.Range, place: Place) -> list[Part]:
-    state = place.state(SCAN, size=node.size, parents=1 << 60, every=1)
+    state = place.state(SCAN, size=node.size, parents=ANY, every=1)
     return [Part(run_scan, state, node.inputs, (*place.outputs, Link()))]
 
 
