@@ -36,7 +36,6 @@ BETWEEN, OPENED, INSIDE, CLOSING = 0, 1, 2, 3
 """Before a reference; its fiber looked up, nothing emitted; some elements emitted; all emitted, the end not yet."""
 ANY = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
 state_at = SCAN.at
-ANY = 1 << 60  # references of a level without elements are not checked
 
 
 def scan(node: n.Scan, place: Place) -> list[Part]:
