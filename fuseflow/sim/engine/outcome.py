@@ -71,9 +71,11 @@ def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
 
 def _values(layout: Layout) -> dict[str, int]:
     found: dict[str, int] = {}
-    for node, record in zip(layout.owners, layout.nodes, strict=True):
-        if isinstance(node, n.Alu | n.Reduce | n.Accumulate) and node.name not in found:
+    for node, record, part in zip(layout.owners, layout.nodes, layout.parts, strict=True):
+        if isinstance(node, n.Alu | n.Reduce):
             found[node.name] = int(record["firings"] - record["closings"])
+        elif isinstance(node, n.Accumulate):
+            found[node.name] = int(part.state[0]["values"])
     return found
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.jit import ELEMENTWISE, Function, call_elementwise, specialize
-from fuseflow.sim.engine.memory import Record, get_float, get_int, inline, set_float
+from fuseflow.sim.engine.memory import COMPILED, Record, get_float, get_int, inline, set_float
 from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
 from fuseflow.sim.engine.place import Part, Place, Rule
 from fuseflow.sim.engine.streams import (
@@ -43,11 +44,12 @@ def alu(node: n.Alu, place: Place) -> list[Part]:
     return place.part(run_alu, place.state(ALU, **state))
 
 
+@cache
 def elementwise(name: str) -> Function:
     """The operator on arrays, results and operands at addresses; an operand of stride 0 is the same for all."""
     row = operator(name)
     template = {1: _unary, 2: _binary, 3: _ternary}[row.arity]
-    return specialize(template, f"elementwise_{name}", function=row.compiled)
+    return specialize(template, f"elementwise_{name}", function=row.compiled if COMPILED else row.scalar)
 
 
 def run_alu(address: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.jit import FOLD, Function, call_fold, specialize
@@ -35,6 +37,7 @@ def reduce(node: n.Reduce, place: Place) -> list[Part]:
     return place.part(run_reduce, place.state(REDUCE, fold=function, value=identity, identity=identity))
 
 
+@cache
 def fold(name: str) -> Function:
     """The reduction of values, in their order, into one."""
     return specialize(_fold, f"fold_{name}", function=reducer(name).scalar)
