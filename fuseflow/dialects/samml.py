@@ -54,7 +54,7 @@ def depth(value: ir.Value) -> int:
 
 
 class Tensor(Samml.Attribute, name="tensor"):
-    """A declared tensor: levels outermost first, `order` the dimension that each stores."""
+    """A declared tensor: levels outermost first, `order` the dimension that each stores; `tile` the shape of its values."""
 
     tensor: ir.StringAttr
     shape: ir.ArrayAttr
@@ -62,6 +62,7 @@ class Tensor(Samml.Attribute, name="tensor"):
     order: ir.ArrayAttr
     dtype: ir.StringAttr
     fill: ir.FloatAttr
+    tile: ir.ArrayAttr
 
 
 class Slot(Samml.Attribute, name="slot"):

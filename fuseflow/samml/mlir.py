@@ -121,7 +121,9 @@ def _sizes(operands: list[int], results: list[int]) -> dict[str, ir.Attribute]:
 def _tensor_attribute(tensor: n.TensorDecl) -> ir.Attribute:
     levels = _array(_str(level.text) for level in tensor.format.levels)
     order = _ints(tensor.format.order)
-    return samml.Tensor.get(_str(tensor.name), _ints(tensor.shape), levels, order, _str(tensor.dtype), _float(tensor.fill))
+    return samml.Tensor.get(
+        _str(tensor.name), _ints(tensor.shape), levels, order, _str(tensor.dtype), _float(tensor.fill), _ints(tensor.tile)
+    )
 
 
 def _edge_attribute(edge: n.Edge) -> ir.Attribute:
@@ -239,7 +241,9 @@ def _depth(attribute: ir.Attribute) -> tuple[n.Edge, int]:
 def _tensor(attribute: ir.Attribute) -> n.TensorDecl:
     found = samml.Tensor(attribute)
     format = Format.of(*map(_text, ir.ArrayAttr(found.levels)), order=_wholes(found.order))
-    return n.TensorDecl(_text(found.tensor), _wholes(found.shape), format, _text(found.dtype), _real(found.fill))
+    return n.TensorDecl(
+        _text(found.tensor), _wholes(found.shape), format, _text(found.dtype), _real(found.fill), _wholes(found.tile)
+    )
 
 
 # Both ways ------------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from fuseflow.tensors import Format
+from fuseflow.tile_ops import Tile, result_tile
 
 Kind: TypeAlias = Literal["crd", "ref", "val"]
 
@@ -26,24 +27,32 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class StreamType:
-    """What a stream carries and how deep its lists are nested."""
+    """What a stream carries and how deep its lists are nested. `tile`: the shape of its values, () for scalars."""
 
     kind: Kind
     depth: int
+    tile: Tile = ()
 
     def __str__(self) -> str:
-        return f"{self.kind}({self.depth})"
+        tile = f", {show_tile(self.tile)}" if self.tile else ""
+        return f"{self.kind}({self.depth}{tile})"
+
+
+def show_tile(tile: Tile) -> str:
+    """`2x3`."""
+    return "x".join(map(str, tile))
 
 
 @dataclass(frozen=True, slots=True)
 class TensorDecl:
-    """A tensor that the graph reads or writes."""
+    """A tensor that the graph reads or writes. With a `tile`, `shape` counts tiles: the levels address them, every value is one."""
 
     name: str
     shape: tuple[int, ...]
     format: Format
     dtype: str = "f32"
     fill: float = 0.0
+    tile: Tile = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,10 @@ class Node:
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         """Types of the outputs, given the types of the inputs (which `verify` has checked)."""
         raise NotImplementedError
+
+    def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
+        """The same, with the tiles of what is read from `tensors`."""
+        return self.outputs(inputs)
 
     def port_names(self) -> tuple[str, ...]:
         return self.ports
@@ -175,7 +188,7 @@ class Repeat(Node):
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         # A repeated coordinate need not ascend: it is of kind ref.
-        return (StreamType("val" if inputs[0].kind == "val" else "ref", inputs[1].depth),)
+        return (StreamType("val" if inputs[0].kind == "val" else "ref", inputs[1].depth, inputs[0].tile),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +204,10 @@ class Load(Node):
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return (StreamType("val", inputs[0].depth),)
 
+    def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
+        tile = tensors[self.tensor].tile if self.tensor in tensors else ()
+        return (StreamType("val", inputs[0].depth, tile),)
+
 
 @dataclass(frozen=True, slots=True)
 class Operand:
@@ -202,7 +219,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Alu(Node):
-    """val(d)... -> val(d): a pointwise operator; inputs are aligned token by token."""
+    """val(d)... -> val(d): a pointwise operator, or one on tiles (`tile_ops`); inputs are aligned token by token."""
 
     op: ClassVar[str] = "alu"
     ports: ClassVar[tuple[str, ...]] = ("val",)
@@ -211,7 +228,8 @@ class Alu(Node):
     operands: tuple[Operand, ...]
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("val", inputs[0].depth),)
+        tile = result_tile(self.function, [x.tile for x in inputs])
+        return (StreamType("val", inputs[0].depth, tile or ()),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +242,7 @@ class Reduce(Node):
     function: str
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        return (StreamType("val", inputs[0].depth - 1),)
+        return (StreamType("val", inputs[0].depth - 1, inputs[0].tile),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +257,7 @@ class Accumulate(Node):
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         d = inputs[0].depth
-        return (*(StreamType("crd", d + k) for k in range(self.order)), StreamType("val", d + self.order - 1))
+        return (*(StreamType("crd", d + k) for k in range(self.order)), StreamType("val", d + self.order - 1, inputs[-1].tile))
 
     def port_names(self) -> tuple[str, ...]:
         return (*(["crd"] if self.order == 1 else [f"crd{k}" for k in range(1, self.order + 1)]), "val")
@@ -411,8 +429,9 @@ class Graph:
     def types(self) -> dict[Port, StreamType]:
         """The type of every stream (the graph must have been verified)."""
         found: dict[Port, StreamType] = {}
+        tensors = self.declared
         for node in self.nodes:
-            for k, kind in enumerate(node.outputs([found[p] for p in node.inputs])):
+            for k, kind in enumerate(node.typed([found[p] for p in node.inputs], tensors)):
                 found[Port(node.name, k)] = kind
         return found
 

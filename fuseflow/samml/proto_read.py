@@ -33,6 +33,7 @@ class Reader:
     def __init__(self, message: pb.ComalGraph) -> None:
         self.name = message.name or message.graph.name or "graph"
         self.operations = list(message.graph.operators)
+        self.declares = bool(message.tensors)
         self.made: dict[Key, n.Port] = {}
         self.same: dict[Key, Key] = {}  # a stream that is another one: broadcasts, repeat signals
         self.by_id: dict[int, list[Key]] = {}
@@ -143,8 +144,9 @@ class Reader:
         raise GraphError(f"graph `{self.name}`, operation `{name}`: {why}")
 
     def plain(self, name: str, message: Any) -> None:
-        if message.blocked:
-            self.refuse(name, "tiles are not executed yet")
+        """Refuse tiles whose shape nothing declares."""
+        if message.blocked and not self.declares:
+            self.refuse(name, "tiles of another tool's graph are not executed")
 
 
 def _checked(graph: str, nodes: list[n.Node]) -> list[n.Node]:
@@ -164,7 +166,7 @@ def declarations(name: str, message: pb.ComalGraph, nodes: tuple[n.Node, ...]) -
     return n.Graph(
         name,
         tuple(
-            n.TensorDecl(t.name, tuple(t.shape), Format.of(*t.levels, order=tuple(t.order)), t.dtype, t.fill)
+            n.TensorDecl(t.name, tuple(t.shape), Format.of(*t.levels, order=tuple(t.order)), t.dtype, t.fill, tuple(t.tile))
             for t in message.tensors
         ),
         nodes,

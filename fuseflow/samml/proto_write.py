@@ -13,6 +13,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.verify import streams
 from fuseflow.tensors.levels import Compressed, Dense
+from fuseflow.tile_ops import Tile
 
 CHANNEL_SIZE = 1024
 """The FIFO depth that published graphs ask for. Ours is the machine's to choose: our reader passes over it."""
@@ -22,6 +23,7 @@ StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSi
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
 SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
+BLOCKED = {"matmul": pb.ALU.MUL, "mul": pb.ALU.ELEMMUL}
 REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
 JOIN = {"intersect": pb.Joiner.INTERSECT, "union": pb.Joiner.UNION}
 
@@ -57,7 +59,9 @@ class Writer:
     def _declare(self, message: pb.ComalGraph) -> None:
         for t in self.graph.tensors:
             levels = [level.text for level in t.format.levels]
-            message.tensors.add(name=t.name, shape=t.shape, levels=levels, order=t.format.order, dtype=t.dtype, fill=t.fill)
+            message.tensors.add(
+                name=t.name, shape=t.shape, levels=levels, order=t.format.order, dtype=t.dtype, fill=t.fill, tile=t.tile
+            )
         message.outputs.extend(self.graph.outputs)
         for edge in self.graph.fiber_fifos:
             message.fiber_fifos.add(node=edge.node, input=edge.input)
@@ -107,6 +111,15 @@ class Writer:
         outputs = [n.Port(port.node, k) for k in range(len(self.by_name[port.node].port_names()))]
         found = [p for p in outputs if self.kind(p) != "crd" and self.known[p].shape is self.known[port].shape]
         return min(found, key=lambda p: (self.known[p].nullable, self.kind(p), p.output), default=None)
+
+    def block(self, node: n.Node, message: Any, stream: n.Port) -> None:
+        """Say that a stream carries tiles: other readers know square ones, all of one size."""
+        tile = self.known[stream].type.tile
+        message.blocked = bool(tile)
+        if tile and tile[0] == tile[1]:
+            message.stream_shape = tile[0]
+        elif tile:
+            self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
 
     def warn(self, name: str, what: str) -> None:
         self.warnings.append(f"`{name}`: {what}")
@@ -236,6 +249,7 @@ def _repeat(w: Writer, node: n.Repeat) -> None:
 def _load(w: Writer, node: n.Load) -> None:
     message = w.new(node).array
     message.tensor, message.sequential = node.tensor, node.sequential
+    w.block(node, message, n.Port(node.name))
     w.reading(node.inputs[0], message.input_ref)
     w.making(node, 0, message.output_val)
     if w.known[node.inputs[0]].nullable and w.declared[node.tensor].fill != 0:
@@ -244,7 +258,7 @@ def _load(w: Writer, node: n.Load) -> None:
 
 def _alu(w: Writer, node: n.Alu) -> None:
     operation = w.new(node)
-    said = _alu_op(node)
+    said = _alu_op(node, {w.known[port].type.tile for port in node.inputs})
     message = operation.alu if said else operation.alu_ext
     if said:
         op, scalar = said
@@ -252,6 +266,7 @@ def _alu(w: Writer, node: n.Alu) -> None:
         message.scalar = scalar
     else:
         w.warn(node.name, f"other readers have no `{node.function}` of these operands")
+    w.block(node, message, n.Port(node.name))
     message.function = node.function
     for slot in node.operands:
         message.operands.add(value=slot.value, constant=slot.constant)
@@ -263,8 +278,13 @@ def _alu(w: Writer, node: n.Alu) -> None:
         w.warn(node.name, "other readers take absent operands as 0")
 
 
-def _alu_op(node: n.Alu) -> tuple[pb.ALU.AluOp, float] | None:
-    """The public operation that does the same, and its scalar."""
+def _alu_op(node: n.Alu, tiles: set[Tile]) -> tuple[pb.ALU.AluOp, float] | None:
+    """The public operation that does the same on elements of these shapes, and its scalar."""
+    if tiles != {()}:
+        if len(tiles) > 1 or any(rows != columns for rows, columns in tiles):
+            return None
+        if node.function in BLOCKED and not any(slot.constant for slot in node.operands):
+            return BLOCKED[node.function], 0.0
     constants = [slot.value for slot in node.operands if slot.constant]
     if node.function == "relu":
         return pb.ALU.MAX, 0.0
@@ -285,6 +305,7 @@ def _reduce(w: Writer, node: n.Reduce) -> None:
         message = operation.reduce_ext
         message.function = node.function
         w.warn(node.name, f"other readers have no reduction by {node.function}")
+    w.block(node, message, node.inputs[0])
     w.reading(node.inputs[0], message.input_val)
     w.making(node, 0, message.output_val)
 
@@ -297,6 +318,7 @@ def _accumulate(w: Writer, node: n.Accumulate) -> None:
         message = operation.spacc_ext
         message.function = node.function
         w.warn(node.name, f"other readers have no accumulation by {node.function}")
+    w.block(node, message, node.inputs[-1])
     message.order = node.order
     *outer, inner, val = node.inputs
     w.reading(inner, message.input_inner_crd)

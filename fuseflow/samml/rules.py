@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias
 
 from fuseflow.errors import GraphError, did_you_mean
-from fuseflow.ops import OPERATORS, REDUCERS
+from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.shapes import Shape, Shapes
 from fuseflow.tensors.levels import Compressed, Dense
+from fuseflow.tile_ops import FUNCTIONS, TILE_OPERATORS, result_tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +238,8 @@ def _load(c: Context, node: n.Load, inputs: Streams) -> list[Made]:
 
 
 def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[Made]:
-    c.function(node, node.function, OPERATORS)
-    arity = OPERATORS[node.function].arity
+    c.function(node, node.function, FUNCTIONS)
+    arity = FUNCTIONS[node.function].arity
     if len(node.operands) != arity:
         c.refuse(node, f"`{node.function}` takes {_count(arity, 'operand')}, not {len(node.operands)}")
     streams = sum(not slot.constant for slot in node.operands)
@@ -246,7 +247,15 @@ def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[Made]:
         c.refuse(node, "all operands are constants", hint="use the value that they give")
     c.kinds(node, inputs, *["val"] * streams)
     c.aligned(node, inputs, *range(streams))
+    if result_tile(node.function, [x.type.tile for x in inputs]) is None:
+        _refuse_tiles(c, node, inputs)
     return [Made(inputs[0].shape)]
+
+
+def _refuse_tiles(c: Context, node: n.Alu, inputs: Streams) -> NoReturn:
+    row = TILE_OPERATORS.get(node.function)
+    takes = row.takes if row else "streams of scalars, or tiles of one shape and columns of their height"
+    c.refuse(node, f"`{node.function}` takes {takes}, not {' and '.join(str(x.type) for x in inputs)}")
 
 
 def _reduce(c: Context, node: n.Reduce, inputs: Streams) -> list[Made]:
@@ -272,6 +281,8 @@ def _drop(c: Context, node: n.Drop, inputs: Streams) -> list[Made]:
     if len(inputs) < 2:
         c.refuse(node, f"takes at least 2 inputs (crd, ..., val), not {len(inputs)}")
     c.kinds(node, inputs, *["crd"] * (len(inputs) - 1), "val" if node.value is not None else "any")
+    if node.value is not None and inputs[-1].type.tile:
+        c.refuse(node, f"{c.stream(node, len(inputs) - 1)} is {inputs[-1].type}; tiles are not dropped by value")
     above = c.deep(node, inputs, 0)
     _chain(c, node, inputs)
     levels = c.shapes.chain(above, len(inputs) - 1, "drop", node.name)
@@ -354,6 +365,9 @@ def _write_values(c: Context, node: n.WriteValues, inputs: Streams) -> list[Made
     c.kinds(node, inputs, "val")
     tensor = c.declared(node, node.tensor, written=True)
     _reaches(c, node, inputs, tensor.format.rank)
+    if inputs[0].type.tile != tensor.tile:
+        wanted = f"tiles of {n.show_tile(tensor.tile)}" if tensor.tile else "scalars"
+        c.refuse(node, f"{c.stream(node, 0)} is {inputs[0].type}; the values of `{node.tensor}` are {wanted}")
     c.solid(node, inputs, 0)
     return []
 

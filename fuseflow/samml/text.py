@@ -84,6 +84,7 @@ def detail(node: n.Node) -> str:
 def _show_tensor(tensor: n.TensorDecl) -> str:
     words = [f"tensor {tensor.name}[{', '.join(map(str, tensor.shape))}] ", tensor.format.short()]
     words += [tensor.dtype] if tensor.dtype != "f32" else []
+    words += [f"tile {n.show_tile(tensor.tile)}"] if tensor.tile else []
     fill = show_number(tensor.fill)
     words += [f"fill {fill}"] if fill != "0" else []  # -0 is not 0 here
     return " ".join(words)
@@ -113,7 +114,7 @@ def parse(text: str, file: str = "<text>") -> n.Graph:
     return reader.graph()
 
 
-_TENSOR = re.compile(r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]\d+))?(?:\s+fill\s+(\S+))?")
+_TENSOR = re.compile(r"([^\s\[]+)\[([\d,\s]*)\]\s+(.+?)(?:\s+([a-z]\d+))?(?:\s+tile\s+(\d+x\d+))?(?:\s+fill\s+(\S+))?")
 _NODE = re.compile(r"(\S+)\s*=\s*(\w+)\(([^()]*)\)\s*(.*)")
 _EDGE = re.compile(r"([^\s\[]+)\[(\d+)\]\s*(\d+)?")
 _STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth")
@@ -180,10 +181,13 @@ class _Reader:
 def _read_tensor(text: str) -> n.TensorDecl:
     match = _TENSOR.fullmatch(text)
     if not match:
-        raise GraphError(f"cannot read the tensor `{text}`", hint="write `tensor A[4, 5] csr f32 fill 0`")
-    name, dims, layout, dtype, fill = match.groups()
+        raise GraphError(
+            f"cannot read the tensor `{text}`", hint="write `tensor A[4, 5] csr f32 fill 0`, tiles as `tile 2x3` before the fill"
+        )
+    name, dims, layout, dtype, tile, fill = match.groups()
     shape = tuple(_integer(d) for d in dims.split(",") if d.strip())
-    return n.TensorDecl(name, shape, Format.parse(layout, len(shape)), dtype or "f32", _number(fill or "0"))
+    blocks = tuple(map(int, tile.split("x"))) if tile else ()
+    return n.TensorDecl(name, shape, Format.parse(layout, len(shape)), dtype or "f32", _number(fill or "0"), blocks)
 
 
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Node:

@@ -33,7 +33,8 @@ def verify(graph: n.Graph) -> None:
 
 def streams(graph: n.Graph) -> dict[n.Port, Stream]:
     """What is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
-    context = Context(graph.name, graph.declared, frozenset(graph.outputs))
+    declared = graph.declared
+    context = Context(graph.name, declared, frozenset(graph.outputs))
     later = {node.name for node in graph.nodes}
     found: dict[n.Port, Stream] = {}
     for node in graph.nodes:
@@ -45,7 +46,7 @@ def streams(graph: n.Graph) -> dict[n.Port, Stream]:
         inputs = [found[port] for port in node.inputs]
         made = RULES[type(node)](context, node, inputs)
         context.nodes[node.name] = node
-        for k, (kind, what) in enumerate(zip(node.outputs([s.type for s in inputs]), made, strict=True)):
+        for k, (kind, what) in enumerate(zip(node.typed([s.type for s in inputs], declared), made, strict=True)):
             found[n.Port(node.name, k)] = Stream(kind, what.shape, what.nullable, what.position)
     return found
 
@@ -72,6 +73,12 @@ def _verify_tensors(graph: n.Graph) -> None:
             )
         if min(tensor.shape, default=0) < 0:
             _refuse(graph, f"tensor `{tensor.name}` has shape {tensor.shape}")
+        if tensor.tile and (len(tensor.tile) != 2 or min(tensor.tile) < 1):
+            _refuse(
+                graph,
+                f"tensor `{tensor.name}` has tiles of {n.show_tile(tensor.tile)}",
+                "a tile has rows and columns, such as 2x3",
+            )
         if tensor.dtype not in DTYPES:
             _refuse(graph, f"tensor `{tensor.name}` has the unknown dtype `{tensor.dtype}`", did_you_mean(tensor.dtype, DTYPES))
     for name in graph.outputs:

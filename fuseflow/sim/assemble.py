@@ -21,11 +21,11 @@ def assemble(decl: TensorDecl, written: Written) -> Tensor:
     Raises `SimulationError` if the streams do not fit together, if a dense level above a stored one lacks coordinates (the stored one
     appends a fiber for each, in order), or if a value does not fit the dtype.
     """
-    values = rounded(decl, np.asarray(written.values, dtype=np.float64))
+    values = rounded(decl, np.asarray(written.values, dtype=np.float64).reshape(-1, *decl.tile))
     if all(isinstance(level, Dense) or level == Compressed() for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         _fits(decl, "the values", len(values), len(refs))
-        stored = np.repeat(rounded(decl, np.array([decl.fill])), levels[-1].entries if levels else 1)
+        stored = np.tile(rounded(decl, np.array([decl.fill])), (levels[-1].entries if levels else 1, *decl.tile))
         stored[refs] = values
         return Tensor(decl.shape, decl.format, levels, stored, decl.fill)
     coordinates = _coordinates(decl, written)

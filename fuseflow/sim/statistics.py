@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import Stream
 from fuseflow.sim.written import Written
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.tile_ops import flops, work
 
 Array: TypeAlias = Literal["pos", "crd", "val"]
 Direction: TypeAlias = Literal["read", "write"]
@@ -103,11 +103,13 @@ def edges(graph: n.Graph) -> tuple[n.Edge, ...]:
 def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, int]:
     """FLOPs by function name, sorted: those of the operator table, one for a value that a reduction folds. None without FLOPs."""
     found: Counter[str] = Counter()
+    types = graph.types()
     for node in graph.nodes:
+        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         if isinstance(node, n.Alu):
-            found[node.function] += operator(node.function).flops * values[node.name]
+            found[node.function] += flops(node.function, tiles) * values[node.name]
         elif isinstance(node, n.Reduce | n.Accumulate):
-            found[node.function] += values[node.name]
+            found[node.function] += work(node.function, tiles) * values[node.name]
     return {function: count for function, count in sorted(found.items()) if count}
 
 

@@ -15,7 +15,8 @@ Column: TypeAlias = "array[Any] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.
 
 @dataclass(slots=True)
 class Written:
-    """Of each level its coordinates and, at the end of each fiber, how many so far (a 0 before the first); then the values."""
+    """Of each level its coordinates and, at the end of each fiber, how many so far (a 0 before the first); then the values, of tiles row
+    by row."""
 
     crd: dict[int, Column] = field(default_factory=dict)
     pos: dict[int, Column] = field(default_factory=dict)

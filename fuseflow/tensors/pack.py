@@ -38,8 +38,8 @@ def pack(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format
 def from_coordinates(
     shape: tuple[int, ...], coordinates: Ints, values: npt.NDArray[np.generic], format: Format, fill: float = 0.0
 ) -> Tensor:
-    """Pack a list of entries: `coordinates` is [rank, n] in dimension order, `values` has n elements. Duplicates are added up,
-    as scipy and PyTorch do."""
+    """Pack a list of entries: `coordinates` is [rank, n] in dimension order, `values` has n elements, or is [n, rows, columns] for
+    tiles. Duplicates are added up, as scipy and PyTorch do."""
     _check(format, shape, fill, values.dtype)
     coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1 if shape else len(values))
     if coordinates.shape[1] != len(values):
@@ -57,7 +57,7 @@ def from_coordinates(
         prefixes = _refine(prefixes, crds)
         parents = fibers.entries
         levels.append(fibers)
-    stored = np.full(parents, fill, dtype=values.dtype)
+    stored = np.full((parents, *values.shape[1:]), fill, dtype=values.dtype)
     stored[refs] = values
     return Tensor(tuple(shape), format, tuple(levels), stored, fill)
 
@@ -77,7 +77,7 @@ def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[
 def _sorted(columns: Ints, values: npt.NDArray[np.generic]) -> tuple[Ints, npt.NDArray[np.generic]]:
     """Entries in storage order, equal coordinates added up."""
     if not len(columns):
-        return columns, values if len(values) < 2 else values.sum(keepdims=True, dtype=values.dtype)
+        return columns, values if len(values) < 2 else values.sum(axis=0, keepdims=True, dtype=values.dtype)
     by = np.lexsort(columns[::-1])
     columns, values = columns[:, by], values[by]
     new = np.ones(columns.shape[1], dtype=bool)

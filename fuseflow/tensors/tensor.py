@@ -15,6 +15,7 @@ from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES, Fibers, Ints
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
     """`levels[p]` are the stored fibers of dimension `format.order[p]`; `values` is indexed by the last level's references.
+    Values may be tiles, all of one shape: then `values` is [stored, rows, columns], and `shape` counts tiles.
 
     Entries that are not stored have the implicit value `fill`.
     """
@@ -28,6 +29,11 @@ class Tensor:
     @property
     def dtype(self) -> np.dtype[np.generic]:
         return self.values.dtype
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The shape of every value: () for scalars."""
+        return self.values.shape[1:]
 
     @property
     def stored(self) -> int:
@@ -60,17 +66,20 @@ class Tensor:
         return out
 
     def to_dense(self) -> npt.NDArray[np.generic]:
-        """The array, implicit entries filled in."""
-        out = np.full(self.shape, self.fill, dtype=self.values.dtype)
+        """The array, implicit entries filled in; tiles stay apart, in the last two dimensions."""
+        out = np.full(self.shape + self.tile, self.fill, dtype=self.values.dtype)
         out[tuple(self.coordinates())] = self.values if self.shape else self.values[0]
         return out
 
     def to_scipy(self) -> sparse.coo_array:
         """A scipy COO array with the stored entries (explicit zeros included); for tensors whose implicit value is 0."""
+        if self.tile:
+            raise ValueError("scipy arrays have no tiles")
         if self.fill != 0:
             raise ValueError("scipy arrays have the implicit value 0")
         return sparse.coo_array((self.values, tuple(self.coordinates())), shape=self.shape)
 
     def __repr__(self) -> str:
         fill = f", fill {self.fill:g}" if self.fill else ""
-        return f"Tensor({self.shape}, {self.format.short()}, {self.dtype}, {self.stored} stored{fill})"
+        tile = f", tiles {self.tile}" if self.tile else ""
+        return f"Tensor({self.shape}, {self.format.short()}, {self.dtype}, {self.stored} stored{fill}{tile})"

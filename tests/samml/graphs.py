@@ -198,5 +198,53 @@ write_i'2 = write(A_i.crd) z.0
 write_val'2 = write(sum) z.vals
 """
 
-TEXTS: dict[str, str] = {"spmm": SPMM, "chain": CHAIN, "softmax": SOFTMAX, "sddmm": SDDMM, "others": OTHERS, "lanes": LANES}
+# A block product, joined to blocks of another tensor, and what else there is on tiles.
+TILES = """
+graph tiles
+tensor A[3, 4]  csr tile 2x3
+tensor X[4, 2]  dense tile 3x2
+tensor B[3, 2]  dcsr f64 tile 2x2 fill -1.5
+tensor Y[3, 2]  csr f64 tile 2x2
+tensor m[3]  dense f64 tile 2x1
+output Y, m
+
+root = root()
+A_i = scan(root) A.0 sequential
+A_k = scan(A_i.ref) A.1 sequential
+A_v = load(A_k.ref) A sequential
+X_k = locate(A_k.crd) X.0
+X_j = scan(X_k) X.1
+X_v = load(X_j.ref) X sequential
+rep = repeat(A_v, X_j.crd)
+mul = alu(rep, X_v) matmul N->0,N->0
+acc = accumulate(A_k.crd, X_j.crd, mul) sum order=1
+B_i = scan(root) B.0 sequential
+i = join(A_i.crd; B_i.crd, B_i.ref) left
+B_j = scan(i.out0) B.1
+B_v = load(B_j.ref) B
+j = join(acc.crd, acc.val; B_j.crd, B_v) union
+add = alu(j.out0, j.out1) add N->0,N->-1.5
+all = alu(add) row_max N->0
+deep = reduce(all) max
+shift = repeat(deep, j.crd)
+exp = alu(add, shift) sub N->0,N->0
+half = alu(exp) mul N->0,0.5
+gram = alu(half, add) matmul_t N->0,N->0
+few = drop(j.crd, gram)
+write_i = write(A_i.crd) Y.0
+write_j = write(j.crd) Y.1
+write_val = write(gram) Y.vals
+write_i'2 = write(A_i.crd) m.0
+write_val'2 = write(deep) m.vals
+"""
+
+TEXTS: dict[str, str] = {
+    "spmm": SPMM,
+    "chain": CHAIN,
+    "softmax": SOFTMAX,
+    "sddmm": SDDMM,
+    "others": OTHERS,
+    "lanes": LANES,
+    "tiles": TILES,
+}
 GRAPHS: dict[str, Graph] = {name: parse(text) for name, text in TEXTS.items()}

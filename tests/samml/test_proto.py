@@ -208,6 +208,25 @@ def test_pointwise_operators(function: str, slots: str, op: int | None, scalar: 
         assert show(n.Graph("g", (), (replace(seen, inputs=()),), ())).endswith(f"a = alu() {function} {expected}\n")
 
 
+def test_tiles_are_blocked(graphs: dict[str, n.Graph]):
+    """Square tiles that are multiplied or combined element by element are public; columns and other rectangles are not."""
+    message = pb.ComalGraph.FromString(to_proto(graphs["tiles"]))
+    made = {op.name: op for op in message.graph.operators}
+    assert (made["A_v"].array.blocked, made["B_v"].array.blocked, made["B_v"].array.stream_shape) == (True, True, 2)
+    assert made["add"].alu.stages[0].op == pb.ALU.ADD
+    assert made["acc"].spacc.blocked
+    assert [name for name, op in made.items() if op.WhichOneof("op") == "alu_ext"] == ["mul", "all", "exp", "gram"]
+    assert "`A_v`: other readers have square tiles only, not 2x3" in compatibility(graphs["tiles"])
+    text = "tensor A[3] dense tile 2x2\ntensor Y[3] dense tile 2x2\noutput Y\nr = root()\ni = scan(r) A.0\nv = load(i.ref) A\n"
+    writes = "w = write(i.crd) Y.0\nx = write(b) Y.vals"
+    for function, op in (("matmul", pb.ALU.MUL), ("mul", pb.ALU.ELEMMUL), ("add", pb.ALU.ADD)):
+        graph = parse(f"{text}b = alu(v, v) {function} N->0,N->0\n{writes}")
+        (alu,) = [op.alu for op in pb.ComalGraph.FromString(to_proto(graph)).graph.operators if op.WhichOneof("op") == "alu"]
+        assert (alu.stages[0].op, alu.blocked, alu.stream_shape) == (op, True, 2)
+        assert compatibility(graph) == ()
+        assert from_proto(to_proto(graph)) == graph
+
+
 # Graphs of other tools --------------------------------------------------------------------------------------------------------
 
 
@@ -363,7 +382,7 @@ def test_coordinate_drop():
         ("val_write {", "} operators { val_write {", "operation `out`: not an operation of the schema"),
         ("val_write {", "alu { vals { inputs#4 } stages { op: DIV } } } operators { val_write {", "ALU operation 3 of 1 streams"),
         ("val_write {", "alu { vals { inputs#4 } } } operators { val_write {", "another number of stages than one"),
-        ("val_write {", "reduce { blocked: true input_val#4 } } operators { val_write {", "tiles are not executed yet"),
+        ("val_write {", "reduce { blocked: true input_val#4 } } operators { val_write {", "tiles of another tool's graph are not executed"),
         ("input_ref#3", "input_ref#9", "operation `vals`: reads stream 9, which nothing makes"),
         ("input_ref#3", "", "operation `vals`: an input is not connected"),
         ("output_val#4", "output_val#4 } } operators { array { output_val#4", "both make stream 4"),

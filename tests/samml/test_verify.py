@@ -79,6 +79,17 @@ BROKEN = [
     ("lanes", ("merge(lane0.crd, lane1.crd)", "merge(lane0.crd, lane1.ref)"), r"`k` .*input 1 \(`lane1.ref`\) is ref.*, input 0 .* is crd"),
     ("lanes", ("merge(crd.lane0, crd.lane1)", "merge(crd.lane0, A_i.crd)"), "`i` .*not provably"),
     ("lanes", ("write(k) Y.1", "write(lane0.crd) Y.1"), "`write_k` writes level 1 of `Y` from a stream that is not below"),
+    # Tiles
+    ("tiles", ("X[4, 2]  dense tile 3x2", "X[4, 2]  dense tile 4x2"), "`mul` .*takes tiles of b1 x k and k x b2, not .*2x3.* and .*4x2"),
+    ("tiles", ("matmul N->0,N->0", "mul N->0,N->0"), "`mul` .*`mul` takes streams of scalars, or tiles of one shape and columns"),
+    ("tiles", ("matmul_t N->0,N->0", "matmul_t N->0,2"), "`gram` .*takes 1 input"),
+    ("tiles", ("gram = alu(half, add) matmul_t N->0,N->0", "gram = alu(half) matmul_t N->0,2"), r"not val\(2, 2x2\)$"),
+    ("tiles", ("row_max N->0", "rowmax N->0"), "`all` .*unknown function `rowmax`\n.*did you mean `row_max`"),
+    ("tiles", ("m[3]  dense f64 tile 2x1", "m[3]  dense f64 tile 2x2"), r"`write_val.2` .*val\(1, 2x1\); .* are tiles of 2x2"),
+    ("tiles", ("m[3]  dense f64 tile 2x1", "m[3]  dense f64"), "the values of `m` are scalars"),
+    ("tiles", ("few = drop(j.crd, gram)", "few = drop(j.crd, gram) value=0"), r"`few` .*input 1 .* 2x2\); tiles are not dropped"),
+    ("tiles", ("tile 2x3", "tile 0x3"), "tensor `A` has tiles of 0x3"),
+    ("spmm", ("mul N->0,N->0", "matmul N->0,N->0"), r"`mul` .*tiles of b1 x k and k x b2, not val\(3\) and val\(3\)"),
     ("others", ("flatten(low_i.outer, low_i.inner) 2", "flatten(low_i.outer, low_i.inner) 0"), "`both` .*the size is 0"),
     ("others", ("flatten(low_i.outer, low_i.inner)", "flatten(low_i.outer, union_j.crd)"), "`both` .*does not hang below input 0"),
     ("others", ("split(full_i.crd) 2", "split(full_i.crd) 0"), "`low_i` .*the size is 0"),
@@ -160,6 +171,7 @@ def test_refuses_wrong_declarations(graphs: dict[str, n.Graph]):
         (replace(first, shape=(4,)), "tensor `A` has 1 dimensions, its format"),
         (replace(first, shape=(4, -5)), r"tensor `A` has shape \(4, -5\)"),
         (replace(first, name="A B"), "tensor name `A B`"),
+        (replace(first, tile=(2,)), "tensor `A` has tiles of 2\n.*rows and columns"),
     ]:
         with pytest.raises(GraphError, match=message):
             verify(replace(graph, tensors=(tensor, *others)))

@@ -9,13 +9,16 @@ what it wants to see, and blocked if it could but may not fire.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fuseflow.ops import OPERATORS, REDUCERS, Reducer
+import numpy as np
+
+from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop, stop
 from fuseflow.sim import Machine
@@ -134,9 +137,9 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
         streams |= {port: [] for port in ports}
         outputs = [[fifos[e] for e in readers.get(port, ())] for port in ports]
         inputs = [fifos[n.Edge(node.name, k)] for k in range(len(node.inputs))]
-        latency, interval = timing(node, graph, machine)
-        depth_of = [types[p].depth for p in node.inputs]
-        for steps in behaviour(node, graph, tensors, depth_of, latency):
+        read = [types[p] for p in node.inputs]
+        latency, interval = timing(node, graph, machine, read)
+        for steps in behaviour(node, graph, tensors, read, latency):
             units.append(Unit(node.name, steps, inputs, outputs, [streams[p] for p in ports], latency, interval))
             units[-1].resume(None)
     patience = 2 + max(u.latency + u.interval for u in units)
@@ -160,8 +163,18 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
     return Outcome(cycles, fired, idle_of, streams, {edge: fifo.peak for edge, fifo in fifos.items()})
 
 
-def timing(node: n.Node, graph: n.Graph, machine: Machine) -> tuple[int, int]:
+def timing(node: n.Node, graph: n.Graph, machine: Machine, read: list[n.StreamType]) -> tuple[int, int]:
     unit = "default"
+    if isinstance(node, n.Alu | n.Reduce | n.Accumulate) and read[-1].tile:
+        elements = math.prod(max(x.tile for x in read))
+        unit = "mul" if node.function.startswith("matmul") else "add"
+        if unit == "mul":
+            elements *= read[1].tile[0 if node.function == "matmul_t" else 1]
+        elif node.function in OPERATORS or node.function in REDUCERS:
+            unit = (OPERATORS.get(node.function) or REDUCERS[node.function]).unit
+        cycles = math.ceil(elements / machine.tile_macs)
+        interval = max(machine.interval.of(unit) if isinstance(node, n.Alu) else 1, cycles)
+        return machine.latency.of(unit) + interval - 1, interval
     if isinstance(node, n.Alu):
         unit = OPERATORS[node.function].unit
     elif isinstance(node, n.Scan):
@@ -174,7 +187,9 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine) -> tuple[int, int]:
     return machine.latency.of(unit), machine.interval.of(unit)
 
 
-def behaviour(node: n.Node, graph: n.Graph, tensors: dict[str, Tensor], depths: list[int], latency: int) -> list[Iterator[Any]]:
+def behaviour(
+    node: n.Node, graph: n.Graph, tensors: dict[str, Tensor], read: list[n.StreamType], latency: int
+) -> list[Iterator[Any]]:
     inputs = tuple(range(len(node.inputs)))
     match node:
         case n.Root():
@@ -189,20 +204,22 @@ def behaviour(node: n.Node, graph: n.Graph, tensors: dict[str, Tensor], depths: 
             size = decl.shape[decl.format.order[node.level]]
             return [aligned(inputs, lambda c, r=0: N if r is N else r * size + c)]
         case n.Load():
-            values, fill = tensors[node.tensor].values.tolist(), graph.declared[node.tensor].fill
-            return [aligned(inputs, lambda ref: fill if ref is N else float(values[ref]))]
+            values, fill = tensors[node.tensor].values.astype(float), graph.declared[node.tensor].fill
+            if not graph.declared[node.tensor].tile:
+                return [aligned(inputs, lambda ref: fill if ref is N else float(values[ref]))]
+            return [aligned(inputs, lambda ref: np.full_like(values[0], fill) if ref is N else values[ref])]
         case n.Alu():
-            return [aligned(inputs, alu(node))]
+            return [aligned(inputs, alu(node, [x.tile for x in read]))]
         case n.Repeat():
             return [repeat()]
         case n.Join():
             return [join(node)]
         case n.Align():
-            return [align(depths[2] - depths[0])]
+            return [align(read[2].depth - read[0].depth)]
         case n.Reduce():
-            return [reduce(REDUCERS[node.function])]
+            return [reduce(*folding(node.function, read[0].tile))]
         case n.Accumulate():
-            return accumulate(node.order, REDUCERS[node.function], latency)
+            return accumulate(node.order, folding(node.function, read[-1].tile)[0], latency)
         case n.Drop():
             return [drop(len(inputs), node.value)]
         case n.Flatten():
@@ -260,13 +277,41 @@ def aligned(ports: tuple[int, ...], function: Callable[..., Any] | None):
             return
 
 
-def alu(node: n.Alu) -> Callable[..., float]:
-    def call(*tokens: Any) -> float:
-        queue = list(tokens)
-        values = [o.value if o.constant or (t := queue.pop(0)) is N else t for o in node.operands]
-        return OPERATORS[node.function].scalar(*values)
+def alu(node: n.Alu, tiles: list[tuple[int, ...]]) -> Callable[..., Any]:
+    function = ON_TILES.get(node.function) or on_elements(OPERATORS[node.function].scalar, any(tiles))
+
+    def call(*tokens: Any) -> Any:
+        queue = list(zip(tokens, tiles, strict=True))
+        values = []
+        for o in node.operands:
+            token, tile = (o.value, ()) if o.constant else queue.pop(0)
+            values.append(token if token is not N else np.full(tile, o.value) if tile else o.value)
+        return function(*values)
 
     return call
+
+
+def on_elements(scalar: Callable[..., float], tiled: bool) -> Callable[..., Any]:
+    return np.vectorize(scalar, otypes=[float]) if tiled else scalar
+
+
+def matmul(a: Any, b: Any) -> Any:
+    mul, add = OPERATORS["mul"].scalar, REDUCERS["sum"].scalar
+    return np.array([[functools.reduce(add, map(mul, row, column), 0.0) for column in b.T.tolist()] for row in a.tolist()])
+
+
+def rows(name: str) -> Callable[[Any], Any]:
+    op = REDUCERS[name]
+    return lambda a: np.array([[functools.reduce(op.scalar, row, op.identity)] for row in a.tolist()])
+
+
+ON_TILES = {"matmul": matmul, "matmul_t": lambda a, b: matmul(a, b.T), "row_sum": rows("sum"), "row_max": rows("max")}
+
+
+def folding(name: str, tile: tuple[int, ...]) -> tuple[Callable[..., Any], Any]:
+    """A reduction's function and identity."""
+    op = REDUCERS[name]
+    return on_elements(op.scalar, bool(tile)), np.full(tile, op.identity) if tile else op.identity
 
 
 def repeat():
@@ -339,8 +384,8 @@ def align(e: int):
         held = x.low if kept else held
 
 
-def reduce(op: Reducer):
-    total = op.identity
+def reduce(fold: Callable[..., Any], identity: Any):
+    total = identity
     while True:
         (v,) = yield See((0,))
         if v is D:
@@ -348,23 +393,23 @@ def reduce(op: Reducer):
             return
         if not is_stop(v):
             yield Fire((0,))
-            total = op.scalar(total, v)
+            total = fold(total, v)
         elif v.low > 0:
             yield Fire((0,), {0: out_of(v, 1)}, True)
         else:
             yield Fire((0,), {0: total}, True)
-            total = op.identity
+            total = identity
             if v.high > 0:
                 yield Fire((), {0: out_of(v, 1)}, True)
 
 
-def accumulate(k: int, op: Reducer, latency: int) -> list[Iterator[Any]]:
+def accumulate(k: int, fold: Callable[..., Any], latency: int) -> list[Iterator[Any]]:
     ready: deque[tuple[Any, Any, int]] = deque()  # workspace, its stop, cycle from which emit sees it
     emitted: list[int] = []  # cycle of the last firing of each workspace
-    return [fill(k, op, latency, ready, emitted), emit(k, ready, emitted)]
+    return [fill(k, fold, latency, ready, emitted), emit(k, ready, emitted)]
 
 
-def fill(k: int, op: Reducer, latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+def fill(k: int, fold: Callable[..., Any], latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
     everything = tuple(range(k + 2))
     key: list[int] = []
     work, started = None, 0
@@ -397,7 +442,7 @@ def fill(k: int, op: Reducer, latency: int, ready: deque[tuple[Any, Any, int]], 
             yield Fire((*missing, k, k + 1), when=free)
             key += found[:-1]
             at = (*key[1:], found[-1])
-            work[at] = op.scalar(work[at], v) if at in work else v
+            work[at] = fold(work[at], v) if at in work else v
 
 
 def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now: True):
@@ -415,7 +460,7 @@ def emit(k: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
         if end is D:
             yield Fire((), dict.fromkeys(range(k + 1), D), True)
             return
-        entries, before = sorted((work or {}).items()), None
+        entries, before = sorted((work or {}).items(), key=lambda entry: entry[0]), None
         for key, value in entries:
             same = 0
             if before is not None:
@@ -459,7 +504,7 @@ def drop(count: int, value: float | None):
             del key[max(0, k - 1 - v.high) :]
             sent = min(sent, len(key))
             continue
-        keep = v is not N and v != value
+        keep = v is not N and (value is None or v != value)
         if keep and held >= 0:
             yield Fire((), on_all(stop(0, held), m), True)
             held = -1

@@ -9,7 +9,7 @@ import numpy as np
 
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
-from fuseflow.sim import Machine
+from fuseflow.sim import Machine, Simulation
 from fuseflow.sim.machine import Units
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 
@@ -208,6 +208,46 @@ Z_j = write(A_j.crd) Z.1
 Z_k = write(crd_l) Z.2
 Z_v = write(wal) Z.vals
 """,
+    # a block product, joined to blocks of another tensor, and what else there is on tiles, in two lanes at its end
+    "tiles": """tensor A[3, 4]  csr tile 2x3
+tensor X[4, 2]  dense f64 tile 3x2
+tensor B[3, 2]  dcsr f64 tile 2x2 fill -1.5
+tensor Y[3, 2]  csr f64 tile 2x2
+tensor m[3]  dense f64 tile 2x1
+output Y, m
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+A_v = load(A_k.ref) A
+X_k = locate(A_k.crd) X.0
+X_j = scan(X_k) X.1
+X_v = load(X_j.ref) X
+rep = repeat(A_v, X_j.crd)
+mul = alu(rep, X_v) matmul N->0,N->0
+acc = accumulate(A_k.crd, X_j.crd, mul) sum order=1
+B_i = scan(root) B.0
+i = join(A_i.crd; B_i.crd, B_i.ref) left
+B_j = scan(i.out0) B.1
+B_v = load(B_j.ref) B
+j = join(acc.crd, acc.val; B_j.crd, B_v) union
+add = alu(j.out0, j.out1) add N->0,N->-1.5
+all = alu(add) row_max N->0
+deep = reduce(all) max
+shift = repeat(deep, j.crd)
+exp = alu(add, shift) sub N->0,N->0
+half = alu(exp) mul N->0,0.5
+gram = alu(half, add) matmul_t N->0,N->0
+few = drop(j.crd, gram)
+dealt = fork(gram) 2
+low = alu(dealt.lane0) neg N->0
+high = alu(dealt.lane1) neg N->0
+back = merge(low, high) levels=0
+write_i = write(A_i.crd) Y.0
+write_j = write(j.crd) Y.1
+write_val = write(back) Y.vals
+write_i'2 = write(A_i.crd) m.0
+write_val'2 = write(deep) m.vals
+""",
 }
 
 
@@ -223,7 +263,7 @@ def inputs(graph: Graph, rng: np.random.Generator, density: float = 0.5) -> dict
             stored = rng.random(decl.shape) < density
             if len(decl.shape) > 1:
                 stored[rng.random(decl.shape[0]) < 0.3] = False
-            values = rng.integers(-2, 5, decl.shape).astype(DTYPES[decl.dtype])
+            values = rng.integers(-2, 5, decl.shape + decl.tile).astype(DTYPES[decl.dtype])
             where = np.array(np.nonzero(stored))
             found[decl.name] = from_coordinates(decl.shape, where, values[stored], decl.format, decl.fill)
     return found
@@ -233,7 +273,21 @@ def random_machine(rng: random.Random, depths: tuple[int | None, ...] = (None, N
     def units(most: int) -> Units:
         return Units(**{name: rng.randint(1, most) for name in Units.model_fields})
 
-    return Machine(name="random", latency=units(4), interval=units(rng.choice([1, 1, 3])), fifo_depth=rng.choice(depths))
+    return Machine(
+        name="random",
+        latency=units(4),
+        interval=units(rng.choice([1, 1, 3])),
+        fifo_depth=rng.choice(depths),
+        tile_macs=rng.choice([1, 4, 256]),
+    )
+
+
+def same_streams(found: Simulation, expected: Simulation) -> None:
+    """All recorded tokens and their times are equal; tiles element by element."""
+    assert found.streams.keys() == expected.streams.keys()
+    for port, stream in expected.streams.items():
+        assert found.streams[port].visible == stream.visible, port
+        np.testing.assert_equal(found.streams[port].tokens, stream.tokens, str(port))
 
 
 def with_depths(graph: Graph, rng: random.Random) -> Graph:

@@ -6,17 +6,18 @@ Between them runs a stream of (workspace, stop that ended the fiber): its tokens
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeAlias
 
-from fuseflow.ops import Reducer, reducer
+from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop, stop
 from fuseflow.sim.reference.nest import Nest, seen_above
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, look, output, room
+from fuseflow.sim.reference.reduce import folding
 
-Workspace: TypeAlias = dict[tuple[int, ...], dict[int, float]]
+Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
 """Values by the coordinates of the kept loops: all but the last as one key, then the last. No entry without a value."""
 
 BUFFERS = 2
@@ -25,21 +26,21 @@ BUFFERS = 2
 def accumulate(node: n.Accumulate, place: Place) -> Sequence[Process]:
     link, buffers = Fifo(), Slots(BUFFERS)
     fill = Process(node, place.inputs, (output(place.latency, (link,)),), place.interval)
-    fill.steps = _fill(fill, node.order, reducer(node.function), buffers)
+    fill.steps = _fill(fill, node.order, folding(reducer(node.function), place.types[-1].tile), buffers)
     emit = Process(node, (link,), place.outputs, place.interval)
     emit.steps = _emit(emit, node.order, buffers)
     link.writer, buffers.reader = fill, emit
     return fill, emit
 
 
-def _fill(p: Process, order: int, op: Reducer, buffers: Slots) -> Steps:
+def _fill(p: Process, order: int, fold: Callable[[Any, Any], Any], buffers: Slots) -> Steps:
     """One firing a token of the values, and one for each coordinate with nothing below it."""
     *outer, crd, val = p.inputs
     (link,) = p.outputs
-    nest, fold = Nest(p, outer), op.scalar
+    nest = Nest(p, outer)
     fire, take_crd, take_val = p.fire, crd.take, val.take
     work: Workspace | None = None
-    row: dict[int, float] = {}
+    row: dict[int, Any] = {}
     while True:
         while not val:
             yield val

@@ -42,7 +42,7 @@ class _Drop:
                 return
             if token.__class__ is Stop:
                 yield from self.stop(token, seen)
-            elif token is N or token == self.value:
+            elif token is N or (self.value is not None and token == self.value):
                 seen = yield from look(seen, (self.crd,))
                 seen = yield from self.nest.look(seen, self.nest.depth)
                 self.take(self.process.fire(seen))

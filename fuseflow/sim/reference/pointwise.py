@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
 from typing import Any
 
-from fuseflow.ops import operator
+from fuseflow.ops import OPERATORS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
 
 
 def locate(node: n.Locate, place: Place) -> Sequence[Process]:
@@ -20,16 +23,33 @@ def locate(node: n.Locate, place: Place) -> Sequence[Process]:
 
 
 def load(node: n.Load, place: Place) -> Sequence[Process]:
-    return place.process(_load, place.tensors[node.tensor].values.astype(float).tolist(), place.declared[node.tensor].fill)
+    decl = place.declared[node.tensor]
+    values = place.tensors[node.tensor].values.astype(float)
+    values.flags.writeable = False
+    return place.process(_load, list(values) if decl.tile else values.tolist(), filled(decl.tile, decl.fill), prod(decl.tile))
 
 
 def alu(node: n.Alu, place: Place) -> Sequence[Process]:
-    op = operator(node.function)
     by_arity: dict[int, Callable[..., Steps]] = {1: _one, 2: _two}
-    return place.process(by_arity.get(len(place.inputs), _many), _applied(op.scalar, node.operands))
+    tiles = [type_.tile for type_ in place.types]
+    return place.process(by_arity.get(len(place.inputs), _many), _applied(_function(node.function, tiles), _slots(node, tiles)))
 
 
-def _load(p: Process, values: list[float], fill: float) -> Steps:
+def _function(name: str, tiles: Sequence[Tile]) -> Callable[..., Any]:
+    """The operator on elements of these shapes."""
+    if name in TILE_OPERATORS:
+        return TILE_OPERATORS[name].array
+    scalar = OPERATORS[name].scalar
+    return partial(each, scalar) if any(tiles) else scalar
+
+
+def _slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
+    """Of each operand its constant or what `N` stands for, and whether it is a constant."""
+    shapes = iter(tiles)
+    return [(o.value if o.constant else filled(next(shapes), o.value), o.constant) for o in node.operands]
+
+
+def _load(p: Process, values: list[Any], fill: Any, words: int) -> Steps:
     absent = 0
 
     def lookup(ref: Any) -> Any:
@@ -40,12 +60,12 @@ def _load(p: Process, values: list[float], fill: float) -> Steps:
         return values[ref]
 
     yield from _one(p, lookup)
-    p.elements = {"val": p.values - absent}
+    p.elements = {"val": (p.values - absent) * words}
 
 
-def _applied(function: Callable[..., float], operands: Sequence[n.Operand]) -> Callable[..., float]:
+def _applied(function: Callable[..., Any], slots: Sequence[tuple[Any, bool]]) -> Callable[..., Any]:
     """The operator as a function of the streams only: constants filled in, `N` replaced by its slot's implicit value."""
-    match [(o.value, o.constant) for o in operands]:
+    match slots:
         case [(x, False)]:
             return lambda a: function(x if a is N else a)
         case [(x, False), (y, False)]:
@@ -55,9 +75,9 @@ def _applied(function: Callable[..., float], operands: Sequence[n.Operand]) -> C
         case [(x, True), (y, False)]:
             return lambda b: function(x, y if b is N else b)
 
-    def call(*tokens: Any) -> float:
+    def call(*tokens: Any) -> Any:
         rest = iter(tokens)
-        values = [o.value if o.constant or (t := next(rest)) is N else t for o in operands]
+        values = [value if constant or (t := next(rest)) is N else t for value, constant in slots]
         return function(*values)
 
     return call

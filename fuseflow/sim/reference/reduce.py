@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from fuseflow.ops import Reducer, reducer
 from fuseflow.samml import nodes as n
@@ -10,17 +12,25 @@ from fuseflow.samml.streams import D, N, Stop
 from fuseflow.sim.reference.nest import seen_above
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Process, Steps, room
+from fuseflow.tile_ops import Tile, each, filled
 
 
 def reduce(node: n.Reduce, place: Place) -> Sequence[Process]:
-    return place.process(_reduce, reducer(node.function))
+    (value,) = place.types
+    op = reducer(node.function)
+    return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
 
 
-def _reduce(p: Process, op: Reducer) -> Steps:
+def folding(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
+    """The reduction of two values, element by element if they are tiles."""
+    return partial(each, op.scalar) if tile else op.scalar
+
+
+def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
     """One firing a token. The stop that ends a fiber makes the fold; its second firing, without input, the outgoing stop."""
     (source,), (out,) = p.inputs, p.outputs
-    fire, take, fold = p.fire, source.take, op.scalar
-    total = op.identity
+    fire, take = p.fire, source.take
+    total = identity
     while True:
         while not source:
             yield source
@@ -30,7 +40,7 @@ def _reduce(p: Process, op: Reducer) -> Steps:
             take(t)
             if token.low == 0:
                 out.push(total, t)
-                total = op.identity
+                total = identity
                 if token.high > 0:
                     out.push(seen_above(token, 1), p.close(0, (yield from room(out))))
             else:

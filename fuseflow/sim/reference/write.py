@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop
@@ -21,10 +25,24 @@ def write_level(node: n.WriteLevel, place: Place, steps: Callable[..., Steps] | 
 
 def write_values(node: n.WriteValues, place: Place, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
     values = place.written[node.tensor].values = array("d")
-    return place.process(steps or _write, values, array("q"))
+    elements = _Tiles(values) if place.declared[node.tensor].tile else values
+    return place.process(steps or _write, elements, array("q"))
 
 
-def _write(p: Process, elements: array[int] | array[float], ends: array[int]) -> Steps:
+class _Tiles:
+    """An array to which tiles are appended row by row."""
+
+    def __init__(self, values: array[float]) -> None:
+        self.values = values
+
+    def append(self, tile: npt.NDArray[np.float64]) -> None:
+        self.values.extend(tile.flat)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def _write(p: Process, elements: array[Any] | _Tiles, ends: array[int]) -> Steps:
     """Append every value; a stop that ends a fiber appends the number of values so far."""
     (source,) = p.inputs
     fire, take, append = p.fire, source.take, elements.append

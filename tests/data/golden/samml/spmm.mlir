@@ -15,5 +15,5 @@ module {
     "samml.write"(%1#0) {level = 0 : i64, node = "write_i", tensor = "Y"} : (!samml.crd<1 : i64>) -> ()
     "samml.write"(%11#0) {level = 1 : i64, node = "write_j", tensor = "Y"} : (!samml.crd<2 : i64>) -> ()
     "samml.write_values"(%11#1) {node = "write_val", tensor = "Y"} : (!samml.val<2 : i64>) -> ()
-  }) {depths = [], fiber_fifos = [], outputs = ["Y"], sym_name = "spmm", tensors = [#samml.tensor<"A", [4, 5], ["compressed", "compressed"], [0, 1], "f32", 0.000000e+00 : f64>, #samml.tensor<"X", [5, 3], ["compressed", "compressed"], [0, 1], "f32", 0.000000e+00 : f64>, #samml.tensor<"Y", [4, 3], ["compressed", "compressed"], [0, 1], "f32", 0.000000e+00 : f64>]} : () -> ()
+  }) {depths = [], fiber_fifos = [], outputs = ["Y"], sym_name = "spmm", tensors = [#samml.tensor<"A", [4, 5], ["compressed", "compressed"], [0, 1], "f32", 0.000000e+00 : f64, []>, #samml.tensor<"X", [5, 3], ["compressed", "compressed"], [0, 1], "f32", 0.000000e+00 : f64, []>, #samml.tensor<"Y", [4, 3], ["compressed", "compressed"], [0, 1], "f32", 0.000000e+00 : f64, []>]} : () -> ()
 }

@@ -1,0 +1,268 @@
+"""Tiles through the simulator: block kernels against dense NumPy, absent tiles, times, counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuseflow.errors import SimulationError, TensorError
+from fuseflow.samml import nodes as n
+from fuseflow.samml.text import parse
+from fuseflow.samml.verify import verify
+from fuseflow.sim import Machine, Simulation, load_machine, simulate
+from fuseflow.sim.machine import Units
+from fuseflow.tensors import Tensor, from_coordinates, pack
+from fuseflow.tensors.format import Format
+
+IDEAL = load_machine("ideal")
+
+
+def blocked(array: npt.NDArray[np.float64], tile: tuple[int, int], format: str, fill: float = 0.0) -> Tensor:
+    """A matrix in tiles, of which those that are not all `fill` are stored, or all of them if the format is dense."""
+    rows, columns = array.shape[0] // tile[0], array.shape[1] // tile[1]
+    tiles = array.reshape(rows, tile[0], columns, tile[1]).transpose(0, 2, 1, 3)
+    layout = Format.parse(format, 2)
+    stored = np.ones((rows, columns), bool) if layout.all_dense else (tiles != fill).any(axis=(2, 3))
+    return from_coordinates((rows, columns), np.array(np.nonzero(stored)), tiles[stored], layout, fill)
+
+
+def whole(tensor: Tensor) -> npt.NDArray[np.generic]:
+    """The matrix that a tensor of tiles holds."""
+    rows, columns, *tile = tensor.to_dense().shape
+    return tensor.to_dense().transpose(0, 2, 1, 3).reshape(rows * tile[0], columns * tile[1])
+
+
+def sparse(rng: np.random.Generator, shape: tuple[int, int], tile: tuple[int, int], density: float) -> npt.NDArray[np.float64]:
+    """Small integers in whole tiles, the others 0."""
+    kept = rng.random((shape[0] // tile[0], shape[1] // tile[1])) < density
+    return rng.integers(-4, 5, shape) * np.kron(kept, np.ones(tile)) * 1.0
+
+
+def run(text: str, tensors: dict[str, Tensor], machine: Machine = IDEAL) -> Simulation:
+    graph = parse(text)
+    verify(graph)
+    return simulate(graph, tensors, machine, check=True, record=True)
+
+
+SPMM = """
+tensor A[4, 5]  {format} f64 tile 2x3
+tensor X[5, 3]  {other} f64 tile 3x4
+tensor Y[4, 3]  dcsr f64 tile 2x4
+output Y
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+rep_i = repeat(root, A_i.crd)
+X_k = scan(rep_i) X.0
+k = join(A_k.crd, A_k.ref; X_k.crd, X_k.ref) intersect
+X_j = scan(k.out1) X.1
+A_v = load(k.out0) A
+rep_j = repeat(A_v, X_j.crd)
+X_v = load(X_j.ref) X
+mul = alu(rep_j, X_v) matmul N->0,N->0
+acc = accumulate(k.crd, X_j.crd, mul) sum order=1
+Y_i = write(A_i.crd) Y.0
+Y_j = write(acc.crd) Y.1
+Y_v = write(acc.val) Y.vals
+"""
+
+
+@pytest.mark.parametrize("format", ["csr", "dcsr", "dense"])
+@pytest.mark.parametrize("other", ["dense", "csr"])
+@given(seed=st.integers(0, 2**32 - 1), density=st.sampled_from([0.0, 0.3, 1.0]))
+def test_block_spmm(format: str, other: str, seed: int, density: float) -> None:
+    rng = np.random.default_rng(seed)
+    a, x = sparse(rng, (8, 15), (2, 3), density), sparse(rng, (15, 12), (3, 4), 0.7)
+    tensors = {"A": blocked(a, (2, 3), format), "X": blocked(x, (3, 4), other)}
+    found = run(SPMM.format(format=format, other=other), tensors)
+    np.testing.assert_array_equal(whole(found.outputs["Y"]), a @ x)
+
+
+def test_flops_and_words_of_tiles_count_their_elements() -> None:
+    a, x = np.ones((8, 15)), np.ones((15, 12))
+    found = run(SPMM.format(format="csr", other="dense"), {"A": blocked(a, (2, 3), "csr"), "X": blocked(x, (3, 4), "dense")})
+    assert found.operators == {"matmul": 2 * 8 * 15 * 12, "sum": 5 * 8 * 12}
+    words = {(t.tensor, t.kind, t.direction): (t.words, t.bytes) for t in found.traffic if t.kind == "val"}
+    assert words == {
+        ("A", "val", "read"): (8 * 15, 8 * 8 * 15),
+        ("X", "val", "read"): (4 * 15 * 12, 8 * 4 * 15 * 12),
+        ("Y", "val", "write"): (8 * 12, 8 * 8 * 12),
+    }
+
+
+SOFTMAX = """
+tensor Q[3, 1]  dense f64 tile 2x5
+tensor K[4, 1]  dense f64 tile 3x5
+tensor M[3, 4]  dcsr f64 tile 2x3
+tensor Y[3, 4]  dcsr f64 tile 2x3
+output Y
+root = root()
+M_i = scan(root) M.0
+M_j = scan(M_i.ref) M.1
+Q_i = locate(M_i.crd) Q.0
+Q_k = repeat(Q_i, M_j.crd)
+K_j = locate(M_j.crd) K.0
+Q_d = scan(Q_k) Q.1
+K_d = scan(K_j) K.1
+Q_v = load(Q_d.ref) Q
+K_v = load(K_d.ref) K
+dot = alu(Q_v, K_v) matmul_t N->0,N->0
+score = reduce(dot) sum
+M_v = load(M_j.ref) M
+mask = alu(M_v, score) where N->0,N->0,-inf
+top = alu(mask) row_max N->-inf
+most = reduce(top) max
+rep_m = repeat(most, M_j.crd)
+shifted = alu(mask, rep_m) sub N->0,N->0
+exp = alu(shifted) exp N->-inf
+part = alu(exp) row_sum N->0
+total = reduce(part) sum
+rep_t = repeat(total, M_j.crd)
+div = alu(exp, rep_t) div N->0,N->0
+Y_i = write(M_i.crd) Y.0
+Y_j = write(M_j.crd) Y.1
+Y_v = write(div) Y.vals
+"""
+
+
+def test_block_attention() -> None:
+    """softmax(mask(Q K^T)) by rows: transposed products, row reductions, their broadcast over tiles, folds over tiles."""
+    rng = np.random.default_rng(4)
+    q, k, mask = rng.random((6, 5)), rng.random((12, 5)), sparse(rng, (6, 12), (2, 3), 0.6) != 0
+    mask[0, 3] = True
+    scores = np.where(mask, q @ k.T, -np.inf)
+    with np.errstate(all="ignore"):
+        wanted = np.exp(scores - scores.max(axis=1, keepdims=True))
+        wanted = wanted / wanted.sum(axis=1, keepdims=True)
+    wanted = np.where(mask.any(axis=1, keepdims=True), wanted, 0.0)
+    tensors = {"Q": blocked(q, (2, 5), "dense"), "K": blocked(k, (3, 5), "dense"), "M": blocked(mask * 1.0, (2, 3), "dcsr")}
+    found = whole(run(SOFTMAX, tensors).outputs["Y"])
+    rows = mask.any(axis=1)
+    np.testing.assert_allclose(found[rows], wanted[rows], rtol=1e-12)
+    assert rows.sum() >= 3
+
+
+UNION = """
+tensor A[2, 3]  dcsr f64 tile 2x2 fill -1.5
+tensor B[2, 3]  dcsr f64 tile 2x2
+tensor Y[2, 3]  dcsr f64 tile 2x2
+output Y
+root = root()
+A_i = scan(root) A.0
+B_i = scan(root) B.0
+i = join(A_i.crd, A_i.ref; B_i.crd, B_i.ref) union
+A_j = scan(i.out0) A.1
+B_j = scan(i.out1) B.1
+j = join(A_j.crd, A_j.ref; B_j.crd, B_j.ref) union
+A_v = load(j.out0) A
+late = load(B_j.ref) B
+late_j = join(A_j.crd; B_j.crd, late) union
+add = alu(A_v, late_j.out0) add N->0,N->7
+Y_i = write(i.crd) Y.0
+Y_j = write(j.crd) Y.1
+Y_v = write(add) Y.vals
+"""
+
+
+def test_an_absent_tile_is_a_tile_of_the_implicit_value() -> None:
+    a, b = np.full((4, 6), -1.5), np.zeros((4, 6))
+    a[:2, :2], b[2:, 4:] = 1.0, 2.0
+    found = run(UNION, {"A": blocked(a, (2, 2), "dcsr", -1.5), "B": blocked(b, (2, 2), "dcsr")}).outputs["Y"]
+    assert found.values.tolist() == [[[8.0, 8.0]] * 2, [[0.5, 0.5]] * 2]  # 1 + absent 7; absent -1.5 + 2
+
+
+def test_empty_fibers_fold_to_a_tile_of_the_identity() -> None:
+    text = """
+    tensor A[3, 2]  csr f64 tile 1x2
+    tensor y[3]  dense f64 tile 1x2
+    output y
+    root = root()
+    A_i = scan(root) A.0
+    A_j = scan(A_i.ref) A.1
+    A_v = load(A_j.ref) A
+    most = reduce(A_v) max
+    y_i = write(A_i.crd) y.0
+    y_v = write(most) y.vals
+    """
+    found = run(text, {"A": blocked(np.array([[0, 0, 0, 0], [-1, 5, 2, -7], [-1, -1, 0, 0.0]]), (1, 2), "csr")})
+    assert found.outputs["y"].values.tolist() == [[[-math.inf] * 2], [[2.0, 5.0]], [[-1.0, -1.0]]]
+
+
+ONE = """
+tensor A[4]  dense f64 tile {a}
+tensor B[4]  dense f64 tile {b}
+tensor s[]  dense f64 tile {y}
+output s
+root = root()
+i = scan(root) A.0
+A_v = load(i.ref) A
+at = locate(i.crd) B.0
+B_v = load(at) B
+y = alu(A_v, B_v) {function} N->0,N->0
+total = reduce(y) sum
+w = write(total) s.vals
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "a", "b", "y", "interval", "folds"),
+    [
+        ("matmul", (8, 8), (8, 8), (8, 8), 2, 1),  # 512 multiply-accumulates
+        ("matmul", (16, 2), (2, 17), (16, 17), 3, 2),  # 544, 272 elements
+        ("matmul_t", (16, 16), (16, 16), (16, 16), 16, 1),
+        ("add", (16, 16), (16, 16), (16, 16), 1, 1),
+        ("add", (32, 32), (32, 1), (32, 32), 4, 4),
+        ("mul", (1, 1), (1, 1), (1, 1), 1, 1),
+    ],
+)
+def test_the_time_of_a_tile(
+    function: str, a: tuple[int, int], b: tuple[int, int], y: tuple[int, int], interval: int, folds: int
+) -> None:
+    """256 elements a cycle; a tile is there when its last part is, and parts of two tiles do not mix."""
+    text = ONE.format(a="x".join(map(str, a)), b="x".join(map(str, b)), y="x".join(map(str, y)), function=function)
+    tensors = {"A": Tensor((4,), Format.dense(1), pack(np.ones(4), Format.dense(1)).levels, np.ones((4, *a)))}
+    tensors["B"] = Tensor((4,), Format.dense(1), tensors["A"].levels, np.ones((4, *b)))
+    machine = Machine(name="m", latency=Units(default=1, add=4, mul=4))
+    found = run(text, tensors, machine)
+    stream = found.streams[n.Port("y")]
+    assert [t - stream.visible[0] for t in stream.visible[:4]] == [k * interval for k in range(4)]
+    given = found.streams[n.Port("B_v")].visible[0]
+    assert stream.visible[0] == given + 4 + interval - 1
+    # The last of the tiles is folded once the ones before it are; the stop in the cycle after.
+    last = max(stream.visible[3], stream.visible[0] + 3 * folds)
+    assert found.streams[n.Port("total")].visible[0] == max(last + 1, stream.visible[4]) + 4 + folds - 1
+
+
+def test_a_unit_slower_than_its_tiles_keeps_its_interval() -> None:
+    tensors = {"A": Tensor((4,), Format.dense(1), pack(np.ones(4), Format.dense(1)).levels, np.ones((4, 2, 2)))}
+    machine = Machine(name="m", interval=Units(add=5), latency=Units(add=7))
+    found = run(ONE.format(a="2x2", b="2x2", y="2x2", function="add"), tensors | {"B": tensors["A"]}, machine)
+    stream = found.streams[n.Port("y")]
+    assert stream.visible[1] - stream.visible[0] == 5
+    assert stream.visible[0] == found.streams[n.Port("B_v")].visible[0] + 7 + 5 - 1
+
+
+def test_values_round_to_the_dtype() -> None:
+    text = ONE.format(a="1x2", b="1x2", y="1x2", function="mul").replace("s[]  dense f64", "s[]  dense {dtype}")
+    one = pack(np.ones(4), Format.dense(1)).levels
+    tensors = {
+        "A": Tensor((4,), Format.dense(1), one, np.full((4, 1, 2), 0.1)),
+        "B": Tensor((4,), Format.dense(1), one, np.ones((4, 1, 2))),
+    }
+    assert run(text.format(dtype="f32"), tensors).outputs["s"].values.dtype == np.float32
+    assert run(text.format(dtype="i32"), tensors).outputs["s"].values.tolist() == [[[0, 0]]]
+    tensors["B"] = Tensor((4,), Format.dense(1), one, np.full((4, 1, 2), 1e12))
+    with pytest.raises(SimulationError, match=r"the value 4e\+11 does not fit its dtype i32"):
+        run(text.format(dtype="i32"), tensors)
+
+
+def test_a_tensor_of_other_tiles_is_refused() -> None:
+    graph = parse(ONE.format(a="2x2", b="2x2", y="2x2", function="add"))
+    scalars = pack(np.ones(4), Format.dense(1))
+    with pytest.raises(TensorError, match=r"tensor `A` has tiles \(\); graph `graph` declares \(2, 2\)"):
+        simulate(graph, {"A": scalars, "B": scalars}, IDEAL)
