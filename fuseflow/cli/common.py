@@ -16,9 +16,11 @@ from rich.console import Console
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from fuseflow.compiler import Result
 from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
+from fuseflow.report.tables import deepened_lines, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
 from fuseflow.sim.machine_file import Setting, load_machine
 
@@ -198,6 +200,25 @@ def console(stderr: bool = False) -> Console:
     """Tables as wide as the terminal, or as they need to be where there is none."""
     found = Console(stderr=stderr, highlight=False)
     return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+
+
+def top_option(command: Command) -> Command:
+    show = "Print the N busiest and most blocked nodes of each region."
+    return click.option("--top", metavar="N", type=click.IntRange(min=1), help=show)(command)
+
+
+def print_result(out: Console, result: Result) -> None:
+    """A row for each region, and what had to be deepened."""
+    print_table(out, result_table(result))
+    for line in deepened_lines(result):
+        out.print(line, soft_wrap=True)
+
+
+def print_top(out: Console, result: Result, top: int | None) -> None:
+    """The tables of `top_option`."""
+    for table in top_tables(result, top) if top is not None else ():
+        out.print()
+        print_table(out, table)
 
 
 def require_writable(path: Path, *, directory: bool) -> None:

@@ -14,18 +14,21 @@ from fuseflow.cli.common import (
     debug_option,
     machine_options,
     model_options,
+    print_result,
+    print_top,
     quiet_option,
     refuse_inside,
     require_replaceable,
     require_writable,
     schedule_options,
+    top_option,
     write_out,
 )
 from fuseflow.cli.dump import Dump, dump_options
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
-from fuseflow.report.tables import check_line, print_table, result_table, top_tables
+from fuseflow.report.tables import check_line
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
@@ -37,7 +40,7 @@ from fuseflow.sim import Machine
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
-@click.option("--top", metavar="N", type=click.IntRange(min=1), help="Print the N busiest and most blocked nodes of each region.")
+@top_option
 @dump_options
 @quiet_option
 @debug_option
@@ -85,11 +88,9 @@ def run(
         write_out(json_text(result.to_json()), json_file)
     out = console(stderr=to_stdout)
     if not quiet:
-        print_table(out, result_table(result))
+        print_result(out, result)
         out.print(check_line(result), soft_wrap=True)
-    for table in top_tables(result, top) if top is not None else ():
-        out.print()
-        print_table(out, table)
+    print_top(out, result, top)
     if result.check is not None and not result.check.passed:
         error = f"relative error {result.check.max_rel_error:.3g}"
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}: {error}")

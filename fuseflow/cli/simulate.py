@@ -13,10 +13,13 @@ from fuseflow.cli.common import (
     console,
     debug_option,
     machine_options,
+    print_result,
+    print_top,
     quiet_option,
     refuse_inside,
     require_replaceable,
     require_writable,
+    top_option,
     write_out,
 )
 from fuseflow.cli.progress import firings_bar, working
@@ -25,7 +28,6 @@ from fuseflow.compiler.artifacts import save_run
 from fuseflow.compiler.graphs import load_graph
 from fuseflow.compiler.result import Seconds, json_text
 from fuseflow.compiler.settings import Settings
-from fuseflow.report.tables import print_table, result_table
 from fuseflow.sim import Machine
 from fuseflow.sim import simulate as run_graph
 
@@ -36,9 +38,12 @@ from fuseflow.sim import simulate as run_graph
 @machine_options
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the outputs and the result here.")
+@top_option
 @quiet_option
 @debug_option
-def simulate(graph: Path, tensors: Path, machine: Machine, json_file: Path | None, output: Path | None, quiet: bool) -> None:
+def simulate(
+    graph: Path, tensors: Path, machine: Machine, json_file: Path | None, output: Path | None, top: int | None, quiet: bool
+) -> None:
     """Execute GRAPH, a SAMML graph of any tool: protobuf (.bin, or its text form .txtpb), or .samml.
 
     Prints a row like those of `fuseflow run`. Nothing is checked: the graph does not say what it should compute.
@@ -63,5 +68,7 @@ def simulate(graph: Path, tensors: Path, machine: Machine, json_file: Path | Non
         save_run(output, result)
     if json_file is not None:
         write_out(json_text(result.to_json()), json_file)
+    out = console(stderr=to_stdout)
     if not quiet:
-        print_table(console(stderr=to_stdout), result_table(result))
+        print_result(out, result)
+    print_top(out, result, top)

@@ -133,6 +133,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,
+        "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
             "nodes": [asdict(node) for node in run.nodes],
             "edges": [asdict(edge) for edge in run.edges],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -126,6 +126,15 @@ def _top_table(result: Result, count: int, title: str, field: str) -> Table:
         if not found:
             table.add_row(name, "none")
     return table
+
+
+def deepened_lines(result: Result) -> Iterator[str]:
+    """What a machine of `fifo_depth: auto` had to deepen, one line for each region."""
+    for region in result.regions:
+        depths = region.simulation.depths
+        if depths:
+            found = ", ".join(f"input {edge.input} of `{edge.node}` to {depth:,}" for edge, depth in depths.items())
+            yield escape(f"{region.name}: FIFOs deepened: {found}")
 
 
 def check_line(result: Result) -> str:

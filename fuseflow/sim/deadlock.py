@@ -94,6 +94,19 @@ def remedy(deadlock: Deadlock, graph: Graph) -> Remedy | None:
     return min(found, key=lambda r: r.clears, default=None)
 
 
+def deeper(deadlock: Deadlock, graph: Graph) -> dict[Edge, int]:
+    """What `fifo_depth: auto` does about a deadlock: FIFOs with their new depths, powers of two. Empty if no FIFO is full.
+
+    The FIFO of the remedy gets the next power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
+    whose repeated maximum wait for each other in FIFOs that each hold a fiber, those that are full and wait for each other get the next
+    power of two: the graph then deadlocks later, or at the other one.
+    """
+    found = remedy(deadlock, graph)
+    if found is not None:
+        return {found.edge: 1 << (found.clears - 1).bit_length()}
+    return {slot.edge: 1 << slot.depth.bit_length() for slot in _full(_cycle(deadlock.waiting))}
+
+
 def _cycle(waiting: Sequence[Waiting]) -> list[Waiting]:
     """Those on a cycle of waiting, or on the way to one that has ended."""
     path: list[int] = []
@@ -120,6 +133,6 @@ def _reason(waiting: Waiting) -> str:
 
 def _advice(found: Remedy | None) -> str:
     if found is None:
-        return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine"
+        return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine, or set it to `auto`"
     where = f"input {found.edge.input} of `{found.edge.node}`"
     return f"depth {found.clears} of {where} clears it (now {found.depth}), and no smaller one does"

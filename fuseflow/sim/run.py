@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import streams
-from fuseflow.samml.nodes import Graph, Port, TensorDecl
+from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl, show_tile
 from fuseflow.sim.assemble import assemble
-from fuseflow.sim.deadlock import Deadlock, explain
+from fuseflow.sim.deadlock import Deadlock, deeper, explain
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.reference.execute import execute
-from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, Traffic, flops_by_operator, traffic
+from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, Traffic, edges, flops_by_operator, traffic
 from fuseflow.tensors import Tensor
 
 
@@ -21,7 +21,8 @@ class Simulation:
     """A finished run: what it computed, in how many cycles, and what that took.
 
     `tokens` counts the tokens of all streams that are read, `operators` the FLOPs by operator: those of the operator table, and one
-    for each value that a reduction folds. `streams` is empty unless asked for.
+    for each value that a reduction folds. `depths` are those of the FIFOs that a machine of `fifo_depth: auto` had to deepen: with them
+    in the graph it runs the same way at once. `streams` is empty unless asked for.
     """
 
     outputs: Mapping[str, Tensor]
@@ -31,6 +32,7 @@ class Simulation:
     traffic: tuple[Traffic, ...]
     nodes: tuple[NodeStatistics, ...]
     edges: tuple[EdgeStatistics, ...]
+    depths: Mapping[Edge, int] = field(default_factory=dict)
     streams: Mapping[Port, Recording] = field(default_factory=dict)
 
     @property
@@ -59,18 +61,26 @@ def simulate(
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
+        _refuse_tiles(graph, machine)
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
-    outcome = execute(graph, tensors, machine, progress, record=record or check)
-    if isinstance(outcome, Deadlock):
-        raise explain(outcome, graph)
+    depths: dict[Edge, int] = {}
+    while True:
+        tried = replace(graph, depths=tuple({**dict(graph.depths), **depths}.items()))
+        outcome = execute(tried, tensors, machine, progress, record=record or check)
+        if not isinstance(outcome, Deadlock):
+            break
+        grown = deeper(outcome, tried) if machine.fifo_depth == "auto" else {}
+        if not grown:
+            raise explain(outcome, tried)
+        depths |= grown
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, record)
+    return _result(graph, outcome, depths, record)
 
 
-def _result(graph: Graph, outcome: Outcome, record: bool) -> Simulation:
+def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], record: bool) -> Simulation:
     outputs = {name: assemble(graph.declared[name], outcome.written[name]) for name in graph.outputs}
     return Simulation(
         outputs,
@@ -80,6 +90,7 @@ def _result(graph: Graph, outcome: Outcome, record: bool) -> Simulation:
         traffic=traffic(graph, outcome, outputs),
         nodes=outcome.nodes,
         edges=outcome.edges,
+        depths={edge: depths[edge] for edge in edges(graph) if edge in depths},
         streams=outcome.streams if record else {},
     )
 
@@ -94,6 +105,16 @@ def _refuse_depths(graph: Graph, machine: Machine) -> None:
         )
 
 
+def _refuse_tiles(graph: Graph, machine: Machine) -> None:
+    for decl in graph.tensors:
+        if decl.tile:
+            raise MachineError(
+                f"graph `{graph.name}`: tensor `{decl.name}` has tiles of {show_tile(decl.tile)}; machine `{machine.name}` has no times "
+                "for them",
+                hint="take a machine with `rules: dataflow`",
+            )
+
+
 def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor]) -> None:
     if decl.name not in tensors:
         raise TensorError(
@@ -103,6 +124,7 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
     for what, got, due in (
         ("shape", tensor.shape, decl.shape),
         ("format", tensor.format, decl.format),
+        ("tiles", tensor.tile, decl.tile),
         ("implicit value", tensor.fill, decl.fill),
     ):
         if got != due and not (got != got and due != due):  # an implicit NaN equals itself

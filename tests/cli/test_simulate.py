@@ -208,3 +208,31 @@ def test_our_graph_refuses_a_shape_that_it_does_not_declare(here: Path) -> None:
     result = fuseflow("simulate", region / "graph.bin", "--tensors", "own.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "own.yaml:2:1: error[file]: tensor `x`: shape [5], declared [4]" in result.stderr
+
+
+def test_published_cycles(here: Path) -> None:
+    assert document("g.bin", "--tensors", "t.yaml", "--machine", "comal")["cycles"] == SPMM.cycles
+
+
+SOFTMAX = "tensor A[2, 9] csr\nm[i] = max(j) A[i, j]\ny[i, j] = A[i, j] - m[i]\noutput y\n"
+
+
+def test_fifos_that_were_deepened_are_printed_and_in_the_json(here: Path) -> None:
+    (here / "s.ein").write_text(SOFTMAX)
+    np.save(here / "row.npy", np.arange(1, 19, dtype=np.float32).reshape(2, 9))
+    (here / "s.yaml").write_text("A: {path: row.npy}\n")
+    arguments = ("s.ein", "--tensors", "s.yaml", "--fuse", "full", "--machine", "rda", "--set", "fifo_depth_start=2")
+    assert fuseflow("compile", "s.ein", "--fuse", "full", "-o", "soft", "-q").exit_code == 0
+    (region,) = (p for p in (here / "soft").iterdir() if p.is_dir())
+    for command in (("run", *arguments), ("simulate", region / "graph.bin", *arguments[1:3], *arguments[5:])):
+        result = fuseflow(*command, "--json", "r.json", "--top", "1")
+        assert result.exit_code == 0, result.output
+        (found,) = json.loads((here / "r.json").read_text())["regions"]
+        assert len(found["depths"]) == 2
+        printed = ", ".join(
+            f"input {key.rpartition('.')[2]} of `{key.rpartition('.')[0]}` to {d}" for key, d in found["depths"].items()
+        )
+        assert f"full: FIFOs deepened: {printed}\n" in result.stdout
+        assert "busiest node" in result.stdout
+    enough = fuseflow("simulate", region / "graph.bin", *arguments[1:3], "--machine", "rda")
+    assert "deepened" not in enough.stdout

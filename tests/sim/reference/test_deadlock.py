@@ -12,7 +12,7 @@ import pytest
 from fuseflow.errors import DeadlockError, SimulationError
 from fuseflow.samml import nodes as n
 from fuseflow.sim import Machine, Simulation, load_machine, simulate
-from fuseflow.tensors import Format, pack
+from fuseflow.tensors import Format, Tensor, pack
 
 
 def run(depths: dict[tuple[str, int], int], default: int | None = None, name: str = "normalized", row: int = 6) -> Simulation:
@@ -52,7 +52,7 @@ def test_several_fifos_may_be_needed() -> None:
     """The coordinates that drive the repeat wait as long as the values do."""
     with pytest.raises(DeadlockError, match="full at depth 1") as caught:
         run({("div", 0): 1, ("rep", 1): 1})
-    assert caught.value.hint == "no single FIFO clears it, however deep: raise `fifo_depth` of the machine"
+    assert caught.value.hint.startswith("no single FIFO clears it, however deep: raise `fifo_depth` of the machine, or set it")
     assert run({("div", 0): 7, ("rep", 1): 7}).cycles > 0
 
 
@@ -103,6 +103,59 @@ def test_a_stream_that_never_comes() -> None:
     graph = dataflow.graph("normalized")
     short = n.Accumulate("acc", (n.Port("A_i"), n.Port("total"), n.Port("A_v")), "sum", 1)
     graph = replace(graph, nodes=(*graph.nodes[:6], short), outputs=(), tensors=graph.tensors[:1])
-    with pytest.raises(SimulationError, match="`acc` waits for a token on its input 1 from `total`, which never comes") as caught:
-        simulate(graph, {"A": pack(np.ones((3, 9)), graph.declared["A"].format)}, load_machine("ideal"))
-    assert not isinstance(caught.value, DeadlockError)
+    tensors = {"A": pack(np.ones((3, 9)), graph.declared["A"].format)}
+    for machine in (load_machine("ideal"), load_machine("ideal", {"fifo_depth": "auto", "fifo_depth_start": 1})):
+        with pytest.raises(
+            SimulationError, match="`acc` waits for a token on its input 1 from `total`, which never comes"
+        ) as caught:
+            simulate(graph, tensors, machine)
+        assert not isinstance(caught.value, DeadlockError)
+
+
+def wide(depths: dict[tuple[str, int], int]) -> n.Graph:
+    graph = dataflow.graph("normalized")
+    tensors = tuple(replace(t, shape=(3, 40)) for t in graph.tensors)
+    return replace(graph, tensors=tensors, depths=tuple((n.Edge(*edge), depth) for edge, depth in depths.items()))
+
+
+def of_row(graph: n.Graph, row: int) -> dict[str, Tensor]:
+    matrix = np.zeros((3, 40))
+    matrix[0, :row] = matrix[2, :2] = 1.0
+    return {"A": pack(matrix, graph.declared["A"].format)}
+
+
+def auto(start: int, row: int, depths: dict[tuple[str, int], int] | None = None) -> Simulation:
+    graph = wide(depths or {})
+    return simulate(graph, of_row(graph, row), Machine(name="m", fifo_depth="auto", fifo_depth_start=start))
+
+
+def test_auto_deepens_the_fifo_that_clears_the_deadlock_to_a_power_of_two() -> None:
+    with pytest.raises(DeadlockError) as caught:
+        run({("div", 0): 2}, default=64)
+    assert caught.value.hint.startswith("depth 7 of input 0 of `div` clears it")
+    found = auto(64, 6, {("div", 0): 2})
+    assert found.depths == {n.Edge("div", 0): 8}
+    assert auto(64, 6).depths == {}
+
+
+@pytest.mark.parametrize("start", [1, 2, 3, 8, 64])
+@pytest.mark.parametrize("row", [2, 7, 40])
+def test_auto_ends_and_the_depths_found_give_the_same_run(start: int, row: int) -> None:
+    """No FIFO alone clears what waits for a row on two ways: both grow, each in its turn."""
+    found = auto(start, row)
+    for depth in found.depths.values():
+        assert depth.bit_count() == 1 and start < depth <= 2 * (row + 8)
+    if row > start + 8:
+        assert {edge.node for edge in found.depths} == {"rep", "div"}
+    depths = {(edge.node, edge.input): depth for edge, depth in found.depths.items()}
+    again = simulate(wide(depths), of_row(wide({}), row), Machine(name="m", fifo_depth=start))
+    assert (again.cycles, again.nodes, again.edges, again.depths) == (found.cycles, found.nodes, found.edges, {})
+    with_auto = auto(start, row, depths)
+    assert (with_auto.cycles, with_auto.depths) == (found.cycles, {})
+
+
+def test_depths_stand_in_graph_order() -> None:
+    names = [node.name for node in dataflow.graph("normalized").nodes]
+    found = [names.index(edge.node) for edge in auto(1, 40).depths]
+    assert len(found) > 1
+    assert found == sorted(found)
