@@ -137,7 +137,7 @@ def _fill_streams(layout: Layout, machine: Machine) -> None:
         layout.keep[address(listed)] = listed
         streams[k]["ring"], streams[k]["mask"] = address(ring), limits.runs - 1
         streams[k]["scratch"], streams[k]["capacity"] = address(scratch), limits.elements
-        streams[k]["bytes"], streams[k]["limited"] = 8, 1
+        streams[k]["bytes"], streams[k]["limited"] = 8, int(layout.parts[layout.writer_of[k]].computes)
         streams[k]["latency"] = timing(owner, layout.graph, machine)[0]
         streams[k]["readers"], streams[k]["count"] = address(listed), len(readers)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.core import config
+from numba.core import cgutils, config
 from numba.extending import intrinsic, register_jitable
 
 _settings: Any = config
@@ -107,6 +107,30 @@ get_int, set_int = _cells(types.int64, ir.IntType(64), ctypes.c_int64)
 get_float, set_float = _cells(types.float64, ir.DoubleType(), ctypes.c_double)
 get_int32, set_int32 = _cells(types.int32, ir.IntType(32), ctypes.c_int32)
 get_float32, set_float32 = _cells(types.float32, ir.FloatType(), ctypes.c_float)
+
+
+def _prefetch() -> Callable[[int], None]:
+    """`prefetch(address)`: start to bring memory close that is read soon; reads nothing."""
+    if not COMPILED:
+        return lambda address: None
+
+    @intrinsic
+    def prefetch(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+            kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+            insert: Any = cgutils.get_or_insert_function
+            function = insert(builder.module, kind, "llvm.prefetch.p0i8")
+            builder.call(function, [builder.inttoptr(args[0], byte), word(0), word(3), word(1)])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    found: Any = prefetch
+    return found
+
+
+prefetch = _prefetch()
 
 
 def address(array: npt.NDArray[Any]) -> int:

@@ -24,7 +24,7 @@ class Limits:
 
     runs: int = 256  # in the ring of a stream
     elements: int = 1 << 14  # computed, in the ring of a stream
-    pops: int = 256  # runs of pops in the history of a reader
+    pops: int = 4096  # runs of pops in the history of a reader
     burst: int = 1 << 40  # firings in one piece
     written: int = 1 << 16  # elements that a writer gathers before they are moved away
     blocks: int = 64  # of a workspace
@@ -40,12 +40,14 @@ Stream: TypeAlias = Port | Link
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kernel with its state: a node, or one of the two halves of an accumulator. `state` may be empty."""
+    """One kernel with its state: a node, or one of the two halves of an accumulator. `computes`: it may store elements of its own in
+    the ring of an output."""
 
     kernel: Function
     state: Array
     inputs: Sequence[Stream]
     outputs: Sequence[Stream]
+    computes: bool = True
 
 
 @dataclass(slots=True)
@@ -92,9 +94,9 @@ class Place:
         self.tables[self.node.name] = [Table(records[k : k + 1], space, self.limits.blocks) for k in range(count)]
         return self.array(records)
 
-    def part(self, kernel: Function, state: Array | None = None) -> list[Part]:
+    def part(self, kernel: Function, state: Array | None = None, computes: bool = True) -> list[Part]:
         """The one part of the node."""
-        return [Part(kernel, np.zeros(1, np.int64) if state is None else state, self.node.inputs, self.outputs)]
+        return [Part(kernel, np.zeros(1, np.int64) if state is None else state, self.node.inputs, self.outputs, computes)]
 
 
 Rule: TypeAlias = Callable[[Any, Place], list[Part]]

@@ -134,7 +134,10 @@ def take(reader: Any, k: int, t: int) -> None:
     if offset < run.length:
         reader.offset = offset
         return
-    _settle(reader, run.time + run.length - 1 - reader.latency)
+    made = run.time + run.length - 1 - reader.latency
+    # At most one token leaves in a cycle, so those that were there at `made` are no more than the cycles since: rarely a new peak.
+    if t + k - made > reader.peak or reader.noted - reader.peak_cursor > reader.history_mask >> 1:
+        _settle(reader, made)
     reader.offset = 0
     reader.head += 1
     stream = stream_at(reader.stream)

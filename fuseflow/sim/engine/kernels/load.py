@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_float, get_float32, get_int, set_float
+from fuseflow.sim.engine.memory import Record, get_float, get_float32, get_int, prefetch, set_float
 from fuseflow.sim.engine.nodes import ENDED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
 from fuseflow.sim.engine.place import Part, Place, Rule
 from fuseflow.sim.engine.streams import (
@@ -14,10 +14,12 @@ from fuseflow.sim.engine.streams import (
     DONE,
     EMPTY,
     REPEATED,
+    RUN_SIZE,
     SCRATCH,
     SLICE,
     head_run,
     push,
+    run_at,
     scratch,
     take,
     visible,
@@ -25,6 +27,7 @@ from fuseflow.sim.engine.streams import (
 
 LOAD = Record("values count single absent", floats="fill value")  # `single`: the array holds float32
 state_at = LOAD.at
+AHEAD = 12  # runs whose values are fetched early
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
 
 
@@ -50,6 +53,8 @@ def run_load(address: int) -> int:
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
+        later = run_at(ref.ring + RUN_SIZE * ((ref.head + AHEAD) & ref.mask))  # if there is none yet, no harm is done
+        prefetch(s.values + (4 if s.single != 0 else 8) * later.word)
         seen = visible(ref)
         if run.kind == CONTROL:
             word = run.word

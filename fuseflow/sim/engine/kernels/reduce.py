@@ -34,7 +34,7 @@ VALUE = REDUCE.offset("value")
 def reduce(node: n.Reduce, place: Place) -> list[Part]:
     identity = reducer(node.function).identity
     function = place.library.address(fold(node.function), FOLD)
-    return place.part(run_reduce, place.state(REDUCE, fold=function, value=identity, identity=identity))
+    return place.part(run_reduce, place.state(REDUCE, fold=function, value=identity, identity=identity), computes=False)
 
 
 @cache

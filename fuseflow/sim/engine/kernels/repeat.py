@@ -27,7 +27,7 @@ state_at = REPEAT.at
 
 
 def repeat(node: n.Repeat, place: Place) -> list[Part]:
-    return place.part(run_repeat, place.state(REPEAT))
+    return place.part(run_repeat, place.state(REPEAT), computes=False)
 
 
 def run_repeat(address: int) -> int:

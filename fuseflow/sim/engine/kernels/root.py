@@ -9,7 +9,7 @@ from fuseflow.sim.engine.streams import AFFINE, CONTROL, DONE, push
 
 
 def root(node: n.Root, place: Place) -> list[Part]:
-    return place.part(run_root)
+    return place.part(run_root, computes=False)
 
 
 def run_root(address: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_int, inline
+from fuseflow.sim.engine.memory import Record, get_int, inline, prefetch
 from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
 from fuseflow.sim.engine.place import Link, Part, Place, Rule
 from fuseflow.sim.engine.streams import (
@@ -51,12 +51,12 @@ def scan(node: n.Scan, place: Place) -> list[Part]:
             fibers = _repeating(place, level.crd, level.starts, np.arange(len(level.crd), dtype=np.int64), level.stop)
         case _:
             fibers = {"size": level.size, "parents": level.entries // level.size if level.size else ANY}
-    return place.part(run_scan, place.state(SCAN, **fibers))
+    return place.part(run_scan, place.state(SCAN, **fibers), computes=False)
 
 
 def range_(node: n.Range, place: Place) -> list[Part]:
     state = place.state(SCAN, size=node.size, parents=ANY, every=1)
-    return [Part(run_scan, state, node.inputs, (*place.outputs, Link()))]
+    return [Part(run_scan, state, node.inputs, (*place.outputs, Link()), computes=False)]
 
 
 def _repeating(
@@ -156,6 +156,7 @@ def _look_up(s: Any, ref: Any) -> bool:
     if s.lows != 0:
         s.next, s.end = get_int(s.lows, r), get_int(s.highs, r)
         s.references += 1
+        prefetch(s.crds + 8 * s.next)
         s.entries += s.end - s.next if s.spans == 0 else get_int(s.spans, r)
     return True
 
