@@ -26,7 +26,7 @@ from fuseflow.sim.reference.build import RULES
 from fuseflow.sim.reference.comal import RULES as comal_rules
 from fuseflow.sim.reference.comal import delays
 from fuseflow.table import build_table, emit
-from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors import Format, Tensor, pack
 
 COMAL, IDEAL = load_machine("comal"), load_machine("ideal")
 SLOW = 1_000_000  # cycles, from which on a case takes more than 3 seconds
@@ -158,6 +158,12 @@ def test_accumulate_of_order_2() -> None:
     assert fired(node, *streams) == ["0@6 1@6 S0@6 D@7", "4@6 5@6 S0@6 6@6 S1@6 D@7", "3@6 1@6 S0@6 2@6 S1@6 D@7"]
 
 
+def test_accumulate_waits_for_the_stop_of_a_stream_between() -> None:
+    node = n.Accumulate("a", inputs_of(4), "sum", 2)
+    streams = ("7@0 S0@1 D@2", "0@0 S1@50 D@51", "5@0 S2@1 D@2", "1@0 S2@1 D@2")
+    assert fired(node, *streams) == ["0@51 S0@51 D@52", "5@51 S1@51 D@52", "1@51 S1@51 D@52"]
+
+
 def written(stream: str, *, values: bool) -> int:
     """The cycle in which the writer ends, but for the `D` of a level."""
     decl = n.TensorDecl("Y", (9, 9, 9), Format.parse("csf", 3))
@@ -210,6 +216,19 @@ def test_a_graph_with_tiles_is_refused() -> None:
         MachineError, match=r"tensor `A` has tiles of 2x3; machine `comal` has no times for them\n.*rules: dataflow"
     ):
         simulate(dataflow.graph("tiles"), {}, COMAL)
+
+
+def test_broadcasts_take_a_cycle_each() -> None:
+    graph = parse_graph(FAN_OUT)
+    tensors = {"A": pack(np.ones((3, 4)), graph.declared["A"].format), "x": pack(np.ones(4), graph.declared["x"].format)}
+    first = {s.name: s.first for s in simulate(graph, tensors, COMAL).nodes}
+    # i fires in 1; its references are there in 2, for three readers in 3; so k fires in 3, and its coordinates are there in 4, for
+    # locate and generator in 5, behind the generator's own broadcast in 6
+    assert [first[name] for name in ("i", "y_i", "k", "at", "through", "r1", "r2")] == [1, 2, 3, 5, 5, 6, 6]
+
+
+def test_a_root_alone_takes_two_cycles() -> None:
+    assert simulate(n.Graph("nothing", (), (n.Root("r", ()),), ()), {}, COMAL).cycles == 2
 
 
 def test_a_graph_with_depths_is_refused() -> None:
