@@ -90,6 +90,7 @@ def test_elementwise_is_the_scalar_operator(data: st.DataObject, name: str, rows
         ("mul", [(3, 1), (3, 1)], (3, 1)),
         ("mul", [(1, 3), (2, 3)], None),
         ("mul", [(3, 1), (2, 3)], None),
+        ("mul", [(2, 2), (2, 3)], None),
         ("mul", [(2, 3), ()], None),
         ("mul", [(), ()], ()),
     ],

@@ -269,6 +269,32 @@ def test_lanes_are_aligned_where_they_were_dealt_alike():
     assert known[n.Port("refs")].position == known[n.Port("A_j", 1)].position
 
 
+def test_what_one_lane_may_hold_the_merge_may_hold():
+    text = """
+        tensor A[4]  (compressed)
+        tensor B[4]  (compressed)
+        root = root()
+        A_i = scan(root) A.0
+        B_i = scan(root) B.0
+        i = join(A_i.crd, A_i.ref; B_i.crd, B_i.ref) union
+        a = fork(i.out0) 2
+        b = fork(i.out1) 2
+        full = load(a.lane0) A
+        back = merge(a.lane0, a.lane1) levels=0
+        some = load(b.lane1) B
+        both = merge(full, {other}) levels=0
+    """
+    assert streams(parse(text.format(other="some")))[n.Port("back")].nullable
+    assert not streams(parse(text.format(other="some")))[n.Port("both")].nullable
+    with pytest.raises(GraphError, match=r"`both` .*input 1 \(`b.lane1`\) holds references into something else than input 0"):
+        streams(parse(text.replace("full, {other}", "a.lane0, b.lane1")))
+    late = text.replace(
+        "i.out0) 2",
+        "i.out0) 2\n        v = load(B_i.ref) B\n        u = join(A_i.crd; B_i.crd, v) union\n        c = fork(u.out0) 2",
+    )
+    assert streams(parse(late.format(other="c.lane1")))[n.Port("both")].nullable
+
+
 def test_scalars_need_no_loop():
     verify(
         n.Graph(

@@ -62,6 +62,7 @@ class TestMerge:
 
     def test_the_last_list_takes_the_stops_of_lanes_that_had_none(self) -> None:
         assert merge(1, "1 S1 D", "S1-1@9 D", "S1-1@5 D") == "1@0 S1@9 D@10"
+        assert merge(1, "1 S1 D", "S1-1@5 D", "S1-1@9 D") == "1@0 S1@9 D@10"
 
     def test_the_next_lane_tells_whether_the_list_goes_on_if_it_had_nothing_yet(self) -> None:
         assert merge(1, "1 S1 D", "2@7 S1 D", "S1-1 D") == "1@0 S0@7 2@8 S1@9 D@10"
