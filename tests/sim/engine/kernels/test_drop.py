@@ -1,0 +1,100 @@
+"""Drop on the engine: equal to the reference token by token, in long runs."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+from engines import LIMITS, case_of, disagreements, runs_of
+from random_graphs.case import Case
+
+from fuseflow.samml.text import parse
+from fuseflow.samml.verify import verify
+from fuseflow.sim import load_machine
+from fuseflow.tensors import from_coordinates
+
+# Around three, two and one coordinates; of references (where A has nothing, `N`), of coordinates and of values; of what comes late
+DEEP = """
+tensor A[3, 4, 5]  (compressed, compressed, compressed) f64
+tensor X[3, 4, 5]  (dense, compressed, compressed) f64
+tensor Y[3, 4, 5]  (compressed, compressed, compressed) f64
+tensor Z[3, 4, 5]  (compressed, compressed, compressed) f64
+output Y, Z
+root = root()
+A_i = scan(root) A.0
+X_i = scan(root) X.0
+i = join(X_i.crd, X_i.ref; A_i.crd, A_i.ref) left
+A_j = scan(i.out1) A.1
+X_j = scan(i.out0) X.1
+j = join(X_j.crd, X_j.ref; A_j.crd, A_j.ref) union
+A_k = scan(j.out1) A.2
+X_k = scan(j.out0) X.2
+k = join(A_k.crd, A_k.ref; X_k.crd, X_k.ref) union
+both = join(A_k.crd; X_k.crd) intersect
+refs = drop(i.crd, j.crd, k.crd, k.out0)
+crds = drop(j.crd, both, both)
+rows = drop(k.crd, k.out1)
+at_once = drop(j.crd, A_k.crd, A_k.ref)
+late_crd = join(A_k.crd; A_k.crd; X_k.crd) left
+late_val = drop(j.crd, A_k.crd, late_crd)
+late = drop(j.crd, late_crd, A_k.ref)
+A_v = load(refs.val) A
+k_v = load(k.out0) A
+vals = drop(i.crd, j.crd, k.crd, k_v) value=1
+Y_i = write(refs.crd0) Y.0
+Y_j = write(refs.crd1) Y.1
+Y_k = write(refs.crd2) Y.2
+Y_v = write(A_v) Y.vals
+Z_i = write(vals.crd0) Z.0
+Z_j = write(vals.crd1) Z.1
+Z_k = write(vals.crd2) Z.2
+Z_v = write(vals.val) Z.vals
+"""
+ROW = """
+graph row
+tensor a[4000]  (compressed) f64
+tensor y[4000]  (compressed) f64
+output y
+root = root()
+a_i = scan(root) a.0
+a_v = load(a_i.ref) a
+computed = alu(a_v) add N->0,1
+kept = drop(a_i.crd, VALUES) value=1
+y_i = write(kept.crd) y.0
+y_v = write(kept.val) y.vals
+"""
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_like_the_reference(seed: int) -> None:
+    case = case_of(DEEP, seed)
+    for limits in LIMITS:
+        assert not list(disagreements(case, limits)), limits
+
+
+def row(values: np.ndarray, stream: str = "a_v") -> Case:
+    graph = parse(ROW.replace("VALUES", stream))
+    verify(graph)
+    where = np.arange(len(values))[None]
+    decl = graph.declared["a"]
+    return Case(graph, {"a": from_coordinates(decl.shape, where, values, decl.format, 0.0)}, load_machine("ideal"))
+
+
+@pytest.mark.parametrize("stream", ["a_v", "computed"])
+@pytest.mark.parametrize("leaving", ["none", "first half", "every second", "all"])
+def test_values_stay_and_leave_in_stretches(stream: str, leaving: str) -> None:
+    values = np.full(4000, 2.0)
+    values[{"none": slice(0), "first half": slice(2000), "every second": slice(0, 4000, 2), "all": slice(4000)}[leaving]] = 1.0
+    case = row(values - (stream == "computed"), stream)
+    for limits in LIMITS:
+        assert not list(disagreements(case, limits)), limits
+    most = {"none": 3, "first half": 3, "every second": 2002, "all": 2}[leaving]
+    assert max(runs_of(case, "kept")) <= most
+
+
+def test_zeros_of_both_signs_leave_and_nan_stays() -> None:
+    case = row(np.array([0.0, -0.0, nan, inf, -1.0, 5e-324]))
+    case = Case(parse(ROW.replace("VALUES", "a_v").replace("value=1", "value=0")), case.tensors, case.machine)
+    for limits in LIMITS:
+        assert not list(disagreements(case, limits)), limits
