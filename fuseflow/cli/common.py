@@ -22,6 +22,7 @@ from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
 from fuseflow.report.tables import deepened_lines, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
+from fuseflow.sim.engines import ENGINES
 from fuseflow.sim.machine_file import Setting, load_machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -163,6 +164,17 @@ def machine_options(command: Command) -> Command:
         return command(*args, machine=load_machine(name, _settings(settings)), **kwargs)
 
     return _with(options, build)  # type: ignore[return-value]
+
+
+def engine_option(command: Command) -> Command:
+    """The simulator, passed on as `engine`."""
+    return click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="auto",
+        show_default=True,
+        help="The simulator: the reference, the fast one, or by size. They give the same.",
+    )(command)
 
 
 def _settings(texts: tuple[str, ...]) -> dict[str, Setting]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fuseflow.cli.common import console
@@ -22,11 +24,43 @@ def working(what: str, quiet: bool) -> Iterator[None]:
         yield
 
 
+class _Notice(logging.Handler):
+    """Shows what the simulators say about themselves, such as why a first run takes longer."""
+
+    def __init__(self, err: Console) -> None:
+        super().__init__(logging.INFO)
+        self.err = err
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.err.print(record.getMessage(), soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def _notices(err: Console) -> Iterator[None]:
+    logger, handler = logging.getLogger("fuseflow"), _Notice(err)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
 @contextmanager
 def firings_bar(quiet: bool) -> Iterator[Report | None]:
     """A callback for `Compiled.run` that shows the region and its firings; None where nobody would see it."""
     err = console(stderr=True)
-    if quiet or not err.is_terminal:
+    if quiet:
+        yield None
+        return
+    with _notices(err):
+        yield from _bar(err)
+
+
+def _bar(err: Console) -> Iterator[Report | None]:
+    if not err.is_terminal:
         yield None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} firings"), TimeElapsedColumn())

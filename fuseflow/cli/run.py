@@ -12,6 +12,7 @@ from fuseflow.cli.common import (
     StrictCommand,
     console,
     debug_option,
+    engine_option,
     machine_options,
     model_options,
     print_result,
@@ -30,13 +31,14 @@ from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
 from fuseflow.report.tables import check_line
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
+from fuseflow.sim import Engine, Machine
 
 
 @click.command(cls=StrictCommand, short_help="Compile a model, execute it and check its outputs.")
 @model_options
 @schedule_options
 @machine_options
+@engine_option
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
@@ -52,6 +54,7 @@ def run(
     seed: int,
     schedule: Schedule,
     machine: Machine,
+    engine: Engine,
     no_check: bool,
     json_file: Path | None,
     output: Path | None,
@@ -81,7 +84,7 @@ def run(
             observe=dump,
         )
     with firings_bar(quiet) as progress:
-        result = compiled.run(progress=progress, check=not no_check)
+        result = compiled.run(progress=progress, check=not no_check, engine=engine)
     if output is not None:
         compiled.save(output, result)
     if json_file is not None:

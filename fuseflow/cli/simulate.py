@@ -12,6 +12,7 @@ from fuseflow.cli.common import (
     StrictCommand,
     console,
     debug_option,
+    engine_option,
     machine_options,
     print_result,
     print_top,
@@ -28,7 +29,7 @@ from fuseflow.compiler.artifacts import save_run
 from fuseflow.compiler.graphs import load_graph
 from fuseflow.compiler.result import Seconds, json_text
 from fuseflow.compiler.settings import Settings
-from fuseflow.sim import Machine
+from fuseflow.sim import Engine, Machine
 from fuseflow.sim import simulate as run_graph
 
 
@@ -36,13 +37,21 @@ from fuseflow.sim import simulate as run_graph
 @click.argument("graph", type=FILE)
 @click.option("--tensors", metavar="FILE", type=FILE, required=True, help="YAML that names the graph's inputs.")
 @machine_options
+@engine_option
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the outputs and the result here.")
 @top_option
 @quiet_option
 @debug_option
 def simulate(
-    graph: Path, tensors: Path, machine: Machine, json_file: Path | None, output: Path | None, top: int | None, quiet: bool
+    graph: Path,
+    tensors: Path,
+    machine: Machine,
+    engine: Engine,
+    json_file: Path | None,
+    output: Path | None,
+    top: int | None,
+    quiet: bool,
 ) -> None:
     """Execute GRAPH, a SAMML graph of any tool: protobuf (.bin, or its text form .txtpb), or .samml.
 
@@ -60,9 +69,9 @@ def simulate(
     loading = time.perf_counter() - start
     with firings_bar(quiet) as progress:
         report = None if progress is None else lambda firings: progress(loaded.name, firings)
-        simulation = run_graph(loaded, inputs, machine, report)
+        simulation = run_graph(loaded, inputs, machine, report, engine=engine)
     seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
-    settings = Settings(str(graph), str(tensors), "", machine, "reference", 0)
+    settings = Settings(str(graph), str(tensors), "", machine, engine, 0)
     result = Result(settings, simulation.outputs, (RegionResult(loaded.name, (), simulation),), None, seconds)
     if output is not None:
         save_run(output, result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine, simulate
+from fuseflow.sim import Engine, Machine, simulate
 from fuseflow.tensors import Tensor, repack
 from fuseflow.tensors.fibertree import write_fibertree
 
@@ -66,7 +66,7 @@ class Compiled:
 
     @property
     def settings(self) -> Settings:
-        return Settings(self.name, self.source.data, self.schedule.to_yaml(), self.machine, "reference", self.seed)
+        return Settings(self.name, self.source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed)
 
     def inputs(self) -> dict[str, Tensor]:
         """The program's inputs in their declared formats; raises `UsageError` if one has no data."""
@@ -79,21 +79,26 @@ class Compiled:
             found[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
         return found
 
-    def run(self, progress: Progress | None = None, check: bool = True) -> Result:
-        """Execute region after region on the real intermediates of the regions before, and check every model output."""
+    def run(self, progress: Progress | None = None, check: bool = True, engine: Engine = "auto") -> Result:
+        """Execute region after region on the real intermediates of the regions before, and check every model output.
+
+        `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small regions. They give the same.
+        """
         start = time.perf_counter()
         memory = self.inputs()
         regions = []
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)
             read = {name: memory[name] for name in region.graph.inputs}
-            simulation = simulate(region.graph, read, self.machine, report)
+            simulation = simulate(region.graph, read, self.machine, report, engine=engine)
             memory |= simulation.outputs
             regions.append(RegionResult(region.name, region.einsums, simulation))
         simulated = time.perf_counter() - start
         outputs = {name: memory[name] for name in self.program.outputs}
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
-        return Result(self.settings, outputs, tuple(regions), self.compare(outputs) if check else None, seconds)
+        return Result(
+            replace(self.settings, engine=engine), outputs, tuple(regions), self.compare(outputs) if check else None, seconds
+        )
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""

@@ -129,6 +129,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
     return {
         "name": region.name,
         "einsums": list(region.einsums),
+        "engine": run.engine,
         "cycles": run.cycles,
         "nodes": len(run.nodes),
         "firings": run.firings,

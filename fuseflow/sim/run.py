@@ -10,8 +10,8 @@ from fuseflow.samml import streams
 from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl, show_tile
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.deadlock import Deadlock, deeper, explain
+from fuseflow.sim.engines import Engine, run
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.reference.execute import execute
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, Traffic, edges, flops_by_operator, traffic
 from fuseflow.tensors import Tensor
 
@@ -22,7 +22,7 @@ class Simulation:
 
     `tokens` counts the tokens of all streams that are read, `operators` the FLOPs by operator: those of the operator table, and one
     for each value that a reduction folds. `depths` are those of the FIFOs that a machine of `fifo_depth: auto` had to deepen: with them
-    in the graph it runs the same way at once. `streams` is empty unless asked for.
+    in the graph it runs the same way at once. `engine`: the simulator that ran. `streams` is empty unless asked for.
     """
 
     outputs: Mapping[str, Tensor]
@@ -33,6 +33,7 @@ class Simulation:
     nodes: tuple[NodeStatistics, ...]
     edges: tuple[EdgeStatistics, ...]
     depths: Mapping[Edge, int] = field(default_factory=dict)
+    engine: Engine = "reference"
     streams: Mapping[Port, Recording] = field(default_factory=dict)
 
     @property
@@ -50,11 +51,13 @@ def simulate(
     machine: Machine,
     progress: Callable[[int], None] | None = None,
     *,
+    engine: Engine = "auto",
     check: bool = False,
     record: bool = False,
 ) -> Simulation:
-    """Execute a verified graph on `machine`, token by token.
+    """Execute a verified graph on `machine`.
 
+    `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small runs. They give the same.
     `progress` is called now and then with the number of firings so far. `check` verifies every stream after the run, `record`
     returns them. Raises `MachineError` if the machine does not model what the graph asks for, `TensorError` if a tensor is missing or is
     not what the graph declares, `DeadlockError`, and `SimulationError` if streams do not fit together.
@@ -68,7 +71,7 @@ def simulate(
     depths: dict[Edge, int] = {}
     while True:
         tried = replace(graph, depths=tuple({**dict(graph.depths), **depths}.items()))
-        outcome = execute(tried, tensors, machine, progress, record=record or check)
+        outcome, engine = run(tried, tensors, machine, engine, progress, record=record or check)
         if not isinstance(outcome, Deadlock):
             break
         grown = deeper(outcome, tried) if machine.fifo_depth == "auto" else {}
@@ -77,10 +80,10 @@ def simulate(
         depths |= grown
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, depths, record)
+    return _result(graph, outcome, depths, engine, record)
 
 
-def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], record: bool) -> Simulation:
+def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool) -> Simulation:
     outputs = {name: assemble(graph.declared[name], outcome.written[name]) for name in graph.outputs}
     return Simulation(
         outputs,
@@ -91,6 +94,7 @@ def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], record: 
         nodes=outcome.nodes,
         edges=outcome.edges,
         depths={edge: depths[edge] for edge in edges(graph) if edge in depths},
+        engine=engine,
         streams=outcome.streams if record else {},
     )
 

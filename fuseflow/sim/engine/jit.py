@@ -7,6 +7,7 @@ directory is named after the sources that kernels are made of, since a compiled 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from numba.extending import intrinsic
 from fuseflow.sim.engine.memory import COMPILED
 
 Function = Callable[..., Any]
+_log = logging.getLogger(__name__)
 
 KERNEL = int64(int64)
 """Of a kernel: the address of its node; returns 0."""
@@ -54,6 +56,7 @@ class Library:
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
+        self.announced = False
 
     def compiled(self, function: Function, signature: Any) -> Any:
         """The function, callable; without a compiler as it is."""
@@ -61,9 +64,16 @@ class Library:
             return function
         name = f"{function.__module__}.{function.__qualname__}"
         if name not in self.kept:
+            self._announce(function)
             with _cache_directory(cache_directory()):
                 self.kept[name] = numba.cfunc(signature, cache=True, **_OPTIONS)(function)
         return self.kept[name].ctypes
+
+    def _announce(self, function: Function) -> None:
+        """Say once why the first run takes longer."""
+        if not self.announced and not is_cached(function):
+            self.announced = True
+            _log.info("compiling the simulator's kernels, once on this machine (about 20 s; kept in %s)", cache_directory().parent)
 
     def address(self, function: Function, signature: Any = KERNEL) -> int:
         """The address of the compiled function, for calls from kernels."""

@@ -23,11 +23,12 @@ def execute(
     machine: Machine,
     progress: Callable[[int], None] | None = None,
     record: bool = False,
+    limit: int | None = None,
 ) -> Outcome | Deadlock:
     """Run a verified graph, token by token. `progress` is called now and then with the number of firings so far; `record` keeps all
-    streams. Raises `SimulationError` if streams do not fit together."""
+    streams. Raises `SimulationError` if streams do not fit together, and `TooLong` soon after `limit` firings."""
     network = build(graph, tensors, machine, record)
-    stuck = run(network, progress)
+    stuck = run(network, progress, limit=limit)
     nodes = tuple(_statistics(processes) for processes in network.nodes())
     if stuck:
         return Deadlock(waiting(stuck), nodes, partial(smallest_depth, rebuild=partial(build, graph, tensors, machine)))

@@ -7,11 +7,21 @@ from collections.abc import Callable
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.process import Backlog, Process, Slots
 
-REPORT = 256  # sweeps between two calls of `progress`
+REPORT = 16  # sweeps between two looks at the firings
 
 
-def run(network: Network, progress: Callable[[int], None] | None = None, growing: Slots | None = None) -> list[Process]:
-    """Run to the end. Returns the processes that are stuck: none unless the network deadlocks.
+class TooLong(Exception):
+    """A run passed its limit of firings."""
+
+
+def run(
+    network: Network,
+    progress: Callable[[int], None] | None = None,
+    growing: Slots | None = None,
+    limit: int | None = None,
+) -> list[Process]:
+    """Run to the end. Returns the processes that are stuck: none unless the network deadlocks. Raises `TooLong` soon after `limit`
+    firings.
 
     `growing`: slots that get one more whenever the network is stuck on them. What was computed stays valid, since a deeper FIFO
     allows all that a shallower one does; so the slots added are the fewest with which the network ends.
@@ -31,8 +41,12 @@ def run(network: Network, progress: Callable[[int], None] | None = None, growing
                 return live
             growing.grow()
         sweeps += 1
-        if progress is not None and sweeps % REPORT == 0:
-            progress(sum(process.firings for process in network.processes))
+        if sweeps % REPORT == 0:
+            firings = sum(process.firings for process in network.processes)
+            if progress is not None:
+                progress(firings)
+            if limit is not None and firings > limit:
+                raise TooLong
     return []
 
 

@@ -1,0 +1,44 @@
+"""Which simulator runs a graph: the reference, which starts at once, or the engine, which is a hundred times faster and more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Literal, TypeAlias, get_args
+
+from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.samml.nodes import Graph
+from fuseflow.sim.deadlock import Deadlock
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.reference.execute import execute as execute_reference
+from fuseflow.sim.reference.run import TooLong
+from fuseflow.sim.statistics import Outcome
+from fuseflow.tensors import Tensor
+
+Engine: TypeAlias = Literal["auto", "reference", "fast"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+
+SMALL = 1_000_000
+"""Firings up to which the reference is not slower than loading the engine's compiled kernels (docs/engine.md has the measurement)."""
+
+
+def run(
+    graph: Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    engine: Engine = "auto",
+    progress: Callable[[int], None] | None = None,
+    record: bool = False,
+) -> tuple[Outcome | Deadlock, Engine]:
+    """Run a verified graph, and the simulator that did. All give the same. `auto` starts on the reference, and over on the engine
+    where that takes more than `SMALL` firings."""
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
+    if engine != "fast":
+        limit = None if engine == "reference" else SMALL
+        if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
+            with suppress(TooLong):
+                return execute_reference(graph, tensors, machine, progress, record, limit), "reference"
+    from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
+
+    return execute(graph, tensors, machine, progress, record), "fast"
