@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
+from fuseflow.samml.bounds import UNKNOWN, below
 from fuseflow.samml.shapes import Shape, Shapes
 from fuseflow.tensors.levels import Compressed, Dense
 from fuseflow.tile_ops import FUNCTIONS, TILE_OPERATORS, result_tile
@@ -34,17 +35,19 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is known of a stream. `nullable`: it may hold `N`. `position`: what its references index, None for other streams."""
+    """What is known of a stream. `nullable`: it may hold `N`. `position`: what its references index, None for other streams.
+    `bound`: its coordinates are below it."""
 
     type: n.StreamType
     shape: Shape
     nullable: bool = False
     position: Position | None = None
+    bound: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a rule says of an output; its type is the node's to say."""
+    """What a rule says of an output; its type is the node's to say, its bound that of `bounds`."""
 
     shape: Shape
     nullable: bool = False
@@ -133,6 +136,15 @@ class Context:
             holds = f"references into {found}" if found else "coordinates, not references"
             self.refuse(node, f"{self.stream(node, k)} holds {holds}; this node takes references into {wanted}")
 
+    def inside(self, node: n.Node, streams: Streams, k: int, size: int, what: str) -> None:
+        """Refuse coordinates that are not provably below the size of what they address."""
+        if streams[k].bound > size:
+            self.refuse(
+                node,
+                f"{self.stream(node, k)} holds coordinates below {streams[k].bound}; {what} is {size}",
+                hint=f"intersect them with a `range` of {size}",
+            )
+
     def access(self, node: n.Scan | n.Load) -> None:
         """Refuse `sequential` where the references come another way than straight from the parent level."""
         if node.sequential and not isinstance(self.nodes[node.inputs[0].node], n.Scan | n.Root):
@@ -188,7 +200,8 @@ def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[Made]:
     if len(inputs) == 2:
         c.indexes(node, inputs, 1, node.tensor, node.level)
         c.aligned(node, inputs, 0, 1)
-    return [Made(inputs[0].shape, inputs[-1].nullable, Position(node.tensor, node.level + 1))]
+    c.inside(node, inputs, 0, tensor.shape[tensor.format.order[node.level]], f"the size of level {node.level} of `{node.tensor}`")
+    return [Made(inputs[0].shape, any(x.nullable for x in inputs), Position(node.tensor, node.level + 1))]
 
 
 def _join(c: Context, node: n.Join, inputs: Streams) -> list[Made]:
@@ -204,10 +217,12 @@ def _join(c: Context, node: n.Join, inputs: Streams) -> list[Made]:
             c.refuse(node, f"{c.stream(node, crd)} does not hang below the same stream as {c.stream(node, 0)}")
     sides = [inputs[crd].shape for crd, _ in node.sides()]
     result = c.shapes.joined(node.kind, sides)
+    bound = below(node, [x.bound for x in inputs], c.tensors)[0]
     made = [Made(result)]
     for s, (crd, payloads) in enumerate(node.sides()):
         probed = node.kind == "union" or (node.kind == "left" and s > 0)
-        hidden = probed and inputs[crd].shape is not result and not inputs[crd].shape.full
+        complete = inputs[crd].shape is result or (inputs[crd].shape.full and inputs[crd].bound >= bound)
+        hidden = probed and not complete
         made += [Made(result, inputs[p].nullable or hidden, inputs[p].position) for p in payloads]
     return made
 
@@ -302,6 +317,9 @@ def _flatten(c: Context, node: n.Flatten, inputs: Streams) -> list[Made]:
     _sized(c, node, node.size)
     above = c.deep(node, inputs, 0)
     c.nested(node, inputs, 0, 1)
+    c.inside(node, inputs, 1, node.size, "its size")
+    if below(node, [x.bound for x in inputs], c.tensors)[0] > UNKNOWN:
+        c.refuse(node, f"{c.stream(node, 0)} holds coordinates below {inputs[0].bound}: {node.size} times that are too many")
     return [Made(c.shapes.below(above, "flatten", inputs[1].shape, node.size))]
 
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
+from fuseflow.samml.bounds import below
 from fuseflow.samml.rules import RULES, Context, Stream
 from fuseflow.tensors.dtypes import DTYPES
 
@@ -46,8 +47,9 @@ def streams(graph: n.Graph) -> dict[n.Port, Stream]:
         inputs = [found[port] for port in node.inputs]
         made = RULES[type(node)](context, node, inputs)
         context.nodes[node.name] = node
-        for k, (kind, what) in enumerate(zip(node.typed([s.type for s in inputs], declared), made, strict=True)):
-            found[n.Port(node.name, k)] = Stream(kind, what.shape, what.nullable, what.position)
+        types, limits = node.typed([s.type for s in inputs], declared), below(node, [s.bound for s in inputs], declared)
+        for k, (kind, what, bound) in enumerate(zip(types, made, limits, strict=True)):
+            found[n.Port(node.name, k)] = Stream(kind, what.shape, what.nullable, what.position, bound)
     return found
 
 

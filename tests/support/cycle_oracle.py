@@ -202,7 +202,7 @@ def behaviour(
         case n.Locate():
             decl = graph.declared[node.tensor]
             size = decl.shape[decl.format.order[node.level]]
-            return [aligned(inputs, lambda c, r=0: N if r is N else r * size + c)]
+            return [aligned(inputs, lambda c, r=0: N if c is N or r is N else r * size + c)]
         case n.Load():
             values, fill = tensors[node.tensor].values.astype(float), graph.declared[node.tensor].fill
             if not graph.declared[node.tensor].tile:

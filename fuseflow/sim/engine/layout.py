@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.bounds import bounds
+from fuseflow.samml.bounds import bounds
 from fuseflow.sim.engine.jit import Library
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.record import recorder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, TypeAlias
 
 from fuseflow.samml.streams import N
@@ -18,7 +19,8 @@ EMPTY: Fiber = ((), ())
 
 
 class FiberReader:
-    """The fiber below a reference; `N` has an empty one. `requested` counts the elements read of each array: pos, crd.
+    """The fiber below a reference; `N` has an empty one. `requested` counts the elements read of each array: pos, crd. References are
+    below `parents`.
 
     This one is for computed levels, which read nothing.
     """
@@ -26,6 +28,8 @@ class FiberReader:
     def __init__(self, level: Fibers) -> None:
         self.level = level
         self.requested: dict[Array, int] = {}
+        # A level of size 0 does not say how many parents it has; it is the same below all.
+        self.parents: float = level.entries // level.size if level.size else inf
 
     def __call__(self, ref: Any) -> Fiber:
         return EMPTY if ref is N else self.level.fiber(ref)
@@ -40,6 +44,7 @@ class CompressedReader(FiberReader):
         super().__init__(level)
         self.requested = {"pos": 0, "crd": 0}
         self.pos: list[int] = level.pos.tolist()
+        self.parents = len(self.pos) - 1
         self.crd: list[int] = level.crd.tolist()
 
     def __call__(self, ref: Any) -> Fiber:
@@ -59,6 +64,7 @@ class SingletonReader(FiberReader):
     def __init__(self, level: SingletonFibers) -> None:
         super().__init__(level)
         self.requested = {"crd": 0}
+        self.parents = len(level.crd)
 
     def __call__(self, ref: Any) -> Fiber:
         if ref is N:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fuseflow.ops import OPERATORS
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop
+from fuseflow.samml.streams import D, N, Stop, is_control
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Process, Steps, look, room
 from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
@@ -19,7 +19,7 @@ def locate(node: n.Locate, place: Place) -> Sequence[Process]:
     size = place.size(node.tensor, node.level)
     if len(node.inputs) == 1:  # the outermost level: its only parent is reference 0
         return place.process(_one, lambda crd: crd)
-    return place.process(_two, lambda crd, ref: N if ref is N else ref * size + crd)
+    return place.process(_two, lambda crd, ref: N if crd is N or ref is N else ref * size + crd)
 
 
 def load(node: n.Load, place: Place) -> Sequence[Process]:
@@ -57,6 +57,8 @@ def _load(p: Process, values: list[Any], fill: Any, words: int) -> Steps:
         if ref is N:
             absent += 1
             return fill
+        if not 0 <= ref < len(values):
+            raise p.outside()
         return values[ref]
 
     yield from _one(p, lookup)
@@ -98,9 +100,10 @@ def _one(p: Process, function: Callable[[Any], Any]) -> Steps:
             if token is D:
                 return
         else:
+            given = function(token)
             t = fire(seen, free)
             take(t)
-            push(function(token), t)
+            push(given, t)
 
 
 def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
@@ -125,14 +128,13 @@ def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
             push(a, t)
             if a is D:
                 return
+        elif b is D or b.__class__ is Stop:
+            raise p.misaligned(a, b)
         else:
             t = fire(seen, free)
             take_left(t)
             take_right(t)
-            try:
-                push(function(a, b), t)
-            except TypeError:
-                raise p.misaligned(a, b) from None
+            push(function(a, b), t)
 
 
 def _many(p: Process, function: Callable[..., Any]) -> Steps:
@@ -142,8 +144,8 @@ def _many(p: Process, function: Callable[..., Any]) -> Steps:
         tokens = [source[0][0] for source in p.inputs]
         free = yield from room(out)
         first = tokens[0]
-        control = first is D or first.__class__ is Stop
-        if control and any(token is not first for token in tokens):
+        control = is_control(first)
+        if any(token is not first if control else is_control(token) for token in tokens):
             raise p.misaligned(*tokens)
         t = p.close(seen, free) if control else p.fire(seen, free)
         for source in p.inputs:

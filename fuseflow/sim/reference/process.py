@@ -221,6 +221,9 @@ class Process:
     def refused(self) -> SimulationError:
         return self.error("got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it")
 
+    def outside(self) -> SimulationError:
+        return self.error(f"a reference is outside its tensor after {self.firings} firings")
+
     def misaligned(self, *tokens: Any) -> SimulationError:
         return self.error(f"its inputs differ in structure: {' against '.join(map(str, tokens))} after {self.firings} firings")
 

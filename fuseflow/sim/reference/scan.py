@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, Stop, stop
+from fuseflow.samml.streams import D, N, Stop, stop
 from fuseflow.sim.reference.fibers import Fiber, reader
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Backlog, Process, Steps, output, room
@@ -21,7 +22,7 @@ def root(node: n.Root, place: Place) -> Sequence[Process]:
 
 def scan(node: n.Scan, place: Place) -> Sequence[Process]:
     fiber = reader(place.tensors[node.tensor].levels[node.level])
-    (process,) = processes = place.process(_scan, fiber)
+    (process,) = processes = place.process(_scan, fiber, fiber.parents)
     process.elements = fiber.requested
     return processes
 
@@ -29,7 +30,7 @@ def scan(node: n.Scan, place: Place) -> Sequence[Process]:
 def range_(node: n.Range, place: Place) -> Sequence[Process]:
     full = range(node.size), range(node.size)
     process = Process(node, place.inputs, (*place.outputs, output(place.latency)), place.interval)
-    process.steps = _scan(process, lambda ref: full)
+    process.steps = _scan(process, lambda ref: full, inf)
     return [process]
 
 
@@ -39,7 +40,7 @@ def _root(p: Process) -> Steps:
     out.push(D, p.close(0, (yield from room(out))))
 
 
-def _scan(p: Process, fiber: Callable[[Any], Fiber]) -> Steps:
+def _scan(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Steps:
     """One firing an element, the first takes the reference too; a reference without elements costs one. Then the closing firing,
     which looks at the next reference token: a stop is merged, else the fiber ends alone."""
     (ref,), (crd_out, ref_out) = p.inputs, p.outputs
@@ -59,6 +60,8 @@ def _scan(p: Process, fiber: Callable[[Any], Fiber]) -> Steps:
             if token is D:
                 return
             continue
+        if token is not N and not 0 <= token < parents:
+            raise p.outside()
         pending = True
         for crd, below in zip(*fiber(token), strict=True):
             t = fire(seen, (yield from room(crd_out, ref_out)) if bounded else 0)

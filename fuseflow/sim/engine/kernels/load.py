@@ -77,6 +77,7 @@ def run_load(address: int) -> int:
         elif run.kind == AFFINE:
             r = run.word + first
             if r < 0 or r + k > s.count:
+                node.firings += max(s.count - r, 0) if r >= 0 else 0  # those before the fault
                 node.fault = OUTSIDE
                 return 0
             kind, word = SLICE, s.values + 8 * r
@@ -89,6 +90,7 @@ def run_load(address: int) -> int:
             for i in range(k):
                 r = get_int(run.word, first + i)
                 if r < 0 or r >= s.count:
+                    node.firings += i
                     node.fault = OUTSIDE
                     return 0
                 set_float(word, i, get_float32(s.values, r) if s.single != 0 else get_float(s.values, r))

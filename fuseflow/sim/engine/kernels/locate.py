@@ -65,12 +65,12 @@ def run_locate(address: int) -> int:
                 node.waits = ENDED
                 return 0
             continue
-        if run.kind == AFFINE and (alone or parents.kind == REPEATED):
+        if run.kind == EMPTY or parents.kind == EMPTY:
+            kind, word = EMPTY, 0
+        elif run.kind == AFFINE and (alone or parents.kind == REPEATED):
             kind, word = AFFINE, run.word + first
             if not alone:
                 word += parents.word * s.size
-        elif not alone and parents.kind == EMPTY:
-            kind, word = EMPTY, 0
         else:
             kind, word = SCRATCH, scratch(out)
             for i in range(k):
