@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.bounds import below
 from fuseflow.samml.rules import RULES, Context, Position, Stream
 from fuseflow.samml.shapes import Shape
 
@@ -95,10 +96,11 @@ class Builder:
         for shape, (bound, count) in zip(dict.fromkeys(row.shape for row in rows), made, strict=False):
             self.learn(shape, bound, count)
         types = node.outputs([k.stream.type for k in inputs])
+        bounds = below(node, [k.stream.bound for k in inputs], self.context.tensors)
         more = [*extra, *[(None, None)] * len(rows)]
         found = []
-        for output, (type_, row, (bound, limit)) in enumerate(zip(types, rows, more, strict=False)):
-            stream = Stream(type_, row.shape, row.nullable, row.position)
+        for output, (type_, row, proved, (bound, limit)) in enumerate(zip(types, rows, bounds, more, strict=False)):
+            stream = Stream(type_, row.shape, row.nullable, row.position, proved)
             bound = self.bound.get(row.shape) if type_.kind == "crd" else bound
             found.append(Known(n.Port(node.name, output), stream, bound, limit))
         for known in found:

@@ -36,9 +36,14 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[Stream]) -> Iterator[str]:
             yield f"load sequential {node.sequential}"
         case n.Locate():
             yield f"locate {len(inputs)} of {inputs[0].type.kind}"
+            if inputs[0].nullable:
+                yield f"locate {len(inputs)} of coordinates or N"
         case n.Join():
             yield f"join {node.kind} {len(node.payloads)}"
             yield from (f"join payloads {count}" for count in node.payloads)
+            largest = max(inputs[crd].bound for crd, _ in node.sides())
+            if any(payloads and inputs[crd].shape.full and inputs[crd].bound < largest for crd, payloads in node.sides()):
+                yield f"join {node.kind} of a smaller full side"
         case n.Align():
             yield f"align {inputs[2].type.kind} {inputs[2].type.depth - inputs[0].type.depth}"
         case n.Repeat():

@@ -60,7 +60,7 @@ def range_(b: Builder) -> bool:
 
 def locate_outermost(b: Builder) -> bool:
     source = any_source(b, lambda s: bool(s.decl.shape) and s.decl.format.levels[0].full)
-    crd = source and b.pick(lambda k: k.bound is not None and k.bound <= source.size(0))
+    crd = source and b.pick(lambda k: k.bound is not None and k.bound <= source.size(0), nullable=0.5)
     if not source or not crd:
         return False
     b.add(n.Locate, [crd], source.decl.name, 0)
@@ -89,7 +89,7 @@ def locate(b: Builder) -> bool:
         b.add(n.Locate, [*repeated, ref], source.decl.name, level)
         return True
     near = [*b.at[ref.shape], *(k for shape in b.below.get(ref.shape, ()) for k in b.at[shape])]
-    crd = b.pick(lambda k: k.bound is not None and k.bound <= size and not k.nullable, near)
+    crd = b.pick(lambda k: k.bound is not None and k.bound <= size, near, nullable=0.5)
     if crd is None or not b.fits(b.count[crd.shape]):
         return False
     if crd.shape is not ref.shape:
@@ -127,8 +127,6 @@ def _join(b: Builder, kind: str, sides: list[Shape], payloads: list[list[Known]]
             bound, count = bounds[0], counts[0]
     if not b.fits(count * (1 + sum(map(len, payloads)))):
         return False
-    # `verify` takes a full side for one that has every coordinate of the join: its references are those of one dimension.
-    payloads = [[] if s.full and b.bound[s] < bound else carried for s, carried in zip(sides, payloads, strict=True)]
     inputs: list[Known] = []
     for side, carried in zip(sides, payloads, strict=True):
         crd = b.crd(side)
