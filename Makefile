@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 help:
 	@echo 'make demo    install into .venv, compile and run a two-layer GCN on the karate club, layer 1 fused'
 	@echo 'make test    install into .venv, then ruff, mypy and pytest'
-	@echo 'make fuzz    simulate 100,000 random graphs (GRAPHS=n), every stream checked'
+	@echo 'make fuzz    100,000 random graphs (GRAPHS=n) on the reference and on the engine'
 	@echo 'make format  format the code'
 	@echo 'make proto   regenerate the protobuf modules'
 	@echo 'make clean   remove .venv and everything that was generated'

@@ -1,10 +1,10 @@
-"""Simulators against each other on random graphs.
+"""The engine against the reference on random graphs.
 
-    python tools/fuzz.py [--graphs 100000] [--seed 0] [--jobs 2] [--engines reference,fast] [--size small|medium|large]
+    python tools/fuzz.py [--graphs 100000] [--seed 0] [--jobs 2] [--size small|medium|large]
 
-Every graph runs on every engine, and all must say the same as the first: outputs to the last bit, cycles, statistics of nodes and
-edges, FLOPs, traffic, the tokens of every stream and the cycles in which they are visible, the text of a deadlock. Prints every
-difference with its seed, and the first few as tests to paste, made smaller. Exit status 1 if there is any.
+Every graph runs on both, on the engine with its usual limits or tiny ones, and both must say the same: outputs to the last bit, cycles,
+statistics of nodes and edges, the tokens of every stream and the cycles in which they are visible, the text of a deadlock. Prints
+every difference with its seed, and the first few as tests to paste, made smaller. Exit status 1 if there is any.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
+from engines import LIMITS, Found, differences, on_engine, on_reference
 from random_graphs import Case, Size, describe, random_case, shrink
-from random_graphs.compare import Found, differences, found
 
-from fuseflow.errors import DeadlockError
+from fuseflow.errors import SimulationError
 from fuseflow.samml.verify import verify
-from fuseflow.sim import Simulation, simulate
+from fuseflow.sim.deadlock import Deadlock
+from fuseflow.sim.statistics import Outcome
 
 CHUNK = 25
 """Graphs that a job takes at a time."""
@@ -38,8 +39,8 @@ PROGRESS = 5.0
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What the engines said of one seed."""
+class Seen:
+    """What both said of one seed."""
 
     seed: int
     firings: int
@@ -47,34 +48,29 @@ class Outcome:
     lines: tuple[str, ...]
 
 
-def compare(case: Case, engines: tuple[str, ...]) -> tuple[Found, tuple[str, ...]]:
-    """What the first engine says, and in what the others differ. A graph that is refused, or ends otherwise than in its outputs or a
+def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
+    """What the reference says, and in what the engine differs. A graph that is refused, or ends otherwise than in its outputs or a
     deadlock, is a fault too."""
+    verify(case.graph)
+    expected = on_reference(case)
+    lines = list(differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])))
+    if isinstance(expected, SimulationError):
+        lines.insert(0, f"reference: {expected}")
+    return expected, tuple(lines)
+
+
+def check(seed: int, size: Size | None) -> Seen:
     try:
-        verify(case.graph)
-    except Exception as error:
-        return error, (f"does not verify: {error}",)
-    # The engine is named only where there is a choice: `simulate` need not know the keyword before there are two.
-    runs = [found(case, partial(simulate, engine=name) if len(engines) > 1 else simulate) for name in engines]
-    first = runs[0]
-    lines = [f"{name}: {line}" for name, run in zip(engines[1:], runs[1:], strict=True) for line in differences(first, run)]
-    if not isinstance(first, Simulation | DeadlockError):
-        lines.insert(0, f"{engines[0]}: {type(first).__name__}: {first}")
-    return first, tuple(lines)
+        expected, lines = compare(random_case(seed, size), seed)
+    except Exception as error:  # the generator itself, or a traceback of a simulator
+        return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
+    firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
+    return Seen(seed, firings, isinstance(expected, Deadlock), lines)
 
 
-def check(seed: int, engines: tuple[str, ...], size: Size | None) -> Outcome:
-    try:
-        first, lines = compare(random_case(seed, size), engines)
-    except Exception as error:  # the generator itself
-        return Outcome(seed, 0, False, (f"no graph: {type(error).__name__}: {error}",))
-    firings = first.firings if isinstance(first, Simulation) else 0
-    return Outcome(seed, firings, isinstance(first, DeadlockError), lines)
-
-
-def outcomes(seeds: range, engines: tuple[str, ...], size: Size | None, jobs: int) -> Iterator[Outcome]:
+def outcomes(seeds: range, size: Size | None, jobs: int) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, engines=engines, size=size)
+    one = partial(check, size=size)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -82,36 +78,41 @@ def outcomes(seeds: range, engines: tuple[str, ...], size: Size | None, jobs: in
         yield from pool.imap(one, seeds, CHUNK)
 
 
-def smaller(seed: int, engines: tuple[str, ...], size: Size | None) -> str:
+def smaller(seed: int, size: Size | None) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(random_case(seed, size), lambda case: bool(compare(case, engines)[1])))
+    return describe(shrink(random_case(seed, size), lambda case: differs(case, seed)))
+
+
+def differs(case: Case, seed: int) -> bool:
+    try:
+        return bool(compare(case, seed)[1])
+    except Exception:
+        return True
 
 
 @click.command()
 @click.option("--graphs", default=1000, show_default=True, type=click.IntRange(1), help="how many")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="of the first; the others follow")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
-@click.option("--engines", default="reference", show_default=True, help="names, the first is the one to agree with")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
-def main(graphs: int, seed: int, jobs: int, engines: str, size: Any) -> None:
-    names = tuple(engines.split(","))
+def main(graphs: int, seed: int, jobs: int, size: Any) -> None:
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in outcomes(range(seed, seed + graphs), names, size, jobs):
+    for outcome in outcomes(range(seed, seed + graphs), size, jobs):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
-            if len(wrong) <= SHRUNK and not outcome.lines[0].startswith(("no graph", "does not verify")):
-                click.echo(smaller(outcome.seed, names, size))
+            if len(wrong) <= SHRUNK:
+                click.echo(smaller(outcome.seed, size))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)
     seconds = time.monotonic() - start
     counts = f"{len(wrong)} differ, {deadlocks} deadlocks, {firings} firings, {seconds:.0f} s"
-    click.echo(f"{done} graphs from seed {seed} on {', '.join(names)}: {counts}")
+    click.echo(f"{done} graphs from seed {seed}: {counts}")
     sys.exit(1 if wrong else 0)
 
 
