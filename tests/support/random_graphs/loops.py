@@ -60,7 +60,7 @@ def range_(b: Builder) -> bool:
 
 def locate_outermost(b: Builder) -> bool:
     source = any_source(b, lambda s: bool(s.decl.shape) and s.decl.format.levels[0].full)
-    crd = source and b.pick(lambda k: k.bound is not None and k.bound <= source.size(0), nullable=0.5)
+    crd = source and b.pick(lambda k: k.bound is not None and k.bound <= source.size(0))
     if not source or not crd:
         return False
     b.add(n.Locate, [crd], source.decl.name, 0)
@@ -89,12 +89,35 @@ def locate(b: Builder) -> bool:
         b.add(n.Locate, [*repeated, ref], source.decl.name, level)
         return True
     near = [*b.at[ref.shape], *(k for shape in b.below.get(ref.shape, ()) for k in b.at[shape])]
-    crd = b.pick(lambda k: k.bound is not None and k.bound <= size, near, nullable=0.5)
+    crd = b.pick(lambda k: k.bound is not None and k.bound <= size, near)
     if crd is None or not b.fits(b.count[crd.shape]):
         return False
     if crd.shape is not ref.shape:
         (ref,) = b.add(n.Repeat, [ref, crd])
     b.add(n.Locate, [crd, ref], source.decl.name, level)
+    return True
+
+
+def locate_absent(b: Builder) -> bool:
+    """Coordinates of the loop around that a join may hide, alone or beside references to the root, the parents of an outermost level."""
+    crd = b.pick(lambda k: k.kind == "crd" and b.crd(k.shape.parent))
+    around = crd and b.crd(crd.shape.parent)
+    if not crd or not around or not b.fits(2 * b.count[crd.shape]):
+        return False
+    bound = b.bound[around.shape]
+    source = any_source(b, lambda s: bool(s.decl.shape) and s.decl.format.levels[0].full and bound <= s.size(0))
+    if source is None:
+        return False
+    repeated = b.add(n.Repeat, [around, crd], extra=[(bound, None)])
+    other = b.rng.choice(b.below[around.shape])
+    if not _join(b, b.rng.choice(("union", "left")), [other, crd.shape], [[], repeated]):
+        return False
+    hidden = b.pool[-1]
+    chain = b.chain(hidden.shape, hidden.depth) if b.chance(0.6) and b.fits(hidden.depth * b.count[hidden.shape]) else None
+    ref = b.root
+    for signal in chain or ():
+        (ref,) = b.add(n.Repeat, [ref, signal])
+    b.add(n.Locate, [hidden, ref] if chain else [hidden], source.decl.name, 0)
     return True
 
 
