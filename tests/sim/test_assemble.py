@@ -60,6 +60,37 @@ def test_a_dense_level_is_scattered_over_the_implicit_value() -> None:
     assert assemble(decl, got).to_dense().tolist() == [[-1, -1, -1], [5, -1, 6]]
 
 
+@given(st.data(), st.sampled_from(["f32", "f64"]), st.sampled_from([Format.dense(2), Format.of("compressed", "dense")]))
+def test_dense_levels_written_in_part(data: st.DataObject, dtype: str, format: Format) -> None:
+    """Any rows, below each any columns: what was written is in its place, in narrow arrays as in wide ones."""
+    shape = (data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3)))
+    rows = [i for i in range(shape[0]) if data.draw(st.booleans())]
+    columns = [[j for j in range(shape[1]) if data.draw(st.booleans())] for _ in rows]
+    crds = [rows, [j for row in columns for j in row]]
+    pos = [[0, len(rows)], [0, *np.cumsum([len(row) for row in columns], dtype=int)]]
+    values = np.arange(1, len(crds[1]) + 1, dtype=dtype.replace("f", "float"))
+    expected = np.full(shape, -1.0)
+    expected[np.repeat(rows, [len(row) for row in columns]).astype(int), crds[1]] = values
+    for kind in (np.int32, np.int64):
+        got = Written({p: np.array(crd, kind) for p, crd in enumerate(crds)}, dict(enumerate(map(np.array, pos))), values)
+        np.testing.assert_array_equal(assemble(TensorDecl("Y", shape, format, dtype, -1.0), got).to_dense(), expected)
+
+
+def test_dense_levels_written_in_full_keep_the_values_where_they_are() -> None:
+    values = np.arange(6, dtype=np.float32)
+    crd = {0: np.array([0, 1], np.int32), 1: np.array([0, 1, 2, 0, 1, 2], np.int32)}
+    got = Written(crd, {0: np.array([0, 2]), 1: np.array([0, 3, 6])}, values)
+    found = assemble(TensorDecl("Y", (2, 3), Format.dense(2), "f32"), got)
+    assert np.shares_memory(found.values, values)
+    assert found.to_dense().tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_fiber_of_full_length_that_is_not_in_order_is_not_taken_as_it_is() -> None:
+    decl = TensorDecl("Y", (3,), Format.dense(1), "f32")
+    got = Written({0: np.array([2, 0, 1])}, {0: np.array([0, 3])}, np.array([5, 6, 7], np.float32))
+    assert assemble(decl, got).to_dense().tolist() == [6, 7, 5]
+
+
 def test_a_dense_level_above_a_compressed_one_must_be_full() -> None:
     decl = TensorDecl("Y", (2, 3), Format.parse("csr", 2), "f64")
     got = Written({0: array("q", [1]), 1: array("q", [0, 2])}, {0: array("q", [0, 1]), 1: array("q", [0, 2])}, array("d", [5, 6]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from fuseflow.samml.streams import D, N, Token, stop
 from fuseflow.sim import deadlock as dead
 from fuseflow.sim.engine.layout import Layout
 from fuseflow.sim.engine.nodes import ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED
-from fuseflow.sim.engine.place import Array
+from fuseflow.sim.engine.place import Array, words
 from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_of
 from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
 from fuseflow.sim.statistics import Array as ArrayKind
@@ -81,10 +82,11 @@ def _values(layout: Layout) -> dict[str, int]:
 
 def _elements(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, ArrayKind], int]:
     found: dict[tuple[str, ArrayKind], int] = {}
+    declared = layout.graph.declared
     for p, node in enumerate(layout.owners):
         state, record = layout.parts[p].state[0], layout.nodes[p]
         if isinstance(node, n.Load):
-            found[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"])
+            found[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"]) * words(declared[node.tensor].tile)
         elif isinstance(node, n.Scan):
             level = tensors[node.tensor].levels[node.level]
             if isinstance(level, CompressedFibers):
@@ -95,32 +97,39 @@ def _elements(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, 
 
 
 def _written(layout: Layout, gathered: Gathered) -> dict[str, Written]:
+    """The pieces in one, which are let go one after the other."""
     written = {name: Written() for name in layout.graph.outputs}
     for p, node in enumerate(layout.owners):
         if isinstance(node, n.WriteLevel):
-            written[node.tensor].crd[node.level] = np.concatenate(gathered.elements[p])
-            written[node.tensor].pos[node.level] = np.concatenate([[0], *gathered.ends[p]])
+            written[node.tensor].crd[node.level] = np.concatenate(gathered.elements.pop(p))
+            written[node.tensor].pos[node.level] = np.concatenate([[0], *gathered.ends.pop(p)])
         elif isinstance(node, n.WriteValues):
-            written[node.tensor].values = np.concatenate(gathered.elements[p])
+            written[node.tensor].values = np.concatenate(gathered.elements.pop(p))
     return written
 
 
 def _recordings(layout: Layout, gathered: Gathered) -> dict[n.Port, Recording]:
-    types = layout.graph.types()
     return {
-        part.inputs[0]: _recording(np.concatenate(gathered.elements[p]), types[part.inputs[0]].kind == "val")
+        part.inputs[0]: _recording(np.concatenate(gathered.elements[p]), layout.types[part.inputs[0]])
         for p, part in enumerate(layout.parts)
         if layout.owners[p] is None and isinstance(part.inputs[0], n.Port)
     }
 
 
-def _recording(rows: Array, real: bool) -> Recording:
-    numbers = rows[:, 1].copy().view(np.float64).tolist() if real else rows[:, 1].tolist()
+def _recording(rows: Array, type_: n.StreamType) -> Recording:
     tokens = [
-        _control(word) if kind == CONTROL else N if kind == EMPTY else number
-        for kind, word, number in zip(rows[:, 0].tolist(), rows[:, 1].tolist(), numbers, strict=True)
+        _control(word) if kind == CONTROL else N if kind == EMPTY else element
+        for kind, word, element in zip(rows[:, 0].tolist(), rows[:, 2].tolist(), _elements_in(rows[:, 2:], type_), strict=True)
     ]
-    return Recording(tokens, tuple(rows[:, 2].tolist()))
+    return Recording(tokens, tuple(rows[:, 1].tolist()))
+
+
+def _elements_in(rows: Array, type_: n.StreamType) -> list[Any]:
+    """Of rows of words: numbers, or tiles."""
+    if type_.kind != "val":
+        return list(rows[:, 0].tolist())
+    values = rows.copy().view(np.float64)
+    return list(values.reshape(-1, *type_.tile)) if type_.tile else list(values[:, 0].tolist())
 
 
 def _control(word: int) -> Token:
