@@ -1,0 +1,173 @@
+"""How fast the simulator's engine runs, and in how much memory.
+
+    python tools/bench/simulator.py [--case spmm_dense]... [--all] [--repeats 5] [--json FILE|-]
+    python tools/bench/simulator.py --check
+
+Every case runs in a process of its own, so that `peak_rss_mb` is its own. `seconds` is the median wall time of a simulation, from tensors
+to tensors, after a warm-up that loads the compiled kernels. The values are compared with scipy's and the firings of every node with a
+closed form. `--check` runs the cases at a small size on the reference too, which must agree in everything. A check that fails is exit
+status 1.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from host import host
+from scipy import sparse
+from simulator_cases import CASES, Case, Problem
+
+from fuseflow.sim import Machine, Simulation, load_machine, simulate
+from fuseflow.tensors import Tensor
+
+TOLERANCE = 1e-6
+"""Of the largest magnitude: the simulator computes in 64 bits and rounds once, to 32."""
+
+
+def measure(case: Case, repeats: int) -> tuple[dict[str, Any], list[str]]:
+    """The figures of a case, and what is wrong with its results."""
+    machine = machine_of(case)
+    simulate_problem(case.build(case.small), machine)  # loads the kernels
+    problem = case.build(case.rows)
+    seconds, cpu_seconds = [], []
+    for _ in range(repeats):
+        result: Any = None  # the outputs of the last run are not part of this one's peak
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = simulate_problem(problem, machine)
+        seconds.append(time.perf_counter() - wall)
+        cpu_seconds.append(time.process_time() - cpu)
+    median = statistics.median(seconds)
+    figures = {
+        "name": case.name,
+        "seconds": round(median, 4),
+        "cpu_seconds": round(statistics.median(cpu_seconds), 4),
+        "firings": result.firings,
+        "firings_per_second": round(result.firings / median),
+        "cycles": result.cycles,
+        "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+    return figures, list(wrong(problem, result))
+
+
+def machine_of(case: Case) -> Machine:
+    return load_machine("ideal").model_copy(update={"fifo_depth": case.depth})
+
+
+def simulate_problem(problem: Problem, machine: Machine) -> Simulation:
+    return simulate(problem.graph, problem.tensors, machine, engine="fast")
+
+
+def wrong(problem: Problem, result: Simulation) -> Iterator[str]:
+    """Firings and values that are not what they must be, without any simulator."""
+    for node in result.nodes:
+        if node.firings != problem.firings[node.name]:
+            yield f"`{node.name}` fired {node.firings:,} times, not {problem.firings[node.name]:,}"
+    (output,) = result.outputs.values()
+    found = difference(output, problem.expected())
+    if not found <= TOLERANCE:
+        yield f"values differ from scipy's by {found:.1e} of the largest"
+
+
+def difference(found: Tensor, expected: Any) -> float:
+    """The largest difference, relative to the largest expected magnitude; infinite if other entries are stored."""
+    if sparse.issparse(expected):
+        got, due = found.to_scipy().tocsr(), sparse.csr_array(expected).sorted_indices()
+        if not (np.array_equal(got.indptr, due.indptr) and np.array_equal(got.indices, due.indices)):
+            return float("inf")
+        values, expected = got.data, due.data
+    else:
+        values = found.values.reshape(found.shape) if found.format.all_dense else found.to_dense()
+    return float(np.abs(values - expected).max() / np.abs(expected).max())
+
+
+def differences(case: Case) -> Iterator[str]:
+    """What the engine does otherwise than the reference at the small size, and what is wrong with both."""
+    problem, machine = case.build(case.small), machine_of(case)
+    fast = simulate_problem(problem, machine)
+    slow = simulate(problem.graph, problem.tensors, machine, engine="reference")
+    yield from wrong(problem, fast)
+    for name in ("cycles", "tokens", "operators", "traffic", "nodes", "edges", "depths"):
+        if getattr(fast, name) != getattr(slow, name):
+            yield f"{name} of the engine differ from the reference's"
+    for name, output in fast.outputs.items():
+        due = slow.outputs[name]
+        if output.values.tobytes() != due.values.tobytes() or not np.array_equal(output.coordinates(), due.coordinates()):
+            yield f"`{name}` of the engine differs from the reference's"
+
+
+def measured_apart(case: Case, repeats: int) -> dict[str, Any]:
+    """The figures of a case from a new process; the message and exit status of one that fails are passed on."""
+    command = [sys.executable, __file__, "--here", "--case", case.name, "--repeats", str(repeats), "--json", "-"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(done.returncode)
+    figures: dict[str, Any] = json.loads(done.stdout)["cases"][0]
+    return figures
+
+
+def measured_here(case: Case, repeats: int) -> dict[str, Any]:
+    figures, problems = measure(case, repeats)
+    report(case, problems)
+    return figures
+
+
+def report(case: Case, problems: list[str]) -> None:
+    """Print what is wrong and end, if anything is."""
+    for problem in problems:
+        click.echo(f"{case.name}: {problem}", err=True)
+    if problems:
+        sys.exit(1)
+
+
+@click.command()
+@click.option("--case", "names", multiple=True, type=click.Choice([case.name for case in CASES]), help="else all but the large")
+@click.option("--all", "everything", is_flag=True, help="the large cases too")
+@click.option("--list", "listing", is_flag=True, help="print the cases and end")
+@click.option("--check", is_flag=True, help="compare with the reference at a small size; measure nothing")
+@click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="runs of a case; a large one runs once")
+@click.option("--here", is_flag=True, help="in this process: peaks of several cases are not told apart")
+@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+def main(
+    names: tuple[str, ...], everything: bool, listing: bool, check: bool, repeats: int, here: bool, output: str | None
+) -> None:
+    chosen = [case for case in CASES if (case.name in names if names else everything or check or listing or not case.large)]
+    if listing:
+        for case in chosen:
+            click.echo(f"{case.name:20} {case.about}")
+    elif check:
+        for case in chosen:
+            report(case, list(differences(case)))
+            click.echo(f"{case.name:20} agrees with the reference at {case.small:,} rows")
+    else:
+        run = measured_here if here else measured_apart
+        cases = [run(case, 1 if case.large else repeats) for case in chosen]
+        show({"benchmark": "simulator", "repeats": repeats, "machine": host(), "cases": cases}, output)
+
+
+def show(figures: dict[str, Any], output: str | None) -> None:
+    if output == "-":
+        click.echo(json.dumps(figures, indent=1))
+        return
+    if output:
+        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+        return
+    for case in figures["cases"]:
+        click.echo(
+            "{name:20} {seconds:8.3f} s  {firings:14,} firings  {rate:7.1f} M/s  {cycles:13,} cycles  {peak_rss_mb:6,} MB".format(
+                rate=case["firings_per_second"] / 1e6, **case
+            )
+        )
+
+
+if __name__ == "__main__":
+    main()
