@@ -184,12 +184,14 @@ def test_the_engine_says_what_the_reference_says(trap: str, depth: int | None) -
 
 
 def test_depth_costs_cycles_and_never_values() -> None:
-    """A product needs more cycles with FIFOs of 4 slots than of 16; a depth beyond every peak is no bound at all."""
+    """A product on a machine with latencies needs more cycles with FIFOs of 4 slots than of 16; a depth beyond every peak is no bound
+    at all."""
     graph = parse(SPMM.replace("[6, 5]", "[60, 50]").replace("[5, 7]", "[50, 70]").replace("[6, 7]", "[60, 70]"))
     rng = np.random.default_rng(0)
     tensors = packed(graph, {"A": rng.random((60, 50)) * (rng.random((60, 50)) < 0.1), "X": rng.random((50, 70))})
     runs = {
-        depth: simulate(graph, tensors, Machine(name="test", fifo_depth=depth), engine="fast") for depth in (4, 16, 1 << 20, None)
+        depth: simulate(graph, tensors, load_machine("rda", {"fifo_depth": depth}), engine="fast")
+        for depth in (4, 16, 1 << 20, None)
     }
     assert runs[4].cycles > runs[16].cycles
     assert replace(runs[1 << 20], outputs={}) == replace(runs[None], outputs={})
