@@ -73,7 +73,9 @@ class Library:
         """Say once why the first run takes longer."""
         if not self.announced and not is_cached(function):
             self.announced = True
-            _log.info("compiling the simulator's kernels, once on this machine (about 20 s; kept in %s)", cache_directory().parent)
+            _log.info(
+                "compiling the simulator's kernels, once on this machine (about 20 s; kept in %s)", cache_directory().parent
+            )
 
     def address(self, function: Function, signature: Any = KERNEL) -> int:
         """The address of the compiled function, for calls from kernels."""

@@ -16,7 +16,7 @@ from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.record import recorder
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.engine.nodes import NODE
-from fuseflow.sim.engine.place import Array, Limits, Part, Place, Stream
+from fuseflow.sim.engine.place import Array, Limits, Part, Place, Stream, fitting, words
 from fuseflow.sim.engine.streams import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.workspace import Table
 from fuseflow.sim.machine import Machine
@@ -39,6 +39,7 @@ class Layout:
     """A graph ready to run. Parts, streams and readers are numbered; `nodes`, `streams`, `readers` hold their records."""
 
     graph: n.Graph
+    types: dict[n.Port, n.StreamType]
     limits: Limits
     parts: list[Part] = field(default_factory=list)
     owners: list[n.Node | None] = field(default_factory=list)
@@ -68,7 +69,7 @@ def lay_out(
     record: bool = False,
 ) -> Layout:
     """The arrays of a verified graph on its tensors."""
-    layout = Layout(graph, limits)
+    layout = Layout(graph, graph.types(), limits)
     _make_parts(layout, tensors, library, record)
     _number(layout)
     _fill_nodes(layout, machine, library)
@@ -78,8 +79,8 @@ def lay_out(
 
 
 def _make_parts(layout: Layout, tensors: Mapping[str, Tensor], library: Library, record: bool) -> None:
-    graph = layout.graph
-    types, below = graph.types(), bounds(graph)
+    graph, types = layout.graph, layout.types
+    below = bounds(graph)
     for node in graph.nodes:
         place = Place(
             node, tuple(types[port] for port in node.inputs), below, graph.declared, tensors, library, layout.limits,
@@ -89,7 +90,7 @@ def _make_parts(layout: Layout, tensors: Mapping[str, Tensor], library: Library,
         layout.parts += parts
         layout.owners += [node] * len(parts)
     if record:
-        layout.parts += [recorder(port, layout.limits.written, layout.keep) for port in types]
+        layout.parts += [recorder(port, type_.tile, layout.limits.written, layout.keep) for port, type_ in types.items()]
         layout.owners += [None] * len(types)
 
 
@@ -112,7 +113,7 @@ def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:
     layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))
     inputs, outputs = address(layout.readers), address(layout.streams)
     for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
-        interval = 1 if owner is None else timing(owner, layout.graph, machine)[1]
+        interval = 1 if owner is None else _timing(layout, owner, machine)[1]
         nodes[p]["kernel"] = library.address(part.kernel)
         nodes[p]["state"] = address(part.state)
         nodes[p]["inputs"], nodes[p]["arity"] = inputs, len(part.inputs)
@@ -127,19 +128,26 @@ def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:
 def _fill_streams(layout: Layout, machine: Machine) -> None:
     limits, streams = layout.limits, layout.streams
     start = address(layout.readers)
-    for k, readers in enumerate(layout.readers_of):
+    for k, (key, readers) in enumerate(zip(layout.keys, layout.readers_of, strict=True)):
         owner = layout.owners[layout.writer_of[k]]
         assert owner is not None
-        ring, scratch = RUN.array(limits.runs), np.zeros(limits.elements)
+        tile = layout.types[key].tile if isinstance(key, n.Port) else ()
+        capacity = fitting(limits.elements, tile)
+        ring, scratch = RUN.array(limits.runs), np.zeros(capacity * words(tile))
         listed = np.array([start + READER_SIZE * r for r in readers] or [0], dtype=np.int64)
         layout.rings.append(ring)
         layout.scratches.append(scratch)
         layout.keep[address(listed)] = listed
         streams[k]["ring"], streams[k]["mask"] = address(ring), limits.runs - 1
-        streams[k]["scratch"], streams[k]["capacity"] = address(scratch), limits.elements
-        streams[k]["bytes"], streams[k]["limited"] = 8, int(layout.parts[layout.writer_of[k]].computes)
-        streams[k]["latency"] = timing(owner, layout.graph, machine)[0]
+        streams[k]["scratch"], streams[k]["capacity"] = address(scratch), capacity
+        streams[k]["bytes"], streams[k]["limited"] = 8 * words(tile), int(layout.parts[layout.writer_of[k]].computes)
+        streams[k]["latency"] = _timing(layout, owner, machine)[0]
         streams[k]["readers"], streams[k]["count"] = address(listed), len(readers)
+
+
+def _timing(layout: Layout, node: n.Node, machine: Machine) -> tuple[int, int]:
+    read = [layout.types[port] for port in node.inputs]
+    return timing(node, layout.graph, machine, [type_.tile for type_ in read if type_.kind == "val"])
 
 
 def _fill_readers(layout: Layout, machine: Machine) -> None:

@@ -86,7 +86,9 @@ def _elements(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, 
     for p, node in enumerate(layout.owners):
         state, record = layout.parts[p].state[0], layout.nodes[p]
         if isinstance(node, n.Load):
-            found[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"]) * words(declared[node.tensor].tile)
+            found[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"]) * words(
+                declared[node.tensor].tile
+            )
         elif isinstance(node, n.Scan):
             level = tensors[node.tensor].levels[node.level]
             if isinstance(level, CompressedFibers):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from fuseflow.sim.engine.jit import Function, Library
 from fuseflow.sim.engine.memory import Record, address
 from fuseflow.sim.engine.workspace import WORKSPACE, Table
 from fuseflow.tensors import Tensor
+from fuseflow.tile_ops import Tile
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -23,10 +25,10 @@ class Limits:
     """Sizes that bound the engine's memory and the length of its steps. Results do not depend on them: what is too small grows."""
 
     runs: int = 256  # in the ring of a stream
-    elements: int = 1 << 14  # computed, in the ring of a stream
+    elements: int = 1 << 14  # computed, in the ring of a stream; of tiles, their words
     pops: int = 4096  # runs of pops in the history of a reader
     burst: int = 1 << 40  # firings in one piece
-    written: int = 1 << 16  # elements that a writer gathers before they are moved away
+    written: int = 1 << 16  # elements that a writer gathers before they are moved away; of tiles, their words
     blocks: int = 64  # of a workspace
 
 
@@ -36,6 +38,16 @@ class Link:
 
 
 Stream: TypeAlias = Port | Link
+
+
+def words(tile: Tile) -> int:
+    """Of an element. One of a single word may come in a run that repeats it, be it a scalar or a tile of 1 x 1."""
+    return prod(tile)
+
+
+def fitting(limit: int, tile: Tile) -> int:
+    """How many elements take up a limit of words: a power of two if that is one."""
+    return max(limit >> (words(tile) - 1).bit_length(), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +100,14 @@ class Place:
             made[name] = value
         return made
 
-    def workspaces(self, count: int, space: int) -> int:
-        """The address of so many workspaces for `space` possible keys."""
+    def filled(self, tile: Tile, value: float) -> int:
+        """The address of an element that holds one value."""
+        return self.array(np.full(words(tile), value))
+
+    def workspaces(self, count: int, space: int, width: int = 1) -> int:
+        """The address of so many workspaces for `space` possible keys, and values of `width` words."""
         records = WORKSPACE.array(count)
-        self.tables[self.node.name] = [Table(records[k : k + 1], space, self.limits.blocks) for k in range(count)]
+        self.tables[self.node.name] = [Table(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
         return self.array(records)
 
     def part(self, kernel: Function, state: Array | None = None, computes: bool = True) -> list[Part]:

@@ -75,7 +75,7 @@ def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
         gathered.elements[p].append(_copied(layout, int(state["tokens"]), int(state["count"])))
         state["count"] = 0
         return
-    gathered.elements[p].append(_copied(layout, int(state["elements"]), int(state["count"])))
+    gathered.elements[p].append(_copied(layout, int(state["elements"]), int(state["count"] * state["words"])))
     gathered.ends[p].append(_copied(layout, int(state["ends"]), int(state["ended"])))
     state["count"] = state["ended"] = 0
 

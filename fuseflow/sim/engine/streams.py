@@ -11,7 +11,8 @@ free slots of a bounded FIFO, and the peak occupancy of any). A run's tokens are
     SLICE    the elements from address `word` on  in a tensor, which stays where it is
     SCRATCH  the same, in the ring of computed elements of the stream, where token m has its place at m modulo the ring's capacity
 
-A word is an integer, or the bits of a float64. An element is one word, or a tile of them (`bytes` of the stream).
+A word is an integer, or the bits of a float64. An element is one word, or a tile of them (`bytes` of the stream), which only SLICE and
+SCRATCH hold.
 """
 
 from __future__ import annotations
@@ -274,6 +275,18 @@ def scratch(stream: Any) -> int:
 
 
 @inline
+def element(reader: Any) -> int:
+    """The address of the next token's element, in a run of elements."""
+    return head_run(reader).word + stream_at(reader.stream).bytes * reader.offset
+
+
+@inline
+def copy(into: int, start: int, words: int) -> None:
+    for i in range(words):
+        set_int(into, i, get_int(start, i))
+
+
+@inline
 def pass_on(run: Any, first: int, stream: Any, k: int) -> tuple[int, int]:
     """Kind and word with which `stream` gives the k tokens from `first` on of a run that its node reads: computed elements are copied
     into its own ring, for which `room` must have been found; all others stay where they are."""
@@ -285,6 +298,5 @@ def pass_on(run: Any, first: int, stream: Any, k: int) -> tuple[int, int]:
     if run.kind == SLICE:
         return SLICE, word
     into = scratch(stream)
-    for i in range(k * (stream.bytes >> 3)):
-        set_int(into, i, get_int(word, i))
+    copy(into, word, k * (stream.bytes >> 3))
     return SCRATCH, into

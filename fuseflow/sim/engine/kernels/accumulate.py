@@ -7,23 +7,14 @@ are visible L cycles after the fill's last firing.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import (
-    FOLD,
-    FOLD_INTO,
-    Function,
-    call_fold,
-    call_fold_into,
-    specialize,
-)  # fmt: skip
-from fuseflow.sim.engine.kernels.reduce import fold
-from fuseflow.sim.engine.memory import Record, get_float, get_int, inline, set_float, set_int
+from fuseflow.sim.engine.jit import FOLD_INTO, call_fold_into
+from fuseflow.sim.engine.kernels.reduce import fold_into
+from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
 from fuseflow.sim.engine.nest import NEST, childless, enter, leave, look, look_ends, nest_at
 from fuseflow.sim.engine.nodes import (
     BUFFER,
@@ -44,7 +35,7 @@ from fuseflow.sim.engine.nodes import (
     take_everywhere,
     target,
 )  # fmt: skip
-from fuseflow.sim.engine.place import Link, Part, Place, Rule
+from fuseflow.sim.engine.place import Link, Part, Place, Rule, words
 from fuseflow.sim.engine.streams import (
     AFFINE,
     CONTROL,
@@ -53,6 +44,8 @@ from fuseflow.sim.engine.streams import (
     REPEATED,
     SCRATCH,
     WORD_OFFSET,
+    copy,
+    element,
     head_address,
     head_run,
     high_of,
@@ -69,7 +62,7 @@ from fuseflow.sim.engine.streams import (
 from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, place_of, sort_keys, workspace_at
 
 ACCUMULATE = Record(
-    "order nest workspaces fold fold_into sizes row "  # addresses; `row`: blocks of a row of the last coordinate
+    "order nest workspaces fold_into words sizes row "  # addresses; `words` of a value, blocks of a `row` of the last coordinate
     "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
     "finished freed0 freed1 phase next bit fresh last"  # emit: how many are finished, when their buffers were free, the next entry
 )
@@ -83,38 +76,16 @@ def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
     sizes = [place.bounds[port] for port in node.inputs[1:-1]]
     row = -(-sizes[-1] // BLOCK)
     space = row * int(np.prod(sizes[:-1], dtype=object))
-    workspaces = place.workspaces(BUFFERS, space)
+    width = words(place.types[-1].tile)
+    workspaces = place.workspaces(BUFFERS, space, width)
     nest = place.array(place.state(NEST, depth=node.order, crds=place.array(np.zeros(node.order, dtype=np.int64))))
     state = place.state(
-        ACCUMULATE, order=node.order, nest=nest, workspaces=workspaces, row=row,
-        fold=place.library.address(fold(node.function), FOLD),
+        ACCUMULATE, order=node.order, nest=nest, workspaces=workspaces, words=width, row=row,
         fold_into=place.library.address(fold_into(node.function), FOLD_INTO),
         sizes=place.array(np.array(sizes, dtype=np.int64)),
     )  # fmt: skip
     link = Link()
     return [Part(run_fill, state, node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
-
-
-@cache
-def fold_into(name: str) -> Function:
-    """The reduction of values, one by one, into as many at another address."""
-    return specialize(_fold_into, f"fold_into_{name}", function=reducer(name).scalar)
-
-
-def function(a: float, b: float) -> float:
-    """Stands for the reduction in the template below."""
-    raise NotImplementedError
-
-
-def _fold_into(into: int, values: int, stride: int, k: int) -> int:
-    if stride == 0:
-        value = get_float(values, 0)
-        for i in range(k):
-            set_float(into, i, function(get_float(into, i), value))
-    else:
-        for i in range(k):
-            set_float(into, i, function(get_float(into, i), get_float(values, i)))
-    return 0
 
 
 def run_fill(address: int) -> int:
@@ -226,9 +197,9 @@ def _fold_run(s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
     """Fold the next k values into their places."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 1
-    at = head_address(val) + WORD_OFFSET if stride == 0 else values.word + 8 * val.offset
+    at = head_address(val) + WORD_OFFSET if stride == 0 else element(val)
     consecutive = coordinates.kind == AFFINE
-    i = 0
+    i, step = 0, 8 * s.words
     while i < k:
         c = word_in(coordinates, crd.offset + i)
         place = place_of(w, s.prefix * s.row + (c >> 3))
@@ -236,15 +207,15 @@ def _fold_run(s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
         count = min(k - i, BLOCK - bit) if consecutive else 1
         bits = ((1 << count) - 1) << bit
         mask = get_int(w.masks, place)
-        into = w.values + 8 * (BLOCK * place + bit)
+        into, start = w.values + step * (BLOCK * place + bit), at + stride * step * i
         if mask & bits == bits:
-            call_fold_into(s.fold_into, into, at + 8 * stride * i, stride, count)
+            call_fold_into(s.fold_into, into, start, stride, count * s.words)
         else:
             for j in range(count):
-                value = get_float(at, stride * (i + j))
                 if mask >> (bit + j) & 1 != 0:
-                    value = call_fold(s.fold, get_float(into, j), at + 8 * stride * (i + j), stride, 1)
-                set_float(into, j, value)
+                    call_fold_into(s.fold_into, into + step * j, start + stride * step * j, stride, s.words)
+                else:
+                    copy(into + step * j, start + stride * step * j, s.words)
             set_int(w.masks, place, mask | bits)
         i += count
 
@@ -322,10 +293,9 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
                 free = max(free, target(node, q).free)
             count = 0
             into = scratch(val)
-            start = w.values + 8 * (BLOCK * place + s.bit)
             while count < k and mask >> (s.bit + count) & 1 != 0:
-                set_float(into, count, get_float(start, count))
                 count += 1
+            copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), count * s.words)
             t = fire(node, seen, free, count)
             for q in range(s.fresh, s.order - 1):
                 push(target(node, q), AFFINE, _coordinate(s, prefix, q), 1, t)

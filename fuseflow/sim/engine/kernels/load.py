@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_float, get_float32, get_int, prefetch, set_float
+from fuseflow.sim.engine.memory import Record, get_float, get_float32, get_int, inline, prefetch, set_float
 from fuseflow.sim.engine.nodes import ENDED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule
+from fuseflow.sim.engine.place import Part, Place, Rule, words
 from fuseflow.sim.engine.streams import (
     AFFINE,
     CONTROL,
@@ -17,15 +19,18 @@ from fuseflow.sim.engine.streams import (
     RUN_SIZE,
     SCRATCH,
     SLICE,
+    copy,
     head_run,
     push,
     run_at,
     scratch,
     take,
     visible,
+    word_in,
 )  # fmt: skip
 
-LOAD = Record("values count single absent", floats="fill value")  # `single`: the array holds float32
+LOAD = Record("values count single absent words tile", floats="fill value")
+"""`single`: the array holds float32; `absent`: how many `N`; `tile`: address of a tile of the implicit value, of `words` words."""
 state_at = LOAD.at
 AHEAD = 12  # runs whose values are fetched early
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
@@ -36,8 +41,12 @@ def load(node: n.Load, place: Place) -> list[Part]:
     if values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
     single = int(values.dtype == np.float32)
-    fill = place.declared[node.tensor].fill
-    return place.part(run_load, place.state(LOAD, values=place.array(values), count=len(values), single=single, fill=fill))
+    decl = place.declared[node.tensor]
+    state = place.state(
+        LOAD, values=place.array(values), count=len(values), single=single, fill=decl.fill,
+        words=words(decl.tile), tile=place.filled(decl.tile, decl.fill),
+    )  # fmt: skip
+    return place.part(run_load_tiles if words(decl.tile) > 1 else run_load, state)
 
 
 def run_load(address: int) -> int:
@@ -97,6 +106,61 @@ def run_load(address: int) -> int:
         t = fire(node, seen, out.free, k)
         take(ref, k, t)
         push(out, kind, word, k, t)
+
+
+def run_load_tiles(address: int) -> int:
+    """The same where a value is a tile."""
+    node = node_at(address)
+    s = state_at(node.state)
+    ref, out = source(node, 0), target(node, 0)
+    while True:
+        k = min(awaits(node, 0), node.burst)
+        if k == 0:
+            return 0
+        k = min(k, rooms(node, 0))
+        if k == 0:
+            return 0
+        run, first = head_run(ref), ref.offset
+        seen = visible(ref)
+        if run.kind == CONTROL:
+            word = run.word
+            t = close(node, seen, out.free)
+            take(ref, 1, t)
+            push(out, CONTROL, word, 1, t)
+            if word == DONE:
+                node.waits = ENDED
+                return 0
+            continue
+        copied = run.kind != AFFINE or s.single != 0
+        kind, into = SCRATCH, scratch(out)
+        for i in range(k):
+            place = into + out.bytes * i
+            if run.kind == EMPTY:
+                copy(place, s.tile, s.words)
+                continue
+            r = word_in(run, first + i)
+            if r < 0 or r >= s.count:
+                node.firings += i
+                node.fault = OUTSIDE
+                return 0
+            if copied:
+                _copy_tile(s, place, s.words * r)
+        if not copied:
+            kind, into = SLICE, s.values + out.bytes * (run.word + first)
+        if run.kind == EMPTY:
+            s.absent += k
+        t = fire(node, seen, out.free, k)
+        take(ref, k, t)
+        push(out, kind, into, k, t)
+
+
+@inline
+def _copy_tile(s: Any, into: int, first: int) -> None:
+    if s.single == 0:
+        copy(into, s.values + 8 * first, s.words)
+    else:
+        for i in range(s.words):
+            set_float(into, i, get_float32(s.values, first + i))
 
 
 RULES: dict[type[n.Node], Rule] = {n.Load: load}

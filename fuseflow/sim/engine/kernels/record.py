@@ -7,19 +7,20 @@ import numpy as np
 from fuseflow.samml.nodes import Port
 from fuseflow.sim.engine.memory import Record, address, set_int
 from fuseflow.sim.engine.nodes import ENDED, GROW, awaits, node_at, source
-from fuseflow.sim.engine.place import Array, Part
-from fuseflow.sim.engine.streams import CONTROL, DONE, head_run, take, visible, word_in
+from fuseflow.sim.engine.place import Array, Part, fitting, words
+from fuseflow.sim.engine.streams import CONTROL, DONE, SLICE, copy, element, head_run, take, visible, word_in
+from fuseflow.tile_ops import Tile
 
-RECORD = Record("tokens count limit")
-TOKEN_WORDS = 3
+RECORD = Record("tokens count limit words")
 state_at = RECORD.at
 
 
-def recorder(port: Port, limit: int, keep: dict[int, Array]) -> Part:
-    """A part that reads the stream: (kind, word, visible cycle) of every token."""
-    tokens, state = np.zeros((limit, TOKEN_WORDS), np.int64), RECORD.array(1)
+def recorder(port: Port, tile: Tile, limit: int, keep: dict[int, Array]) -> Part:
+    """A part that reads the stream: (kind, visible cycle, word or words) of every token."""
+    limit = fitting(limit, tile)
+    tokens, state = np.zeros((limit, 2 + words(tile)), np.int64), RECORD.array(1)
     keep[address(tokens)] = tokens
-    state["tokens"], state["limit"] = address(tokens), limit
+    state["tokens"], state["limit"], state["words"] = address(tokens), limit, words(tile)
     return Part(run_record, state, (port,), ())
 
 
@@ -37,10 +38,13 @@ def run_record(at: int) -> int:
             return 0
         run, first, seen = head_run(reader), reader.offset, visible(reader)
         for i in range(k):
-            cell = TOKEN_WORDS * (s.count + i)
-            set_int(s.tokens, cell, run.kind)
-            set_int(s.tokens, cell + 1, word_in(run, first + i))
-            set_int(s.tokens, cell + 2, seen + i)
+            cell = s.tokens + 8 * (2 + s.words) * (s.count + i)
+            set_int(cell, 0, run.kind)
+            set_int(cell, 1, seen + i)
+            if run.kind >= SLICE:
+                copy(cell + 16, element(reader) + 8 * s.words * i, s.words)
+            else:
+                set_int(cell, 2, word_in(run, first + i))
         last = run.kind == CONTROL and run.word == DONE
         take(reader, k, seen)
         node.firings += k

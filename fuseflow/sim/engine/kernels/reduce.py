@@ -6,35 +6,47 @@ from functools import cache
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import FOLD, Function, call_fold, specialize
-from fuseflow.sim.engine.memory import Record, get_float, get_int
+from fuseflow.sim.engine.jit import FOLD, FOLD_INTO, Function, call_fold, call_fold_into, specialize
+from fuseflow.sim.engine.memory import Record, get_float, get_int, set_float
 from fuseflow.sim.engine.nodes import ENDED, REFUSED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule
+from fuseflow.sim.engine.place import Part, Place, Rule, words
 from fuseflow.sim.engine.streams import (
     CONTROL,
     DONE,
     EMPTY,
     REPEATED,
+    SCRATCH,
     WORD_OFFSET,
+    copy,
+    element,
     head_address,
     head_run,
     high_of,
     low_of,
     push,
+    scratch,
     seen_above,
     take,
     visible,
 )  # fmt: skip
 
-REDUCE = Record("fold pending", floats="value identity")  # `pending`: the stop still to be sent, plus 1
+REDUCE = Record("fold pending words tile", floats="value identity")
+"""`pending`: the stop still to be sent, plus 1; `tile`: address of the value so far, if it is a tile (`words` above 1)."""
 state_at = REDUCE.at
 VALUE = REDUCE.offset("value")
 
 
 def reduce(node: n.Reduce, place: Place) -> list[Part]:
     identity = reducer(node.function).identity
-    function = place.library.address(fold(node.function), FOLD)
-    return place.part(run_reduce, place.state(REDUCE, fold=function, value=identity, identity=identity), computes=False)
+    (value,) = place.types
+    state = place.state(
+        REDUCE, value=identity, identity=identity, words=words(value.tile), tile=place.filled(value.tile, identity)
+    )
+    tiles = words(value.tile) > 1
+    state["fold"] = (
+        place.library.address(fold_into(node.function), FOLD_INTO) if tiles else place.library.address(fold(node.function), FOLD)
+    )
+    return place.part(run_reduce, state, computes=tiles)
 
 
 @cache
@@ -43,8 +55,14 @@ def fold(name: str) -> Function:
     return specialize(_fold, f"fold_{name}", function=reducer(name).scalar)
 
 
+@cache
+def fold_into(name: str) -> Function:
+    """The reduction of values, one by one, into as many at another address."""
+    return specialize(_fold_into, f"fold_into_{name}", function=reducer(name).scalar)
+
+
 def function(a: float, b: float) -> float:
-    """Stands for the reduction in the template below."""
+    """Stands for the reduction in the templates below."""
     raise NotImplementedError
 
 
@@ -52,6 +70,17 @@ def _fold(value: float, values: int, stride: int, k: int) -> float:
     for i in range(k):
         value = function(value, get_float(values, stride * i))
     return value
+
+
+def _fold_into(into: int, values: int, stride: int, k: int) -> int:
+    if stride == 0:
+        value = get_float(values, 0)
+        for i in range(k):
+            set_float(into, i, function(get_float(into, i), value))
+    else:
+        for i in range(k):
+            set_float(into, i, function(get_float(into, i), get_float(values, i)))
+    return 0
 
 
 def run_reduce(address: int) -> int:
@@ -74,7 +103,10 @@ def run_reduce(address: int) -> int:
             node.fault = REFUSED
             return 0
         if run.kind != CONTROL:
-            if run.kind == REPEATED:
+            if s.words > 1:
+                for i in range(k):
+                    call_fold_into(s.fold, s.tile, element(val) + 8 * s.words * i, 1, s.words)
+            elif run.kind == REPEATED:
                 s.value = call_fold(s.fold, s.value, head_address(val) + WORD_OFFSET, 0, k)
             else:
                 s.value = call_fold(s.fold, s.value, run.word + 8 * val.offset, 1, k)
@@ -91,8 +123,15 @@ def run_reduce(address: int) -> int:
         if low_of(word) > 0:
             push(out, CONTROL, seen_above(word, 1), 1, t)
             continue
-        push(out, REPEATED, get_int(node.state + VALUE, 0), 1, t)
-        s.value = s.identity
+        if s.words > 1:
+            into = scratch(out)
+            copy(into, s.tile, s.words)
+            push(out, SCRATCH, into, 1, t)
+            for i in range(s.words):
+                set_float(s.tile, i, s.identity)
+        else:
+            push(out, REPEATED, get_int(node.state + VALUE, 0), 1, t)
+            s.value = s.identity
         if high_of(word) > 0:
             s.pending = seen_above(word, 1) + 1
 

@@ -5,29 +5,36 @@ from __future__ import annotations
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.memory import Record
 from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule
+from fuseflow.sim.engine.place import Part, Place, Rule, words
 from fuseflow.sim.engine.streams import (
     CONTROL,
     DONE,
     EMPTY,
     REPEATED,
+    SCRATCH,
+    copy,
+    element,
     head_run,
     high_of,
     is_control,
     low_of,
     next_word,
     push,
+    scratch,
     seen_above,
     take,
     visible,
 )  # fmt: skip
 
-REPEAT = Record("holds kind word")  # the token of x that is being repeated
+REPEAT = Record("holds kind word words tile")
+"""The token of x that is being repeated; of a tile (`words` above 1) a copy, since its place is reused once it is taken."""
 state_at = REPEAT.at
 
 
 def repeat(node: n.Repeat, place: Place) -> list[Part]:
-    return place.part(run_repeat, place.state(REPEAT), computes=False)
+    tile = place.types[0].tile
+    state = place.state(REPEAT, words=words(tile), tile=place.filled(tile, 0.0))
+    return place.part(run_repeat, state, computes=words(tile) > 1)
 
 
 def run_repeat(address: int) -> int:
@@ -56,6 +63,9 @@ def run_repeat(address: int) -> int:
                 return 0
             s.kind = EMPTY if head_run(x).kind == EMPTY else REPEATED
             s.word = next_word(x)
+            if s.words > 1 and s.kind != EMPTY:
+                s.kind, s.word = SCRATCH, s.tile
+                copy(s.tile, element(x), s.words)
             if control:
                 s.holds = 1
                 take(x, 1, fire(node, seen, 0, 1))
@@ -83,7 +93,12 @@ def run_repeat(address: int) -> int:
             take(x, 1, t)
             s.holds = 1
         take(signal, k, t)
-        push(out, s.kind, s.word, k, t)
+        word = s.word
+        if s.kind == SCRATCH:
+            word = scratch(out)
+            for i in range(k):
+                copy(word + 8 * s.words * i, s.word, s.words)
+        push(out, s.kind, word, k, t)
 
 
 RULES: dict[type[n.Node], Rule] = {n.Repeat: repeat}

@@ -9,7 +9,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.memory import Record, get_float, set_float, set_float32, set_int, set_int32
 from fuseflow.sim.engine.nodes import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
-from fuseflow.sim.engine.place import Array, Part, Place, Rule
+from fuseflow.sim.engine.place import Array, Part, Place, Rule, fitting, words
 from fuseflow.sim.engine.streams import (
     AFFINE,
     CONTROL,
@@ -17,6 +17,7 @@ from fuseflow.sim.engine.streams import (
     EMPTY,
     REPEATED,
     WORD_OFFSET,
+    element,
     head_address,
     head_run,
     low_of,
@@ -24,8 +25,9 @@ from fuseflow.sim.engine.streams import (
     visible,
     word_in,
 )  # fmt: skip
+from fuseflow.tile_ops import Tile
 
-WRITE = Record("elements count narrow ends ended limit total")  # `narrow`: the buffer's elements have 32 bits
+WRITE = Record("elements count words narrow ends ended limit total")  # `narrow`: the buffer's elements have 32 bits
 state_at = WRITE.at
 
 
@@ -36,15 +38,17 @@ def write_level(node: n.WriteLevel, place: Place) -> list[Part]:
 
 
 def write_values(node: n.WriteValues, place: Place) -> list[Part]:
-    single = place.declared[node.tensor].dtype == "f32"
-    return place.part(run_write_values, _buffers(place, np.float32 if single else np.float64, 0))
+    decl = place.declared[node.tensor]
+    return place.part(run_write_values, _buffers(place, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile))
 
 
-def _buffers(place: Place, kind: Any, ends: int) -> Array:
+def _buffers(place: Place, kind: Any, ends: int, tile: Tile = ()) -> Array:
     """Buffers for elements of a dtype, and for the ends of fibers."""
-    limit = place.limits.written
-    narrow = int(np.dtype(kind).itemsize == 4)
-    return place.state(WRITE, elements=place.buffer(kind, limit), ends=place.buffer(np.int64, ends), limit=limit, narrow=narrow)
+    limit, width = fitting(place.limits.written, tile), words(tile)
+    return place.state(
+        WRITE, elements=place.buffer(kind, limit * width), words=width, narrow=int(np.dtype(kind).itemsize == 4),
+        ends=place.buffer(np.int64, ends), limit=limit,
+    )  # fmt: skip
 
 
 def run_write_level(address: int) -> int:
@@ -114,13 +118,14 @@ def run_write_values(address: int) -> int:
             node.waits = GROW
             return 0
         stride = 0 if run.kind == REPEATED else 1
-        start = head_address(val) + WORD_OFFSET if stride == 0 else word + 8 * val.offset
+        start = head_address(val) + WORD_OFFSET if stride == 0 else element(val)
+        end = s.count * s.words
         if s.narrow != 0:
-            for i in range(k):
-                set_float32(s.elements, s.count + i, get_float(start, stride * i))
+            for i in range(k * s.words):
+                set_float32(s.elements, end + i, get_float(start, stride * i))
         else:
-            for i in range(k):
-                set_float(s.elements, s.count + i, get_float(start, stride * i))
+            for i in range(k * s.words):
+                set_float(s.elements, end + i, get_float(start, stride * i))
         take(val, k, fire(node, seen, 0, k))
         s.count += k
         s.total += k

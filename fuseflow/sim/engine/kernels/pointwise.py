@@ -1,0 +1,108 @@
+"""Operators as compiled functions of arrays, each found by its address; and how alus take aligned inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from fuseflow.ops import Operator, operator
+from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.jit import Function, specialize
+from fuseflow.sim.engine.memory import COMPILED, get_float, inline, set_float
+from fuseflow.sim.engine.nodes import ENDED, awaits, close, fire, rooms, source, take_everywhere, target
+from fuseflow.sim.engine.streams import CONTROL, DONE, head_run, is_control, push, take, visible
+
+NO_INPUT = -1
+
+
+def inputs_of(node: n.Alu) -> Iterator[tuple[int, float]]:
+    """Of each of three operand slots: which input feeds it (NO_INPUT: none), and its constant or the value of an `N`."""
+    streams = iter(range(len(node.inputs)))
+    for slot in range(3):
+        operand = node.operands[slot] if slot < len(node.operands) else n.Operand(0.0, constant=True)
+        yield NO_INPUT if operand.constant else next(streams), operand.value
+
+
+@inline
+def look(node: Any) -> tuple[int, int, int]:
+    """Tokens that all inputs have in one piece, and for which there is room (0: the node waits); the cycle by which the first ones are
+    visible; how many of them are control tokens."""
+    k, seen, controls = node.burst, 0, 0
+    for q in range(node.arity):
+        k = min(k, awaits(node, q))
+        if k == 0:
+            return 0, 0, 0
+        seen = max(seen, visible(source(node, q)))
+        controls += is_control(source(node, q))
+    return min(k, rooms(node, 0)), seen, controls
+
+
+@inline
+def pass_control(node: Any, seen: int) -> bool:
+    """Take a control token from all inputs and give it. False after `D`, or if they differ."""
+    out, word = target(node, 0), head_run(source(node, 0)).word
+    t = close(node, seen, out.free)
+    take_everywhere(node, word, t)
+    if node.fault != 0:
+        return False
+    push(out, CONTROL, word, 1, t)
+    if word == DONE:
+        node.waits = ENDED
+        return False
+    return True
+
+
+@inline
+def give(node: Any, seen: int, kind: int, word: int, k: int) -> None:
+    """k firings, with these results."""
+    out = target(node, 0)
+    t = fire(node, seen, out.free, k)
+    for q in range(node.arity):
+        take(source(node, q), k, t)
+    push(out, kind, word, k, t)
+
+
+@cache
+def elementwise(name: str) -> Function:
+    """The operator on arrays, results and operands at addresses; an operand of stride 0 is the same for all."""
+    row = operator(name)
+    template = {1: _unary, 2: _binary, 3: _ternary}[row.arity]
+    return specialize(template, f"elementwise_{name}", function=scalar(row))
+
+
+def scalar(row: Operator) -> Function:
+    """The operator on numbers, for kernels."""
+    return row.compiled if COMPILED else row.scalar
+
+
+def function(*operands: float) -> float:
+    """Stands for the operator in the templates below."""
+    raise NotImplementedError
+
+
+def _unary(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int) -> int:
+    for i in range(k):
+        set_float(out, i, function(get_float(a, sa * i)))
+    return 0
+
+
+def _binary(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int) -> int:
+    if sa == 0:
+        x = get_float(a, 0)
+        for i in range(k):
+            set_float(out, i, function(x, get_float(b, sb * i)))
+    elif sb == 0:
+        y = get_float(b, 0)
+        for i in range(k):
+            set_float(out, i, function(get_float(a, i), y))
+    else:
+        for i in range(k):
+            set_float(out, i, function(get_float(a, i), get_float(b, i)))
+    return 0
+
+
+def _ternary(out: int, k: int, a: int, sa: int, b: int, sb: int, c: int, sc: int) -> int:
+    for i in range(k):
+        set_float(out, i, function(get_float(a, sa * i), get_float(b, sb * i), get_float(c, sc * i)))
+    return 0
