@@ -123,7 +123,7 @@ class Range(Node):
 
 @dataclass(frozen=True, slots=True)
 class Locate(Node):
-    """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token.
+    """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token; `N` where either is.
 
     Without its second input it locates the outermost level, whose only parent is reference 0: the coordinate is the reference.
     """
