@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fuseflow.compiler.graphs import load_graph
+from fuseflow.sim import Engine, load_machine, simulate
+
 HERE = Path(__file__).parents[1] / "data" / "comal"
 ALL = Path(__file__).parents[3] / "shared" / "golden" / "comal"
 """The whole set, where it is there; the repository has its smallest cases."""
@@ -25,6 +28,21 @@ EINSUMS = {
     "elemadd": "ij,ij->ij",
 }
 """The indices of the input files, in the order of the names of the tensors, and of the result."""
+
+SLOW = 1_000_000  # cycles, from which on a case takes the reference more than 3 seconds
+KINDS = {
+    "root": "GeneratorContext",
+    "scan": "CrdRdScan",
+    "write": "CompressedWrScan",
+    "write_values": "ValsWrScan",
+    "load": "Array",
+    "alu": "Binary",
+    "reduce": "Reduce",
+    "accumulate": "Spacc1",
+    "repeat": "Repeat",
+    "locate": "IterateLocate",
+}
+"""Of the operations here their names there, where one stands for one."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +100,21 @@ def cases(folder: Path) -> list[Case]:
         for case in known["cases"]
     ]  # fmt: skip
     return sorted(found, key=lambda case: case.cycles)
+
+
+def check(case: Case, folder: Path, engine: Engine) -> None:
+    """The graph gives the dense result, in the recorded cycles, and every operation ends in its recorded cycle."""
+    graph, tensors = load_graph(case.graph, case.listing(folder / "tensors.yaml"))
+    result = simulate(graph, tensors, load_machine("comal"), engine=engine, check=case.cycles < SLOW / 20)
+    (output,) = result.outputs.values()
+    np.testing.assert_array_equal(output.to_dense(), case.expected())
+    ends = {kind: sorted(s.last + (s.op in ("root", "write_values")) for s in result.nodes if s.op == kind) for kind in KINDS}
+    recorded = {
+        op: sorted(end for _, name, end in case.finish if name == kind or (op == "scan" and name.endswith(kind)))
+        for op, kind in KINDS.items()
+    }
+    assert ends == recorded
+    assert result.cycles == case.cycles
 
 
 def _array(path: Path) -> npt.NDArray[Any]:

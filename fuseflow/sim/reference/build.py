@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
+from fuseflow.sim.comal import delays
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.reference import accumulate, align, comal, drop, join, lanes, levels, pointwise, reduce, repeat, scan, write
 from fuseflow.sim.reference.place import Place, Rule
@@ -41,7 +42,7 @@ def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, recor
     """The network of a verified graph. `record` keeps every token of every stream."""
     network = Network(written={name: Written() for name in graph.outputs})
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
-    rules, delays = (RULES | comal.RULES, comal.delays(graph)) if machine.rules == "comal" else (RULES, {})
+    rules, delayed = (RULES | comal.RULES, delays(graph)) if machine.rules == "comal" else (RULES, {})
     fifos = network.fifos
     for node in graph.nodes:
         latency, interval = timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
@@ -49,7 +50,7 @@ def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, recor
         for k in range(len(node.port_names())):
             port = n.Port(node.name, k)
             for edge in readers.get(port, ()):
-                fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delays.get(edge, 0))
+                fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
             network.streams[port] = output(latency, [fifos[edge] for edge in readers.get(port, ())])
             outputs.append(network.streams[port])
             if record:

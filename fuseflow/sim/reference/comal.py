@@ -20,7 +20,7 @@ count to compare with, align, drop, fork, merge, flatten, split.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 
 from fuseflow.ops import Reducer, reducer
@@ -31,12 +31,6 @@ from fuseflow.sim.reference.accumulate import Workspace, emit_entries, emit_stop
 from fuseflow.sim.reference.nest import Nest, seen_above
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Process, Steps, Wait, look, output
-from fuseflow.sim.statistics import NodeStatistics
-
-
-def cycles(nodes: Iterable[NodeStatistics]) -> int:
-    """Cycles of a region: the end of its last process. The firing on `D`, its last one, costs a cycle in roots and value writers only."""
-    return max(node.last + (node.op in (n.Root.op, n.WriteValues.op)) for node in nodes)
 
 
 class DelayedFifo(Fifo):
@@ -51,29 +45,6 @@ class DelayedFifo(Fifo):
     def append(self, item: Item) -> None:
         token, visible = item
         super().append((token, visible + self.delay))
-
-
-def delays(graph: n.Graph) -> dict[n.Edge, int]:
-    """Broadcasts that a token passes on its way to each reader.
-
-    One, if the stream has several readers. All repeats with this signal count as one, their generator, and pass one more if they are
-    several: it stands behind the generator, but delays the repeat as much in front of it. A one-sided join that reads what a locate
-    reads counts as one with it: another tool's locate, which passes its inputs on, is read as these two nodes.
-    """
-    kinds = graph.by_name
-    found: dict[n.Edge, int] = {}
-    for readers in graph.readers().values():
-        signals = [edge for edge in readers if isinstance(kinds[edge.node], n.Repeat) and edge.input == 1]
-        locates = [edge for edge in readers if isinstance(kinds[edge.node], n.Locate)]
-        through = [edge for edge in readers if edge.input == 0 and _one_sided(kinds[edge.node])]
-        paired = min(len(locates), len(through))
-        broadcast = int(len(readers) - len(signals) - paired + bool(signals) > 1)
-        found |= {edge: broadcast + (edge in signals and len(signals) > 1) for edge in readers}
-    return found
-
-
-def _one_sided(node: n.Node) -> bool:
-    return isinstance(node, n.Join) and len(node.payloads) == 1
 
 
 def repeat(node: n.Repeat, place: Place) -> Sequence[Process]:
@@ -131,20 +102,26 @@ def _repeat_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, in
     due = seen_above(token, 1) if token.high > 0 else None
     fiber = token.low == 0
     if fiber:
-        held = x.popleft()
-        if held[0] is D or held[0].__class__ is Stop:
-            raise p.misaligned(held[0], token)
-        seen = yield from look(seen, (x,))
-    following = x[0][0]
+        if x[0][0] is D or x[0][0].__class__ is Stop:
+            raise p.misaligned(x[0][0], token)
+        seen = yield from _look_behind(seen, x)
+    following = x[int(fiber)][0]
     if (following if following.__class__ is Stop else None) is not due:
         raise p.misaligned(following, token)
     t = p.close(seen)
     if fiber:
-        x.appendleft(held)
         x.take(t)
     if due is not None:
         x.take(t)
     return t
+
+
+def _look_behind(seen: int, fifo: Fifo) -> Generator[Wait, None, int]:
+    """Wait for the token behind the head of a FIFO; the cycle by which it is visible, or `seen` if that is later."""
+    head = fifo.popleft()
+    seen = yield from look(seen, (fifo,))
+    fifo.appendleft(head)
+    return seen
 
 
 def reduce(node: n.Reduce, place: Place) -> Sequence[Process]:
@@ -248,7 +225,10 @@ def _inner_stop(p: Process, nest: Nest, token: Stop, seen: int) -> Steps:
     *_, crd, val = p.inputs
     levels, between = nest.depth - token.low, [level for level in nest.ended(token) if level > 0]
     seen = yield from nest.look(seen, levels)
-    seen = yield from look(seen, (nest.fifos[level] for level in between))
+    for level in between:
+        fifo = nest.fifos[level]
+        taken = nest.open <= level < levels  # the stop is behind the coordinate
+        seen = yield from _look_behind(seen, fifo) if taken else look(seen, (fifo,))
     t = p.close(seen)
     nest.enter(t, levels)
     nest.leave(t, token, between)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.comal import cycles
 from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.reference import comal
 from fuseflow.sim.reference.build import Network, build
 from fuseflow.sim.reference.deadlock import smallest_depth, waiting
 from fuseflow.sim.reference.process import Process
@@ -34,7 +34,7 @@ def execute(
         return Deadlock(waiting(stuck), nodes, partial(smallest_depth, rebuild=partial(build, graph, tensors, machine)))
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
     return Outcome(
-        cycles=comal.cycles(nodes) if machine.rules == "comal" else 1 + max(node.last for node in nodes),
+        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(node.last for node in nodes),
         nodes=nodes,
         edges=_edges(graph, network),
         tokens={port: stream.count for port, stream in network.streams.items()},

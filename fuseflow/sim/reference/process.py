@@ -31,6 +31,7 @@ class Fifo(deque[Item]):
 
     __slots__ = ("edge", "latency", "pops", "slots", "writer")
 
+    delay = 0  # cycles from when the writer says that a token is visible until this reader sees it
     writer: Process
     slots: Slots | None
 
@@ -38,7 +39,7 @@ class Fifo(deque[Item]):
         super().__init__(items)
         self.edge = edge
         self.slots = None
-        self.latency = 1  # the writer's
+        self.latency = 1  # from the firing that produced a token until this reader sees it
         self.pops = deque((-1,))
 
     def take(self, t: int) -> None:
@@ -108,7 +109,7 @@ class Output:
         self.appends: tuple[Callable[[Item], None], ...] = tuple(f.append for f in fifos)
         self.count = 0
         for fifo in fifos:
-            fifo.latency = latency
+            fifo.latency = latency + fifo.delay
 
     def record(self) -> list[Item]:
         """A list that will hold every token of the stream with its visible cycle."""

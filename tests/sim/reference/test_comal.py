@@ -14,7 +14,6 @@ import random_programs
 from driving import drive, inputs_of
 from hypothesis import HealthCheck, assume, given, settings
 
-from fuseflow.compiler.graphs import load_graph
 from fuseflow.einsum.formats import infer
 from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.fusion import fuse
@@ -22,60 +21,32 @@ from fuseflow.fusion.orders import nearest
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.sim import load_machine, simulate
+from fuseflow.sim.comal import delays
 from fuseflow.sim.reference.build import RULES
 from fuseflow.sim.reference.comal import RULES as comal_rules
-from fuseflow.sim.reference.comal import delays
 from fuseflow.table import build_table, emit
 from fuseflow.tensors import Format, Tensor, pack
 
 COMAL, IDEAL = load_machine("comal"), load_machine("ideal")
-SLOW = 1_000_000  # cycles, from which on a case takes more than 3 seconds
 LARGER = [case for case in comal.cases(comal.ALL) if case.n > 64]
-KINDS = {
-    "root": "GeneratorContext",
-    "scan": "CrdRdScan",
-    "write": "CompressedWrScan",
-    "write_values": "ValsWrScan",
-    "load": "Array",
-    "alu": "Binary",
-    "reduce": "Reduce",
-    "accumulate": "Spacc1",
-    "repeat": "Repeat",
-    "locate": "IterateLocate",
-}
-
-
-def agrees(case: comal.Case, folder: Path) -> None:
-    """The graph gives the dense result, in the recorded cycles, and every operation ends in its recorded cycle."""
-    graph, tensors = load_graph(case.graph, case.listing(folder / "tensors.yaml"))
-    result = simulate(graph, tensors, COMAL, check=case.cycles < SLOW / 20)
-    (output,) = result.outputs.values()
-    np.testing.assert_array_equal(output.to_dense(), case.expected())
-    ends = {kind: sorted(s.last + (s.op in ("root", "write_values")) for s in result.nodes if s.op == kind) for kind in KINDS}
-    recorded = {
-        op: sorted(end for _, name, end in case.finish if name == kind or (op == "scan" and name.endswith(kind)))
-        for op, kind in KINDS.items()
-    }
-    assert ends == recorded
-    assert result.cycles == case.cycles
 
 
 @pytest.mark.parametrize("case", comal.cases(comal.HERE), ids=lambda case: case.id)
 def test_golden_cases(case: comal.Case, tmp_path: Path) -> None:
-    agrees(case, tmp_path)
+    comal.check(case, tmp_path, "reference")
 
 
 @pytest.mark.skipif(not comal.ALL.is_dir(), reason="../shared/golden/comal is not here")
-@pytest.mark.parametrize("case", [c for c in LARGER if c.cycles < SLOW], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [c for c in LARGER if c.cycles < comal.SLOW], ids=lambda case: case.id)
 def test_larger_golden_cases(case: comal.Case, tmp_path: Path) -> None:
-    agrees(case, tmp_path)
+    comal.check(case, tmp_path, "reference")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not comal.ALL.is_dir(), reason="../shared/golden/comal is not here")
-@pytest.mark.parametrize("case", [c for c in LARGER if c.cycles >= SLOW], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", [c for c in LARGER if c.cycles >= comal.SLOW], ids=lambda case: case.id)
 def test_the_largest_golden_cases(case: comal.Case, tmp_path: Path) -> None:
-    agrees(case, tmp_path)
+    comal.check(case, tmp_path, "reference")
 
 
 @pytest.mark.skipif(not comal.ALL.is_dir(), reason="../shared/golden/comal is not here")
@@ -162,6 +133,12 @@ def test_accumulate_waits_for_the_stop_of_a_stream_between() -> None:
     node = n.Accumulate("a", inputs_of(4), "sum", 2)
     streams = ("7@0 S0@1 D@2", "0@0 S1@50 D@51", "5@0 S2@1 D@2", "1@0 S2@1 D@2")
     assert fired(node, *streams) == ["0@51 S0@51 D@52", "5@51 S1@51 D@52", "1@51 S1@51 D@52"]
+
+
+def test_accumulate_waits_for_the_stop_behind_a_coordinate_with_nothing_below() -> None:
+    node = n.Accumulate("a", inputs_of(4), "sum", 2)
+    streams = ("7@0 S0@1 D@2", "0@0 S1@50 D@51", "S2@0 D@2", "S2@0 D@2")
+    assert fired(node, *streams) == ["S0@51 D@52", "S1-1@51 D@52", "S1-1@51 D@52"]
 
 
 def written(stream: str, *, values: bool) -> int:
