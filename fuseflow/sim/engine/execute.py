@@ -37,7 +37,7 @@ def execute(
     functions = library()
     layout, gathered = lay_out(graph, tensors, machine, functions, limits, record), Gathered()
     if run(layout, gathered, functions, progress):
-        return outcome(layout, tensors, gathered)
+        return outcome(layout, tensors, machine, gathered)
     again = partial(lay_out, graph, tensors, machine, functions, limits)
     return deadlock(layout, lambda edge: smallest_depth(again(), edge, functions))
 

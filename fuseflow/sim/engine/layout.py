@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.bounds import bounds
+from fuseflow.sim.comal import delays
 from fuseflow.sim.engine.jit import Library
 from fuseflow.sim.engine.kernels import RULES
+from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.engine.nodes import NODE
@@ -70,7 +72,7 @@ def lay_out(
 ) -> Layout:
     """The arrays of a verified graph on its tensors."""
     layout = Layout(graph, graph.types(), limits)
-    _make_parts(layout, tensors, library, record)
+    _make_parts(layout, tensors, machine, library, record)
     _number(layout)
     _fill_nodes(layout, machine, library)
     _fill_streams(layout, machine)
@@ -78,15 +80,15 @@ def lay_out(
     return layout
 
 
-def _make_parts(layout: Layout, tensors: Mapping[str, Tensor], library: Library, record: bool) -> None:
+def _make_parts(layout: Layout, tensors: Mapping[str, Tensor], machine: Machine, library: Library, record: bool) -> None:
     graph, types = layout.graph, layout.types
-    below = bounds(graph)
+    below, rules = bounds(graph), RULES | COMAL_RULES if machine.rules == "comal" else RULES
     for node in graph.nodes:
         place = Place(
             node, tuple(types[port] for port in node.inputs), below, graph.declared, tensors, library, layout.limits,
             layout.keep, layout.tables,
         )  # fmt: skip
-        parts = RULES[type(node)](node, place)
+        parts = rules[type(node)](node, place)
         layout.parts += parts
         layout.owners += [node] * len(parts)
     if record:
@@ -103,7 +105,7 @@ def _number(layout: Layout) -> None:
     layout.readers_of = [[] for _ in layout.keys]
     for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
         for q, key in enumerate(part.inputs):
-            edge = n.Edge(owner.name, q) if owner is not None and isinstance(key, n.Port) else None
+            edge = n.Edge(owner.name, part.first + q) if owner is not None and isinstance(key, n.Port) else None
             layout.readers_of[number[key]].append(len(layout.edges))
             layout.edges.append(Reader(number[key], p, q, edge))
 
@@ -152,7 +154,7 @@ def _timing(layout: Layout, node: n.Node, machine: Machine) -> tuple[int, int]:
 
 def _fill_readers(layout: Layout, machine: Machine) -> None:
     limits, readers, streams = layout.limits, layout.readers, layout.streams
-    depths = dict(layout.graph.depths)
+    depths, delayed = dict(layout.graph.depths), delays(layout.graph) if machine.rules == "comal" else {}
     for r, reader in enumerate(layout.edges):
         history = POPS.array(limits.pops)
         layout.histories.append(history)
@@ -162,4 +164,5 @@ def _fill_readers(layout: Layout, machine: Machine) -> None:
         readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
         readers[r]["history"], readers[r]["history_mask"] = address(history), limits.pops - 1
         readers[r]["depth"] = depth or 0
+        readers[r]["delay"] = 0 if reader.edge is None else delayed.get(reader.edge, 0)
         readers[r]["slot_cursor"] = 0 if depth else MANY

@@ -11,11 +11,13 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Token, stop
 from fuseflow.sim import deadlock as dead
+from fuseflow.sim.comal import cycles
 from fuseflow.sim.engine.layout import Layout
 from fuseflow.sim.engine.nodes import ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED
 from fuseflow.sim.engine.place import Array, words
 from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_of
 from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
+from fuseflow.sim.machine import Machine
 from fuseflow.sim.statistics import Array as ArrayKind
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges
 from fuseflow.sim.written import Written
@@ -24,14 +26,14 @@ from fuseflow.tensors.levels.compressed import CompressedFibers
 from fuseflow.tensors.levels.singleton import SingletonFibers
 
 
-def outcome(layout: Layout, tensors: Mapping[str, Tensor], gathered: Gathered) -> Outcome:
+def outcome(layout: Layout, tensors: Mapping[str, Tensor], machine: Machine, gathered: Gathered) -> Outcome:
     """Of a run that came to its end."""
     gather_all(layout, gathered)
     nodes = statistics(layout)
     reader = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
     pushed = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
-        cycles=1 + max(node.last for node in nodes),
+        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(node.last for node in nodes),
         nodes=nodes,
         edges=tuple(
             EdgeStatistics(

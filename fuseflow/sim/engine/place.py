@@ -52,14 +52,15 @@ def fitting(limit: int, tile: Tile) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kernel with its state: a node, or one of the two halves of an accumulator. `computes`: it may store elements of its own in
-    the ring of an output."""
+    """One kernel with its state: a node, or one of the two halves of an accumulator, on comal of a repeat. `computes`: it may store elements of its own in
+    the ring of an output. `first`: which input of the node its first input is."""
 
     kernel: Function
     state: Array
     inputs: Sequence[Stream]
     outputs: Sequence[Stream]
     computes: bool = True
+    first: int = 0
 
 
 @dataclass(slots=True)

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fuseflow.sim.engine.kernels.accumulate import run_fill
-from fuseflow.sim.engine.kernels.record import run_record
-from fuseflow.sim.engine.kernels.write import run_write_level, run_write_values
+from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.layout import Layout
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.engine.nodes import GROW, INPUT, OUTPUT
@@ -50,8 +48,8 @@ def serve(layout: Layout, gathered: Gathered) -> bool:
 
 def gather_all(layout: Layout, gathered: Gathered) -> None:
     """Move away what is left in the buffers."""
-    for p, part in enumerate(layout.parts):
-        if part.kernel in (run_write_level, run_write_values, run_record):
+    for p, owner in enumerate(layout.owners):
+        if owner is None or isinstance(owner, n.WriteLevel | n.WriteValues):
             _relieve(layout, p, gathered)
 
 
@@ -65,13 +63,11 @@ def output_of(layout: Layout, p: int, q: int) -> int:
 
 def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
     state = layout.parts[p].state[0]
-    kernel = layout.parts[p].kernel
-    if kernel is run_fill:
-        owner = layout.owners[p]
-        assert owner is not None
+    owner = layout.owners[p]
+    if isinstance(owner, n.Accumulate):
         layout.tables[owner.name][int(state["started"] - state["working"]) & 1].grow()
         return
-    if kernel is run_record:
+    if owner is None:
         gathered.elements[p].append(_copied(layout, int(state["tokens"]), int(state["count"])))
         state["count"] = 0
         return

@@ -23,6 +23,7 @@ from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
+ELEMENT = -2  # in place of the word of a stop or `D`: the token is neither
 MANY = 1 << 60
 
 RUN = Record("kind word length time")
@@ -34,7 +35,8 @@ STREAM = Record(
 )
 READER = Record(
     "stream ring mask head offset delay latency "  # place in the ring; `delay`: cycles that fan-out adds
-    "depth popped history history_mask noted slot_cursor peak_cursor peak stalled"
+    "depth popped history history_mask noted slot_cursor peak_cursor peak stalled "
+    "several"  # whether it takes more than one token in some cycle
 )
 
 FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
@@ -126,6 +128,25 @@ def word_in(run: Any, i: int) -> int:
 
 
 @inline
+def behind(reader: Any) -> tuple[int, int]:
+    """Of the token behind the next one: the cycle from which it is visible, or -1 if it is not there yet; its word if it is a stop or
+    `D`, else ELEMENT."""
+    run, offset = head_run(reader), reader.offset + 1
+    if offset == run.length:
+        if reader.head + 1 == stream_at(reader.stream).tail:
+            return -1, ELEMENT
+        run, offset = run_at(reader.ring + RUN_SIZE * ((reader.head + 1) & reader.mask)), 0
+    return run.time + offset + reader.delay, run.word if run.kind == CONTROL else ELEMENT
+
+
+@inline
+def take_too(reader: Any, t: int) -> None:
+    """Take one token in a cycle in which others may be taken too."""
+    reader.several = 1
+    take(reader, 1, t)
+
+
+@inline
 def take(reader: Any, k: int, t: int) -> None:
     """Take k tokens of the run at the head in cycles t, t + 1, ..."""
     run = head_run(reader)
@@ -136,9 +157,10 @@ def take(reader: Any, k: int, t: int) -> None:
         reader.offset = offset
         return
     made = run.time + run.length - 1 - reader.latency
-    # At most one token leaves in a cycle, so those that were there at `made` are no more than the cycles since: rarely a new peak.
-    if t + k - made > reader.peak or reader.noted - reader.peak_cursor > reader.history_mask >> 1:
-        _settle(reader, made)
+    # If at most one token leaves in a cycle, those that were there at `made` are no more than the cycles since: rarely a new peak.
+    full = reader.noted - reader.peak_cursor > reader.history_mask >> 1
+    if full or t + k - made > reader.peak or reader.several != 0:
+        _settle(reader, made, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
     reader.head += 1
     stream = stream_at(reader.stream)
@@ -170,26 +192,28 @@ def _note(reader: Any, k: int, t: int) -> None:
 
 
 @inline
-def _settle(reader: Any, made: int) -> None:
-    """Take the occupancy at `made`, the producing firing of the last token taken, into the peak.
+def _settle(reader: Any, made: int, earlier: int) -> None:
+    """Take the occupancy at `made`, the producing firing of the last token taken, into the peak; and at so many cycles before.
 
-    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls, since tokens
-    come once a cycle and leave at most once a cycle; so the last token of each run is enough.
+    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens, which
+    come once a cycle, leave at most once a cycle; then the last token of each run is enough.
     """
     cursor = reader.peak_cursor
-    while cursor < reader.noted:
-        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-        if entry.time + (entry.length - 1) * entry.step >= made:
-            break
-        cursor += 1
-    gone = reader.popped
-    if cursor < reader.noted:
-        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-        gone = entry.first
-        if entry.time < made:
-            gone += (made - entry.time + entry.step - 1) // entry.step
+    for back in range(earlier, -1, -1):
+        cycle = made - back
+        while cursor < reader.noted:
+            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+            if entry.time + (entry.length - 1) * entry.step >= cycle:
+                break
+            cursor += 1
+        gone = reader.popped
+        if cursor < reader.noted:
+            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+            gone = entry.first
+            if entry.time < cycle:
+                gone += (cycle - entry.time + entry.step - 1) // entry.step
+        reader.peak = max(reader.peak, reader.popped - back - gone)
     reader.peak_cursor = cursor
-    reader.peak = max(reader.peak, reader.popped - gone)
 
 
 # Writing

@@ -35,7 +35,7 @@ from fuseflow.sim.engine.nodes import (
     take_everywhere,
     target,
 )  # fmt: skip
-from fuseflow.sim.engine.place import Link, Part, Place, Rule, words
+from fuseflow.sim.engine.place import Array, Link, Part, Place, Rule, words
 from fuseflow.sim.engine.streams import (
     AFFINE,
     CONTROL,
@@ -64,7 +64,8 @@ from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, place_of, sor
 ACCUMULATE = Record(
     "order nest workspaces fold_into words sizes row "  # addresses; `words` of a value, blocks of a `row` of the last coordinate
     "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
-    "finished freed0 freed1 phase next bit fresh last"  # emit: how many are finished, when their buffers were free, the next entry
+    "finished freed0 freed1 phase next bit fresh last "  # emit: how many are finished, when their buffers were free, the next entry
+    "due at"  # comal: the stop whose workspace is due, plus 1, and the cycle in which it is given
 )
 state_at = ACCUMULATE.at
 WORKSPACE_SIZE = WORKSPACE.size
@@ -73,19 +74,23 @@ WAITING, SORTED = 0, 1
 
 
 def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
+    state, link = make_state(node, place, BUFFERS), Link()
+    return [Part(run_fill, state, node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
+
+
+def make_state(node: n.Accumulate, place: Place, buffers: int) -> Array:
+    """The record of a node with so many empty workspaces."""
     sizes = [place.bounds[port] for port in node.inputs[1:-1]]
     row = -(-sizes[-1] // BLOCK)
     space = row * int(np.prod(sizes[:-1], dtype=object))
     width = words(place.types[-1].tile)
-    workspaces = place.workspaces(BUFFERS, space, width)
+    workspaces = place.workspaces(buffers, space, width)
     nest = place.array(place.state(NEST, depth=node.order, crds=place.array(np.zeros(node.order, dtype=np.int64))))
-    state = place.state(
+    return place.state(
         ACCUMULATE, order=node.order, nest=nest, workspaces=workspaces, words=width, row=row,
         fold_into=place.library.address(fold_into(node.function), FOLD_INTO),
         sizes=place.array(np.array(sizes, dtype=np.int64)),
     )  # fmt: skip
-    link = Link()
-    return [Part(run_fill, state, node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
 
 
 def run_fill(address: int) -> int:
@@ -138,15 +143,11 @@ def run_fill(address: int) -> int:
         if s.working == 0:
             s.working = 1
             s.started += 1
-        if nest.open < s.order:
-            enter(node, nest, s.order, t)
-            s.prefix = 0
-            for level in range(1, s.order):
-                s.prefix = s.prefix * get_int(s.sizes, level - 1) + get_int(nest.crds, level)
+        open_row(node, s, nest, t)
         if is_control(crd) or node.fault != 0:
             node.fault = MISALIGNED
             return 0
-        _fold_run(s, w, crd, val, k)
+        fold_run(s, w, crd, val, k)
         s.values += k
         take(crd, k, t)
         take(val, k, t)
@@ -193,7 +194,18 @@ def _fill_stop(node: Any, s: Any, nest: Any, word: int, seen: int, free: int) ->
 
 
 @inline
-def _fold_run(s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
+def open_row(node: Any, s: Any, nest: Any, t: int) -> None:
+    """Take the outer coordinates of a row that begins in cycle t."""
+    if nest.open == s.order:
+        return
+    enter(node, nest, s.order, t)
+    s.prefix = 0
+    for level in range(1, s.order):
+        s.prefix = s.prefix * get_int(s.sizes, level - 1) + get_int(nest.crds, level)
+
+
+@inline
+def fold_run(s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
     """Fold the next k values into their places."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 1
@@ -271,7 +283,7 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
         if prefix != s.last:
             same = 0
             if s.last >= 0:
-                same = _shared(s, s.last, prefix)
+                same = shared(s, s.last, prefix)
                 if _emit_stop(node, s, stop(0, s.order - 2 - same), seen) == WAIT:
                     return False
             s.last, s.fresh = prefix, same
@@ -298,7 +310,7 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
             copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), count * s.words)
             t = fire(node, seen, free, count)
             for q in range(s.fresh, s.order - 1):
-                push(target(node, q), AFFINE, _coordinate(s, prefix, q), 1, t)
+                push(target(node, q), AFFINE, coordinate(s, prefix, q), 1, t)
             s.fresh = s.order - 1
             push(crd, AFFINE, (key - prefix * s.row) * BLOCK + s.bit, count, t)
             push(val, SCRATCH, into, count, t)
@@ -309,7 +321,7 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
 
 
 @inline
-def _coordinate(s: Any, prefix: int, q: int) -> int:
+def coordinate(s: Any, prefix: int, q: int) -> int:
     """Coordinate q of a row."""
     for level in range(s.order - 2, q, -1):
         prefix //= get_int(s.sizes, level)
@@ -317,7 +329,7 @@ def _coordinate(s: Any, prefix: int, q: int) -> int:
 
 
 @inline
-def _shared(s: Any, a: int, b: int) -> int:
+def shared(s: Any, a: int, b: int) -> int:
     """How many outer coordinates two different rows share."""
     same = s.order - 1
     while a != b:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_float, set_float, set_float32, set_int, set_int32
+from fuseflow.sim.engine.memory import Record, get_float, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.sim.engine.nodes import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
 from fuseflow.sim.engine.place import Array, Part, Place, Rule, fitting, words
 from fuseflow.sim.engine.streams import (
@@ -27,7 +27,8 @@ from fuseflow.sim.engine.streams import (
 )  # fmt: skip
 from fuseflow.tile_ops import Tile
 
-WRITE = Record("elements count words narrow ends ended limit total")  # `narrow`: the buffer's elements have 32 bits
+WRITE = Record("elements count words narrow ends ended limit total behind")
+"""`narrow`: the buffer's elements have 32 bits; `behind`: the last token was a value (comal)."""
 state_at = WRITE.at
 
 
@@ -60,7 +61,7 @@ def run_write_level(address: int) -> int:
         k = min(awaits(node, 0), node.burst)
         if k == 0:
             return 0
-        run, first = head_run(crd), crd.offset
+        run = head_run(crd)
         seen, word = visible(crd), run.word
         if run.kind == CONTROL:
             if s.ended == s.limit:
@@ -70,27 +71,14 @@ def run_write_level(address: int) -> int:
             if word == DONE:
                 node.waits = ENDED
                 return 0
-            if low_of(word) == 0:
-                set_int(s.ends, s.ended, s.total)
-                s.ended += 1
+            end_fiber(s, word)
             continue
         k = min(k, s.limit - s.count)
         if k == 0:
             node.waits = GROW
             return 0
-        end = s.count
-        if s.narrow == 0:
-            for i in range(k):
-                set_int(s.elements, end + i, word_in(run, first + i))
-        elif run.kind == AFFINE:
-            for i in range(k):
-                set_int32(s.elements, end + i, word + first + i)
-        else:
-            for i in range(k):
-                set_int32(s.elements, end + i, word_in(run, first + i))
+        append_coordinates(s, crd, k)
         take(crd, k, fire(node, seen, 0, k))
-        s.count += k
-        s.total += k
 
 
 def run_write_values(address: int) -> int:
@@ -117,18 +105,49 @@ def run_write_values(address: int) -> int:
         if k == 0:
             node.waits = GROW
             return 0
-        stride = 0 if run.kind == REPEATED else 1
-        start = head_address(val) + WORD_OFFSET if stride == 0 else element(val)
-        end = s.count * s.words
-        if s.narrow != 0:
-            for i in range(k * s.words):
-                set_float32(s.elements, end + i, get_float(start, stride * i))
-        else:
-            for i in range(k * s.words):
-                set_float(s.elements, end + i, get_float(start, stride * i))
+        append_values(s, val, k)
         take(val, k, fire(node, seen, 0, k))
-        s.count += k
-        s.total += k
+
+
+@inline
+def append_coordinates(s: Any, crd: Any, k: int) -> None:
+    """Store the next k tokens."""
+    run, first, end = head_run(crd), crd.offset, s.count
+    if s.narrow == 0:
+        for i in range(k):
+            set_int(s.elements, end + i, word_in(run, first + i))
+    elif run.kind == AFFINE:
+        for i in range(k):
+            set_int32(s.elements, end + i, run.word + first + i)
+    else:
+        for i in range(k):
+            set_int32(s.elements, end + i, word_in(run, first + i))
+    s.count += k
+    s.total += k
+
+
+@inline
+def append_values(s: Any, val: Any, k: int) -> None:
+    """Store the next k tokens."""
+    stride = 0 if head_run(val).kind == REPEATED else 1
+    start = head_address(val) + WORD_OFFSET if stride == 0 else element(val)
+    end = s.count * s.words
+    if s.narrow != 0:
+        for i in range(k * s.words):
+            set_float32(s.elements, end + i, get_float(start, stride * i))
+    else:
+        for i in range(k * s.words):
+            set_float(s.elements, end + i, get_float(start, stride * i))
+    s.count += k
+    s.total += k
+
+
+@inline
+def end_fiber(s: Any, word: int) -> None:
+    """Note where the fiber that a stop ends is over, if it ends one."""
+    if low_of(word) == 0:
+        set_int(s.ends, s.ended, s.total)
+        s.ended += 1
 
 
 RULES: dict[type[n.Node], Rule] = {n.WriteLevel: write_level, n.WriteValues: write_values}

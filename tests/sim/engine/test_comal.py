@@ -1,0 +1,119 @@
+"""The fast engine on the `comal` machine: the published cycles, and everything else as the reference says it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import comal
+import numpy as np
+import pytest
+from engines import LIMITS, Case, differences, on_engine, on_reference
+from random_graphs import random_case
+
+from fuseflow.compiler.graphs import load_graph
+from fuseflow.samml.text import parse
+from fuseflow.samml.verify import verify
+from fuseflow.sim import load_machine
+from fuseflow.sim.statistics import Outcome
+from fuseflow.tensors import pack
+
+COMAL, TINY = load_machine("comal"), LIMITS[1]
+SMALLEST = {case.kernel: case for case in reversed(comal.cases(comal.HERE))}
+
+
+@pytest.mark.parametrize("case", comal.cases(comal.ALL) or comal.cases(comal.HERE), ids=lambda case: case.id)
+def test_golden_cases(case: comal.Case, tmp_path: Path) -> None:
+    comal.check(case, tmp_path, "fast")
+
+
+@pytest.mark.parametrize("case", SMALLEST.values(), ids=lambda case: case.id)
+def test_golden_cases_field_by_field(case: comal.Case, tmp_path: Path) -> None:
+    """With workspaces that the rings hold a few tokens of at a time."""
+    found = Case(*load_graph(case.graph, case.listing(tmp_path / "tensors.yaml")), COMAL)
+    assert not list(differences(found, on_reference(found), on_engine(found, TINY)))
+
+
+@pytest.mark.parametrize("limits", range(len(LIMITS)))
+def test_random_graphs(limits: int) -> None:
+    for seed in range(1000 * limits, 1000 * limits + 100):
+        case = random_case(seed)
+        if not any(decl.tile for decl in case.graph.tensors):
+            case = replace(case, graph=replace(case.graph, depths=()), machine=COMAL)
+            assert not list(differences(case, on_reference(case), on_engine(case, LIMITS[limits]))), seed
+
+
+def case_of(text: str, **arrays: object) -> Case:
+    graph = parse(f"graph example\n{text}")
+    verify(graph)
+    return Case(graph, {name: pack(np.array(a, float), graph.declared[name].format) for name, a in arrays.items()}, COMAL)
+
+
+def agreed(case: Case) -> Outcome:
+    """What both say, whatever the limits."""
+    expected = on_reference(case)
+    assert isinstance(expected, Outcome)
+    for limits in LIMITS:
+        assert not list(differences(case, expected, on_engine(case, limits)))
+    return expected
+
+
+LATE_STOP = """
+tensor A[2, 3, 2]  (dense, dense, compressed) f64
+tensor Y[3, 2]  dcsr f64
+output Y
+root = root()
+i = scan(root) A.0
+j = scan(i.ref) A.1
+k = scan(j.ref) A.2
+v = load(k.ref) A
+l1 = join(j.crd; j.crd) intersect
+l2 = join(l1; l1) intersect
+l3 = join(l2; l2) intersect
+l4 = join(l3; l3) intersect
+l5 = join(l4; l4) intersect
+acc = accumulate(i.crd, l5, k.crd, v) sum order=2
+Y_j = write(acc.crd1) Y.0
+Y_k = write(acc.crd2) Y.1
+Y_v = write(acc.val) Y.vals
+"""
+
+
+@pytest.mark.parametrize("stored", [[], [(0, 0, 1)], [(0, 2, 0)], [(1, 1, 1), (1, 2, 0)]])
+def test_accumulate_waits_for_the_stop_behind_a_coordinate_with_nothing_below(stored: list[tuple[int, ...]]) -> None:
+    """The coordinate and its stop leave in one firing, which the stop alone may hold back."""
+    array = np.zeros((2, 3, 2))
+    for place in stored:
+        array[place] = 1 + sum(place)
+    agreed(case_of(LATE_STOP, A=array))
+
+
+TWO_AT_ONCE = """
+tensor x[2, 12]  (dense, dense) f64
+tensor A[2, 12, 4]  (dense, dense, compressed) f64
+tensor Y[2, 12, 4]  csf f64
+output Y
+root = root()
+x_i = scan(root) x.0
+x_j = scan(x_i.ref) x.1
+x_v = load(x_j.ref) x
+i = scan(root) A.0
+j = scan(i.ref) A.1
+k = scan(j.ref) A.2
+v = load(k.ref) A
+x_k = repeat(x_v, k.crd)
+mul = alu(x_k, v) mul N->0,N->0
+Y_i = write(i.crd) Y.0
+Y_j = write(j.crd) Y.1
+Y_k = write(k.crd) Y.2
+Y_v = write(mul) Y.vals
+"""
+
+
+@pytest.mark.parametrize("row", range(2))
+def test_peaks_where_two_tokens_leave_in_one_cycle(row: int) -> None:
+    """The FIFO of x is fullest while a run of values is still coming in: then a value leaves with the stop behind it."""
+    array = np.zeros((2, 12, 4))
+    array[row] = 1
+    edges = {(edge.node, edge.input): edge.peak for edge in agreed(case_of(TWO_AT_ONCE, x=np.ones((2, 12)), A=array)).edges}
+    assert edges["x_k", 0] > 2
