@@ -52,8 +52,8 @@ def fitting(limit: int, tile: Tile) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kernel with its state: a node, or one of the two halves of an accumulator, on comal of a repeat. `computes`: it may store elements of its own in
-    the ring of an output. `first`: which input of the node its first input is."""
+    """One kernel with its state: a node, or one of the two halves of an accumulator, on comal of a repeat. `computes`: it may store
+    elements of its own in the ring of an output. `first`: which input of the node its first input is."""
 
     kernel: Function
     state: Array
