@@ -8,8 +8,8 @@ from pathlib import Path
 import comal
 import numpy as np
 import pytest
-from engines import LIMITS, Case, differences, on_engine, on_reference
-from random_graphs import random_case
+from engines import LIMITS, differences, on_engine, on_reference
+from random_graphs import Case, random_case
 
 from fuseflow.compiler.graphs import load_graph
 from fuseflow.samml.text import parse
