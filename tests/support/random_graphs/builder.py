@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.bounds import below
+from fuseflow.samml.bounds import UNKNOWN, below
 from fuseflow.samml.rules import RULES, Context, Position, Stream
 from fuseflow.samml.shapes import Shape
 
@@ -102,6 +102,10 @@ class Builder:
         for output, (type_, row, proved, (bound, limit)) in enumerate(zip(types, rows, bounds, more, strict=False)):
             stream = Stream(type_, row.shape, row.nullable, row.position, proved)
             bound = self.bound.get(row.shape) if type_.kind == "crd" else bound
+            if bound is not None and bound < proved < UNKNOWN:  # what is known here, but not to the verifier, does not count
+                bound = proved
+                if type_.kind == "crd":
+                    self.bound[row.shape] = bound
             found.append(Known(n.Port(node.name, output), stream, bound, limit))
         for known in found:
             self._enter(known)
