@@ -19,6 +19,7 @@ from fuseflow.samml.nodes import NODE_TYPES, Drop
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Recording, Simulation, simulate
+from fuseflow.tile_ops import TILE_OPERATORS
 
 SEEDS = range(300)
 
@@ -107,6 +108,11 @@ WANTED = [
     *(f"reduce {function}" for function in REDUCERS),
     *(f"accumulate {function} {order}" for function in REDUCERS for order in (1, 2)),
     "accumulate order 3",
+    *(f"alu {function}" for function in TILE_OPERATORS),
+    *(
+        f"{op} of tiles"
+        for op in ("alu", "repeat", "join", "align", "reduce", "accumulate", "drop", "fork", "merge", "write_values")
+    ),
     *(f"drop {what} {levels}" for what in ("empty", "value") for levels in (1, 2, 3)),
     *(f"drop {kind}" for kind in ("crd", "ref", "val")),
     *(f"fork to {lanes}" for lanes in (1, 2, 3, 4, 5)),

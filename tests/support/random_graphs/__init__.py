@@ -20,6 +20,7 @@ from .data import random_source, tensor
 from .loops import meet, scan, spine
 from .productions import PRODUCTIONS
 from .shrink import shrink
+from .tiles import tiled
 from .writers import write_all
 
 __all__ = ["Case", "Size", "describe", "random_case", "shrink"]
@@ -35,6 +36,9 @@ SIZES: dict[Size, tuple[int, ...]] = {
 BY_HAND = ("outer_product", "pruned", "reshaped", "normalized", "aligned")
 """Graphs of `dataflow` that are cases too."""
 
+TILED = 0.1
+"""Share of the cases whose values are tiles."""
+
 
 def random_case(seed: int, size: Size | None = None) -> Case:
     """The case of a seed; without `size`, one of fifty is large and a third are small."""
@@ -49,7 +53,8 @@ def random_case(seed: int, size: Size | None = None) -> Case:
         graph = _graph(builder)
         tensors = {name: tensor(builder.sources[name], numbers) for name in graph.inputs}
     machine = dataflow.random_machine(rng, (None, None, 1, 2, 5))
-    return Case(_with_depths(graph, rng), tensors, machine)
+    case = Case(_with_depths(graph, rng), tensors, machine)
+    return tiled(case, rng, numbers) if size != "large" and rng.random() < TILED else case
 
 
 def _grown(rng: random.Random, size: Size) -> Builder:

@@ -39,6 +39,7 @@ def describe(case: Case) -> str:
 
 def _tensor(tensor: Tensor) -> str:
     """The call that packs it again: every stored entry, also those that equal the implicit value."""
-    where, values = tensor.coordinates().tolist(), tensor.values.reshape(-1).tolist()
+    where, values = tensor.coordinates().tolist(), f'array({tensor.values.reshape(-1).tolist()}, "{tensor.dtype}")'
+    values += f".reshape{(-1, *tensor.tile)}" if tensor.tile else ""
     format = f'Format.parse("{tensor.format}", {tensor.format.rank})'
-    return f'from_coordinates({tensor.shape}, array({where}, int), array({values}, "{tensor.dtype}"), {format}, {tensor.fill})'
+    return f"from_coordinates({tensor.shape}, array({where}, int), {values}, {format}, {tensor.fill})"

@@ -16,6 +16,8 @@ def modes(graph: n.Graph) -> Iterator[str]:
     for node in graph.nodes:
         yield type(node).__name__
         yield from _modes(graph, node, [known[port] for port in node.inputs])
+        if any(known[port].type.tile for port in node.inputs):
+            yield f"{node.op} of tiles"
     yield from (f"{len(edges)} readers" for edges in graph.readers().values() if len(edges) in (2, 3))
     yield from (f"depth {depth}" for _, depth in graph.depths)
     for readers in graph.readers().values():

@@ -101,5 +101,5 @@ def _smaller_tensors(tensor: Tensor) -> Iterator[Tensor]:
     ]
     for keep in keeps if tensor.shape and not tensor.format.all_dense else ():
         if len(keep) < count:
-            where, values = tensor.coordinates()[:, list(keep)], tensor.values.reshape(-1)[list(keep)]
+            where, values = tensor.coordinates()[:, list(keep)], tensor.values.reshape(-1, *tensor.tile)[list(keep)]
             yield from_coordinates(tensor.shape, where, values, tensor.format, tensor.fill)
