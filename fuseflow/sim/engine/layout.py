@@ -164,5 +164,6 @@ def _fill_readers(layout: Layout, machine: Machine) -> None:
         readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
         readers[r]["history"], readers[r]["history_mask"] = address(history), limits.pops - 1
         readers[r]["depth"] = depth or 0
+        stream["bounded"] |= depth is not None
         readers[r]["delay"] = 0 if reader.edge is None else delayed.get(reader.edge, 0)
         readers[r]["slot_cursor"] = 0 if depth else MANY

@@ -26,7 +26,7 @@ class Limits:
 
     runs: int = 256  # in the ring of a stream
     elements: int = 1 << 14  # computed, in the ring of a stream; of tiles, their words
-    pops: int = 4096  # runs of pops in the history of a reader
+    pops: int = 256  # runs of pops in the history of a reader
     burst: int = 1 << 40  # firings in one piece
     written: int = 1 << 16  # elements that a writer gathers before they are moved away; of tiles, their words
     blocks: int = 64  # of a workspace

@@ -12,7 +12,7 @@ from fuseflow.sim.engine.layout import Layout
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.engine.nodes import GROW, INPUT, OUTPUT
 from fuseflow.sim.engine.place import Array
-from fuseflow.sim.engine.streams import FULL_RING, POPS, READER_SIZE, RUN, RUN_SIZE, SCRATCH, STREAM_SIZE
+from fuseflow.sim.engine.streams import FULL_RING, POPS, READER_SIZE, RUN, SCRATCH, STREAM_SIZE
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ def _copied(layout: Layout, at: int, count: int) -> Array:
 
 def _grow_history(layout: Layout, r: int) -> None:
     reader, old = layout.readers[r], layout.histories[r]
-    new = POPS.array(2 * len(old))
+    new = POPS.array(8 * len(old))
     kept = np.arange(min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
     new[kept & (len(new) - 1)] = old[kept & (len(old) - 1)]
     layout.histories[r] = new
@@ -102,12 +102,11 @@ def _grow_stream(layout: Layout, k: int) -> None:
 def _grow_ring(layout: Layout, k: int, head: int) -> None:
     stream, old = layout.streams[k], layout.rings[k]
     new = RUN.array(2 * len(old))
-    live = np.arange(head, int(stream["tail"]))
+    live = np.arange(max(head - 1, 0), int(stream["tail"]))
     new[live & (len(new) - 1)] = old[live & (len(old) - 1)]
     layout.rings[k] = new
     stream["ring"], stream["mask"] = address(new), len(new) - 1
-    if stream["last"]:
-        stream["last"] = address(new) + RUN_SIZE * (int(stream["tail"] - 1) & (len(new) - 1))
+    stream["known_tail"] = 0
     for r in layout.readers_of[k]:
         layout.readers[r]["ring"], layout.readers[r]["mask"] = stream["ring"], stream["mask"]
 
@@ -122,6 +121,7 @@ def _grow_scratch(layout: Layout, k: int, head: int, popped: int) -> None:
     new.reshape(-1, width)[live & (2 * capacity - 1)] = old.reshape(-1, width)[live & (capacity - 1)]
     layout.scratches[k] = new
     stream["scratch"], stream["capacity"] = address(new), 2 * capacity
+    stream["known_pushed"] = 0
     runs = np.arange(head, int(stream["tail"])) & (len(ring) - 1)
     first = int(stream["pushed"]) - np.cumsum(ring["length"][runs][::-1])[::-1]  # the first token of each run
     held = ring["kind"][runs] == SCRATCH

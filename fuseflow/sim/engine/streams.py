@@ -29,9 +29,10 @@ MANY = 1 << 60
 RUN = Record("kind word length time")
 POPS = Record("first length time step")
 STREAM = Record(
-    "ring mask tail pushed latency last "  # runs; `last`: address of the run that may still grow, or 0
+    "ring mask tail pushed latency "  # runs
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
-    "readers count blocked free "  # addresses of the readers; what `room` found
+    "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; what `room` found
+    "known_tail known_pushed "  # up to where there is room for runs and elements, as far as was looked
 )
 READER = Record(
     "stream ring mask head offset delay latency "  # place in the ring; `delay`: cycles that fan-out adds
@@ -163,9 +164,6 @@ def take(reader: Any, k: int, t: int) -> None:
         _settle(reader, made, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
     reader.head += 1
-    stream = stream_at(reader.stream)
-    if reader.head == stream.tail:
-        stream.last = 0
 
 
 @inline
@@ -223,26 +221,36 @@ def _settle(reader: Any, made: int, earlier: int) -> None:
 def room(stream: Any) -> int:
     """How many tokens may be produced at consecutive cycles from `stream.free` on; 0 if none, then `stream.blocked` says why:
     the reader (its position among the readers) whose FIFO is full, or FULL_RING."""
-    k = MANY
-    stream.free = 0
-    if stream.limited != 0:
-        k = stream.capacity - (stream.pushed & (stream.capacity - 1))
-    for q in range(stream.count):
-        reader = reader_at(get_int(stream.readers, q))
-        if stream.tail - reader.head > stream.mask:
+    if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
+        _look_for_room(stream)
+        if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
             stream.blocked = FULL_RING
             return 0
-        if stream.limited != 0:
-            k = min(k, reader.popped + stream.capacity - stream.pushed)
-            if k == 0:
-                stream.blocked = FULL_RING
-                return 0
-        if reader.depth > 0:
-            k = min(k, _slots(stream, reader))
-            if k == 0:
-                stream.blocked = q
-                return 0
+    k = stream.known_pushed - stream.pushed
+    if stream.limited != 0:
+        k = min(k, stream.capacity - (stream.pushed & (stream.capacity - 1)))
+    if stream.bounded != 0:
+        stream.free = 0
+        for q in range(stream.count):
+            reader = reader_at(get_int(stream.readers, q))
+            if reader.depth > 0:
+                k = min(k, _slots(stream, reader))
+                if k == 0:
+                    stream.blocked = q
+                    return 0
     return k
+
+
+@inline
+def _look_for_room(stream: Any) -> None:
+    """How far the readers have made room for runs, and for elements."""
+    tail, pushed = MANY, MANY
+    for q in range(stream.count):
+        reader = reader_at(get_int(stream.readers, q))
+        tail = min(tail, reader.head + stream.mask + 1)
+        if stream.limited != 0:
+            pushed = min(pushed, reader.popped + stream.capacity)
+    stream.known_tail, stream.known_pushed = tail, pushed
 
 
 @inline
@@ -271,25 +279,32 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
     stream.pushed += k
     if stream.count == 0:
         return
-    if stream.last != 0 and kind != CONTROL:
-        last = run_at(stream.last)
+    if kind != CONTROL and stream.tail > 0:
+        last = run_at(stream.ring + RUN_SIZE * ((stream.tail - 1) & stream.mask))
         if last.time + last.length == time and last.kind == kind:
             step = 0
             if kind >= SLICE:
                 step = stream.bytes
             elif kind == AFFINE:
                 step = 1
-            if last.word + step * last.length == word:
+            if last.word + step * last.length == word and _is_unfinished(stream):
                 last.length += k
                 return
-    place = stream.ring + RUN_SIZE * (stream.tail & stream.mask)
-    run = run_at(place)
+    run = run_at(stream.ring + RUN_SIZE * (stream.tail & stream.mask))
     run.kind = kind
     run.word = word
     run.length = k
     run.time = time
     stream.tail += 1
-    stream.last = place
+
+
+@inline
+def _is_unfinished(stream: Any) -> bool:
+    """Whether no reader has finished the last run, so that it may grow."""
+    finished = 0
+    for q in range(stream.count):
+        finished += reader_at(get_int(stream.readers, q)).head == stream.tail
+    return finished == 0
 
 
 @inline
