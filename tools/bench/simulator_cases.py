@@ -49,6 +49,7 @@ class Case:
 def power_law(rows: int, entries: int, seed: int, self_loops: bool = False) -> sparse.csr_array:
     """A square matrix of exactly so many entries: a graph in which the degree of node i, in and out, is proportional to i**-0.5, the nodes
     shuffled. Values are uniform in [0.5, 1.5)."""
+    assert entries <= rows * rows // 2
     rng = np.random.default_rng(seed)
     weights = np.arange(1, rows + 1) ** -0.5
     cumulative = np.cumsum(weights / weights.sum())
