@@ -85,8 +85,11 @@ def _sift(order: int, root: int, end: int) -> None:
 
 @inline
 def clear(w: Any) -> None:
+    """Free all places: first they are found, since a free place on the way to another hides it."""
     for i in range(w.used):
-        set_int(w.keys, place_of(w, get_int(w.order, i)), FREE)
+        set_int(w.order, i, place_of(w, get_int(w.order, i)))
+    for i in range(w.used):
+        set_int(w.keys, get_int(w.order, i), FREE)
     w.used = 0
 
 
