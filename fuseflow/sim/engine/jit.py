@@ -65,17 +65,21 @@ class Library:
         name = f"{function.__module__}.{function.__qualname__}"
         if name not in self.kept:
             self._announce(function)
-            with _cache_directory(cache_directory()):
-                self.kept[name] = numba.cfunc(signature, cache=True, **_OPTIONS)(function)
+            directory = cache_directory()
+            with _kept_in(directory):
+                self.kept[name] = numba.cfunc(signature, cache=directory is not None, **_OPTIONS)(function)
         return self.kept[name].ctypes
 
     def _announce(self, function: Function) -> None:
         """Say once why the first run takes longer."""
-        if not self.announced and not is_cached(function):
-            self.announced = True
-            _log.info(
-                "compiling the simulator's kernels, once on this machine (about 20 s; kept in %s)", cache_directory().parent
-            )
+        if self.announced or is_cached(function):
+            return
+        self.announced = True
+        directory = cache_directory()
+        kept = (
+            "in every run: the cache directory cannot be written" if directory is None else f"once: they are kept in {directory}"
+        )
+        _log.info("compiling the simulator's kernels, some 20 seconds, %s", kept)
 
     def address(self, function: Function, signature: Any = KERNEL) -> int:
         """The address of the compiled function, for calls from kernels."""
@@ -93,29 +97,38 @@ def library() -> Library:
 
 def is_cached(function: Function) -> bool:
     """Whether an earlier run left the compiled function in the cache."""
-    return any(cache_directory().rglob(f"*.{function.__qualname__}-*.nbi"))
+    directory = cache_directory()
+    return directory is not None and any(directory.rglob(f"*.{function.__qualname__}-*.nbi"))
 
 
 @cache
-def cache_directory() -> Path:
-    """Where compiled kernels of these sources are kept: below `FUSEFLOW_CACHE_DIR`, or the user's cache directory."""
+def cache_directory() -> Path | None:
+    """Where compiled kernels of these sources are kept: below `FUSEFLOW_CACHE_DIR`, or the user's cache directory. None if that cannot
+    be written."""
     root = os.environ.get("FUSEFLOW_CACHE_DIR")
     base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fuseflow"
     digest = hashlib.sha256(numba.__version__.encode())
-    package = resources.files("fuseflow")
-    sources = [package / "ops.py"]
-    sources += [f for folder in ("sim/engine", "sim/engine/kernels") for f in (package / folder).iterdir()]
-    for file in sorted(sources, key=str):
-        if file.name.endswith(".py"):
-            digest.update(file.read_bytes())
-    return base / "kernels" / digest.hexdigest()[:16]
+    for file in _sources():
+        digest.update(file.read_bytes())
+    found = base / "kernels" / digest.hexdigest()[:16]
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return found if os.access(found, os.W_OK) else None
+
+
+def _sources() -> list[Path]:
+    """The files that kernels are made of."""
+    package = Path(str(resources.files("fuseflow")))
+    return [package / "ops.py", package / "tile_ops.py", *sorted((package / "sim" / "engine").rglob("*.py"))]
 
 
 @contextmanager
-def _cache_directory(path: Path) -> Iterator[None]:
+def _kept_in(path: Path | None) -> Iterator[None]:
     settings: Any = config
     before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(path)
+    settings.CACHE_DIR = "" if path is None else str(path)
     try:
         yield
     finally:

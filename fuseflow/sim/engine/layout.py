@@ -122,7 +122,7 @@ def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:
         nodes[p]["outputs"], nodes[p]["ports"] = outputs, len(part.outputs)
         nodes[p]["interval"] = interval
         nodes[p]["burst"] = layout.limits.burst if interval == 1 else 1
-        nodes[p]["first"] = nodes[p]["last"] = -1
+        nodes[p]["last"] = -1
         inputs += READER_SIZE * len(part.inputs)
         outputs += STREAM_SIZE * len(part.outputs)
 
@@ -167,3 +167,4 @@ def _fill_readers(layout: Layout, machine: Machine) -> None:
         stream["bounded"] |= depth is not None
         readers[r]["delay"] = 0 if reader.edge is None else delayed.get(reader.edge, 0)
         readers[r]["slot_cursor"] = 0 if depth else MANY
+        readers[r]["reach"] = -1 - stream["latency"]

@@ -133,12 +133,11 @@ def close(node: Any, seen: int, free: int) -> int:
 @inline
 def _account(node: Any, t: int, seen: int) -> None:
     """Of the cycles since the last firing, those until the last token looked at was visible are starved, the rest blocked."""
-    if node.firings == 0:
-        node.first = t
-        node.starved = t
-        return
     gap = t - node.last - 1
     if gap > 0:
+        if node.firings == 0:
+            node.first = node.starved = t
+            return
         starved = min(max(seen - node.last - 1, 0), gap)
         node.starved += starved
         node.blocked += gap - starved

@@ -85,7 +85,8 @@ def _grow_history(layout: Layout, r: int) -> None:
     reader, old = layout.readers[r], layout.histories[r]
     new = POPS.array(8 * len(old))
     kept = np.arange(min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
-    new[kept & (len(new) - 1)] = old[kept & (len(old) - 1)]
+    whole = f"V{new.itemsize}"  # NumPy copies records field by field, and slowly
+    new.view(whole)[kept & (len(new) - 1)] = old.view(whole)[kept & (len(old) - 1)]
     layout.histories[r] = new
     reader["history"], reader["history_mask"], reader["stalled"] = address(new), len(new) - 1, 0
 

@@ -27,7 +27,7 @@ ELEMENT = -2  # in place of the word of a stop or `D`: the token is neither
 MANY = 1 << 60
 
 RUN = Record("kind word length time")
-POPS = Record("first length time step")
+POPS = Record("first time step")
 STREAM = Record(
     "ring mask tail pushed latency "  # runs
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
@@ -35,8 +35,8 @@ STREAM = Record(
     "known_tail known_pushed "  # up to where there is room for runs and elements, as far as was looked
 )
 READER = Record(
-    "stream ring mask head offset delay latency "  # place in the ring; `delay`: cycles that fan-out adds
-    "depth popped history history_mask noted slot_cursor peak_cursor peak stalled "
+    "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: what fan-out adds
+    "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
     "several"  # whether it takes more than one token in some cycle
 )
 
@@ -80,8 +80,12 @@ def seen_above(word: int, levels: int) -> int:
 @inline
 def left(reader: Any) -> int:
     """Tokens left in the run at the head; 0 if there is none yet."""
-    if reader.head == stream_at(reader.stream).tail or reader.stalled != 0:
-        return 0
+    if reader.head >= reader.until:
+        if reader.stalled != 0:
+            return 0
+        reader.until = stream_at(reader.stream).tail
+        if reader.head == reader.until:
+            return 0
     return run_at(reader.ring + RUN_SIZE * (reader.head & reader.mask)).length - reader.offset
 
 
@@ -143,7 +147,7 @@ def behind(reader: Any) -> tuple[int, int]:
 @inline
 def take_too(reader: Any, t: int) -> None:
     """Take one token in a cycle in which others may be taken too."""
-    reader.several = 1
+    reader.several, reader.reach = 1, -MANY
     take(reader, 1, t)
 
 
@@ -157,11 +161,9 @@ def take(reader: Any, k: int, t: int) -> None:
     if offset < run.length:
         reader.offset = offset
         return
-    made = run.time + run.length - 1 - reader.latency
-    # If at most one token leaves in a cycle, those that were there at `made` are no more than the cycles since: rarely a new peak.
-    full = reader.noted - reader.peak_cursor > reader.history_mask >> 1
-    if full or t + k - made > reader.peak or reader.several != 0:
-        _settle(reader, made, run.length - 1 if reader.several != 0 else 0)
+    # Between the producing firing of the run's last token and its pop, at most one token left in a cycle: so few cycles make no new peak.
+    if t + k - (run.time + run.length) > reader.reach:
+        _settle(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
     reader.offset = 0
     reader.head += 1
 
@@ -172,21 +174,30 @@ def _note(reader: Any, k: int, t: int) -> None:
     noted = reader.noted
     if noted > reader.peak_cursor:
         last = pops_at(reader.history + POPS_SIZE * ((noted - 1) & reader.history_mask))
-        if last.time + last.length * last.step == t and (k == 1 or last.step == 1):
-            last.length += k
+        count = reader.popped - last.first
+        if last.time + count * last.step == t and (k == 1 or last.step == 1):
             return
-        if last.length == 1 and k == 1:
+        if count == 1 and k == 1:
             last.step = t - last.time
-            last.length = 2
             return
     entry = pops_at(reader.history + POPS_SIZE * (noted & reader.history_mask))
     entry.first = reader.popped
-    entry.length = k
     entry.time = t
     entry.step = 1
     reader.noted = noted + 1
-    if noted - min(reader.peak_cursor, reader.slot_cursor) >= reader.history_mask:
-        reader.stalled = 1
+    held = noted - min(reader.peak_cursor, reader.slot_cursor)
+    if 2 * held >= reader.history_mask:
+        reader.reach = -MANY  # let the cursor follow
+        if held >= reader.history_mask:
+            reader.stalled, reader.until = 1, 0
+
+
+@inline
+def _end(reader: Any, cursor: int) -> int:
+    """The first token behind a run of pops."""
+    if cursor + 1 == reader.noted:
+        return reader.popped
+    return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
 
 
 @inline
@@ -201,7 +212,7 @@ def _settle(reader: Any, made: int, earlier: int) -> None:
         cycle = made - back
         while cursor < reader.noted:
             entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            if entry.time + (entry.length - 1) * entry.step >= cycle:
+            if entry.time + (_end(reader, cursor) - entry.first - 1) * entry.step >= cycle:
                 break
             cursor += 1
         gone = reader.popped
@@ -212,6 +223,7 @@ def _settle(reader: Any, made: int, earlier: int) -> None:
                 gone += (cycle - entry.time + entry.step - 1) // entry.step
         reader.peak = max(reader.peak, reader.popped - back - gone)
     reader.peak_cursor = cursor
+    reader.reach = -MANY if reader.several != 0 else reader.peak - reader.latency - 1
 
 
 # Writing
@@ -263,13 +275,13 @@ def _slots(stream: Any, reader: Any) -> int:
         return 0
     cursor = reader.slot_cursor
     entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-    while entry.first + entry.length <= due:
+    while _end(reader, cursor) <= due:
         cursor += 1
         entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
     reader.slot_cursor = cursor
     i = due - entry.first
     stream.free = max(stream.free, entry.time + i * entry.step + 1)
-    return entry.length - i if entry.step == 1 else 1
+    return _end(reader, cursor) - due if entry.step == 1 else 1
 
 
 @inline

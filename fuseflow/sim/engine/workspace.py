@@ -22,9 +22,15 @@ FREE = -1
 
 
 @inline
+def wanted(key: Any, mask: Any) -> Any:
+    """The place that a key (or each of an array of keys) has if no other has it."""
+    return (key + (key >> 20) * 40503) & mask
+
+
+@inline
 def place_of(w: Any, key: int) -> int:
     """The place of a block; a new one is made, with an empty mask."""
-    i = (key + (key >> 20) * 40503) & w.mask
+    i = wanted(key, w.mask)
     while True:
         found = get_int(w.keys, i)
         if found == key:
@@ -103,22 +109,26 @@ class Table:
 
     def grow(self) -> None:
         """A table of four times the places."""
-        keys, masks, values = self.keys, self.masks, self.values
-        order = self.order[: int(self.record["used"][0])].copy()
-        taken = np.flatnonzero(keys != FREE)
-        self._allocate(min(4 * len(keys), _power(self.space)))
-        at = self.record[0]
-        mask = int(at["mask"])
-        for i in taken.tolist():
-            key = int(keys[i])
-            j = (key + (key >> 20) * 40503) & mask
-            while self.keys[j] != FREE:
-                j = (j + 1) & mask
-            self.keys[j] = key
-            self.masks[j] = masks[i]
-            self.values[j] = values[i]
+        order = self.order[: int(self.record["used"][0])]
+        taken = self.keys != FREE
+        keys, masks, values = self.keys[taken], self.masks[taken], self.values[taken]
+        self._allocate(min(4 * len(taken), _power(self.space)))
+        places = self._insert(keys)
+        self.masks[places], self.values[places] = masks, values
         self.order[: len(order)] = order
-        at["used"] = len(order)
+        self.record[0]["used"] = len(order)
+
+    def _insert(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The places of new keys: of several that want the same one gets it, the others try the next."""
+        mask = len(self.keys) - 1
+        places = wanted(keys, mask)
+        left = np.arange(len(keys))
+        while len(left):
+            free = left[self.keys[places[left]] == FREE]
+            self.keys[places[free]] = keys[free]
+            left = left[self.keys[places[left]] != keys[left]]
+            places[left] = (places[left] + 1) & mask
+        return places
 
     def _allocate(self, places: int) -> None:
         self.keys = np.full(places, FREE, dtype=np.int64)

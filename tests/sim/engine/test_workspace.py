@@ -1,43 +1,40 @@
-"""Workspaces of accumulators that are used again: nothing of the last fiber is left."""
+"""Workspaces in use again: blocks that share a place must all be gone when a fiber ends."""
 
 from __future__ import annotations
 
 import numpy as np
-from engines import LIMITS, disagreements
-from random_graphs.case import Case
 
 from fuseflow.samml.text import parse
-from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import pack
 
-FOLD = """
-graph fold
-tensor A[6, 2, 4000]  (dense, dense, compressed) f64
-tensor Y[6, 4000]  csr f64
+COLUMNS = 4096  # 512 blocks for a table of 64 places at first: those of columns 0, 512 and 1024 want the same
+
+
+def test_blocks_that_collide_in_every_row() -> None:
+    graph = parse(f"""
+graph spmm
+tensor A[4, 3]  csr
+tensor X[3, {COLUMNS}]  csr
+tensor Y[4, {COLUMNS}]  csr
 output Y
 root = root()
 A_i = scan(root) A.0
 A_k = scan(A_i.ref) A.1
-A_j = scan(A_k.ref) A.2
-A_v = load(A_j.ref) A
-acc = accumulate(A_k.crd, A_j.crd, A_v) sum order=1
+X_k = locate(A_k.crd) X.0
+X_j = scan(X_k) X.1
+A_val = load(A_k.ref) A
+rep_j = repeat(A_val, X_j.crd)
+X_val = load(X_j.ref) X
+mul = alu(rep_j, X_val) mul N->0,N->0
+acc = accumulate(A_k.crd, X_j.crd, mul) sum order=1
 Y_i = write(A_i.crd) Y.0
 Y_j = write(acc.crd) Y.1
 Y_v = write(acc.val) Y.vals
-"""
-
-
-def test_coordinates_with_one_place_in_the_table() -> None:
-    """Blocks of eight coordinates in a table of 64: those 512 apart have the same place."""
-    graph = parse(FOLD)
-    verify(graph)
-    a = np.zeros((6, 2, 4000))
-    a[:, 0, [3, 515, 1027, 2000]] = 1.0
-    a[:, 1, [4, 515, 3000]] = 2.0
-    a[3] = 0.0
-    case = Case(graph, {"A": pack(a, graph.declared["A"].format)}, load_machine("ideal"))
-    found = simulate(graph, case.tensors, case.machine, engine="fast").outputs["Y"]
-    np.testing.assert_array_equal(found.to_dense(), a.sum(axis=1))
-    for limits in LIMITS:
-        assert not list(disagreements(case, limits)), limits
+""")
+    a, x = np.ones((4, 3), np.float32), np.zeros((3, COLUMNS), np.float32)
+    x[0, 0], x[1, 512], x[2, 1024], x[2, 0] = 1, 2, 3, 4
+    tensors = {name: pack(array, graph.declared[name].format) for name, array in (("A", a), ("X", x))}
+    found = simulate(graph, tensors, load_machine("ideal"), engine="fast")
+    np.testing.assert_array_equal(found.outputs["Y"].to_dense(), a @ x)
+    assert found.cycles == simulate(graph, tensors, load_machine("ideal"), engine="reference").cycles
