@@ -40,6 +40,8 @@ READER = Record(
     "several"  # whether it takes more than one token in some cycle
 )
 
+AHEAD = 8  # runs between the fetch of what is referred to and its use
+
 FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
 
 run_at, pops_at, stream_at, reader_at = RUN.at, POPS.at, STREAM.at, READER.at
@@ -130,6 +132,14 @@ def word_in(run: Any, i: int) -> int:
     if run.kind >= SLICE:
         return get_int(run.word, i)
     return run.word
+
+
+@inline
+def coming(reader: Any) -> int:
+    """The first word of a run some way behind the one at the head, or 0: what it refers to can be fetched early."""
+    if reader.head + AHEAD >= reader.until:
+        return 0
+    return word_in(run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask)), 0)
 
 
 @inline

@@ -16,13 +16,12 @@ from fuseflow.sim.engine.streams import (
     DONE,
     EMPTY,
     REPEATED,
-    RUN_SIZE,
     SCRATCH,
     SLICE,
+    coming,
     copy,
     head_run,
     push,
-    run_at,
     scratch,
     take,
     visible,
@@ -32,7 +31,6 @@ from fuseflow.sim.engine.streams import (
 LOAD = Record("values count single absent words tile", floats="fill value")
 """`single`: the array holds float32; `absent`: how many `N`; `tile`: address of a tile of the implicit value, of `words` words."""
 state_at = LOAD.at
-AHEAD = 12  # runs whose values are fetched early
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
 
 
@@ -62,8 +60,7 @@ def run_load(address: int) -> int:
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        later = run_at(ref.ring + RUN_SIZE * ((ref.head + AHEAD) & ref.mask))  # if there is none yet, no harm is done
-        prefetch(s.values + (4 if s.single != 0 else 8) * later.word)
+        prefetch(s.values + (4 if s.single != 0 else 8) * coming(ref))
         seen = visible(ref)
         if run.kind == CONTROL:
             word = run.word

@@ -15,14 +15,13 @@ from fuseflow.sim.engine.streams import (
     CONTROL,
     DONE,
     EMPTY,
-    RUN_SIZE,
     SLICE,
+    coming,
     head_run,
     low_of,
     next_word,
     push,
     raised,
-    run_at,
     stop,
     take,
     visible,
@@ -38,7 +37,6 @@ BETWEEN, OPENED, INSIDE, CLOSING = 0, 1, 2, 3
 """Before a reference; its fiber looked up, nothing emitted; some elements emitted; all emitted, the end not yet."""
 ANY = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
 state_at = SCAN.at
-AHEAD = 12  # runs of references whose fibers are fetched early
 
 
 def scan(node: n.Scan, place: Place) -> list[Part]:
@@ -114,8 +112,7 @@ def run_scan(address: int) -> int:
                 continue
             if s.phase == BETWEEN:
                 if s.lows != 0:
-                    later = run_at(ref.ring + RUN_SIZE * ((ref.head + AHEAD) & ref.mask))  # if there is none yet, no harm is done
-                    prefetch(s.lows + 8 * later.word)
+                    prefetch(s.lows + 8 * coming(ref))
                 if not _look_up(s, ref):
                     node.fault = OUTSIDE
                     return 0
