@@ -230,7 +230,8 @@ def _settle(reader: Any, made: int, earlier: int) -> None:
             entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
             gone = entry.first
             if entry.time < cycle:
-                gone += (cycle - entry.time + entry.step - 1) // entry.step
+                later = cycle - entry.time
+                gone += later if entry.step == 1 else (later + entry.step - 1) // entry.step
         reader.peak = max(reader.peak, reader.popped - back - gone)
     reader.peak_cursor = cursor
     reader.reach = -MANY if reader.several != 0 else reader.peak - reader.latency - 1

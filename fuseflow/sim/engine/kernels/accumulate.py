@@ -279,7 +279,7 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
     crd, val = target(node, s.order - 1), target(node, s.order)
     while s.next < w.used:
         key = get_int(w.order, s.next)
-        prefix = key // s.row
+        prefix = key // s.row if s.order > 1 else 0
         if prefix != s.last:
             same = 0
             if s.last >= 0:
