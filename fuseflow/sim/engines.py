@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import prod
 from typing import Literal, TypeAlias, get_args
 
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.samml.nodes import Graph
+from fuseflow.samml.verify import verify
 from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.reference.execute import execute as execute_reference
@@ -30,15 +32,17 @@ def run(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
-    """Run a verified graph, and the simulator that did. All give the same. `auto` starts on the reference, and over on the engine
+    """Run a verified graph; what it gave, and the simulator that ran it. All give the same. `auto` starts on the reference, and over on the engine
     where that takes more than `SMALL` firings."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
     if engine != "fast":
-        limit = None if engine == "reference" else SMALL
+        work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
+        limit = None if engine == "reference" else SMALL // work
         if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
             with suppress(TooLong):
                 return execute_reference(graph, tensors, machine, progress, record, limit), "reference"
+    verify(graph)  # kernels trust in what that proves
     from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
 
     return execute(graph, tensors, machine, progress, record), "fast"

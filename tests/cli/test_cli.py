@@ -80,8 +80,8 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
 
 
 def test_top_adds_the_busiest_and_most_blocked_nodes(here: Path) -> None:
-    plain = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--set", "interval.mul=3")
-    result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--set", "interval.mul=3", "--top", "2")
+    plain = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--fuse", "none", "--set", "interval.mul=3")
+    result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--fuse", "none", "--set", "interval.mul=3", "--top", "2")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(plain.stdout)
     busiest, blocked = result.stdout.removeprefix(plain.stdout).split("most blocked node")
