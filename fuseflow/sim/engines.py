@@ -20,7 +20,7 @@ from fuseflow.tensors import Tensor
 Engine: TypeAlias = Literal["auto", "reference", "fast"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
-SMALL = 1_000_000
+SMALL = 500_000
 """Firings up to which the reference is not slower than loading the engine's compiled kernels (docs/engine.md has the measurement)."""
 
 
@@ -32,8 +32,8 @@ def run(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
-    """Run a verified graph; what it gave, and the simulator that ran it. All give the same. `auto` starts on the reference, and over on the engine
-    where that takes more than `SMALL` firings."""
+    """Run a verified graph; what it gave, and the simulator that ran it. All give the same. `auto` starts on the reference, and over
+    on the engine where that takes more than `SMALL` firings."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
     if engine != "fast":

@@ -59,9 +59,9 @@ def simulate(
 
     `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small runs. They give the same.
     `progress` is called now and then with the number of firings so far. `check` verifies every stream after the run, `record`
-    returns them. Raises `GraphError` if the engine gets a graph that does not verify, `MachineError` if the machine does not model what it asks for,
-    `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError`, and `SimulationError` if streams do not
-    fit together.
+    returns them. Raises `GraphError` if the engine gets a graph that does not verify, `MachineError` if the machine does not model
+    what it asks for, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError`, and `SimulationError`
+    if streams do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
