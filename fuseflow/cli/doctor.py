@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
-import numba
 import numpy as np
 
 import fuseflow as ff
@@ -62,10 +61,21 @@ def _attempt(name: str, check: Callable[[], str]) -> CheckRow:
 
 
 def _jit() -> str:
+    import numba  # takes a while, and other commands do without
+
     double = numba.njit(lambda x: x + x)
     if not np.array_equal(double(np.arange(3)), [0, 2, 4]):
         raise ArithmeticError("compiled code computes wrong numbers")
     return "a function, with the right results"
+
+
+def _kernels() -> str:
+    from fuseflow.sim.engine.jit import cache_directory  # loads numba
+
+    directory = cache_directory()
+    if directory is None:
+        raise PermissionError("their directory cannot be written, so every run compiles them: set FUSEFLOW_CACHE_DIR")
+    return str(directory)
 
 
 def _front_end() -> str:
@@ -83,6 +93,7 @@ def _writable(directory: Path) -> str:
 
 CHECKS: dict[str, Callable[[], str]] = {
     "numba compiles": _jit,
+    "keeps compiled kernels": _kernels,
     "PyTorch model runs": _front_end,
     "writes here": lambda: _writable(Path.cwd()),
     "writes temporary files": lambda: _writable(Path(tempfile.gettempdir())),
