@@ -38,14 +38,16 @@ class _Notice(logging.Handler):
 @contextmanager
 def _notices(err: Console) -> Iterator[None]:
     logger, handler = logging.getLogger("fuseflow"), _Notice(err)
-    level = logger.level
+    before = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    logger.propagate = False  # a library may have set up another handler, which would say it again
     try:
         yield
     finally:
         logger.removeHandler(handler)
-        logger.setLevel(level)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
 
 
 @contextmanager
