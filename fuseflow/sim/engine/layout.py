@@ -22,7 +22,7 @@ from fuseflow.sim.engine.place import Array, Limits, Part, Place, Stream, fittin
 from fuseflow.sim.engine.streams import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.workspace import Table
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.reference.build import timing
+from fuseflow.sim.timing import timing
 from fuseflow.tensors import Tensor
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import delays
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.reference import accumulate, align, comal, drop, join, lanes, levels, pointwise, reduce, repeat, scan, write
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
+from fuseflow.sim.timing import timing
 from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
-from fuseflow.tile_ops import FUNCTIONS, Tile, work
 
 _FAMILIES = (accumulate, align, drop, join, lanes, levels, pointwise, reduce, repeat, scan, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
@@ -75,31 +74,6 @@ def add(network: Network, place: Place, rules: Mapping[type[n.Node], Rule] = RUL
         for fifo in stream.fifos:
             fifo.writer = last
     network.processes += processes
-
-
-def timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[Tile] = ()) -> tuple[int, int]:
-    """Latency and interval of a node that reads values of the shapes `tiles`. Reductions start a scalar every cycle at any latency.
-    An operator works on `machine.tile_macs` elements (or multiply-accumulates) of a tile in a cycle, and answers after the last."""
-    match node:
-        case n.Alu():
-            unit = FUNCTIONS[node.function].unit
-            return _on_tiles(node.function, tiles, machine, machine.latency.of(unit), machine.interval.of(unit))
-        case n.Reduce() | n.Accumulate():
-            return _on_tiles(node.function, tiles, machine, machine.latency.of(reducer(node.function).unit), 1)
-        case n.Scan() if not graph.declared[node.tensor].format.levels[node.level].full:
-            unit = "memory"
-        case n.Load() | n.WriteLevel() | n.WriteValues():
-            unit = "memory"
-        case _:
-            unit = "default"
-    return machine.latency.of(unit), machine.interval.of(unit)
-
-
-def _on_tiles(function: str, tiles: Sequence[Tile], machine: Machine, latency: int, interval: int) -> tuple[int, int]:
-    if not any(tiles):
-        return latency, interval
-    interval = max(interval, -(-work(function, tiles) // machine.tile_macs))
-    return latency + interval - 1, interval
 
 
 def _fifo(edge: n.Edge, depth: int | None, delay: int) -> Fifo:
