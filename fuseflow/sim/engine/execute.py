@@ -11,7 +11,7 @@ from fuseflow.sim.engine.jit import SWEEP, Library, library
 from fuseflow.sim.engine.layout import Layout, lay_out
 from fuseflow.sim.engine.loop import FAULT, STUCK, sweep
 from fuseflow.sim.engine.memory import address
-from fuseflow.sim.engine.nodes import ENDED, OUTPUT
+from fuseflow.sim.engine.nodes import BUFFER, ENDED, OUTPUT
 from fuseflow.sim.engine.outcome import deadlock, fault, full_reader, outcome
 from fuseflow.sim.engine.place import Limits
 from fuseflow.sim.engine.service import Gathered, serve
@@ -67,7 +67,7 @@ def smallest_depth(layout: Layout, edge: n.Edge, library: Library) -> int | None
     gathered = Gathered()
     reader = next(r for r, found in enumerate(layout.edges) if found.edge == edge)
     while not run(layout, gathered, library):
-        stuck = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < OUTPUT + (1 << 10)]
+        stuck = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < BUFFER]
         if all(full_reader(layout, p) != reader for p in stuck):
             return None
         layout.readers[reader]["depth"] += 1

@@ -133,6 +133,25 @@ def _prefetch() -> Callable[[int], None]:
 prefetch = _prefetch()
 
 
+def _trailing_zeros() -> Callable[[int], int]:
+    """`trailing_zeros(bits)`: the number of zeros below the lowest one; there must be one."""
+    if not COMPILED:
+        return lambda bits: (bits & -bits).bit_length() - 1
+
+    @intrinsic
+    def trailing_zeros(typing_context: Any, bits: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.cttz(args[0], ir.IntType(1)(1))
+
+        return types.int64(types.int64), generate
+
+    found: Any = trailing_zeros
+    return found
+
+
+trailing_zeros = _trailing_zeros()
+
+
 def address(array: npt.NDArray[Any]) -> int:
     """Where the elements of a contiguous array are; the caller keeps the array alive."""
     assert array.flags.c_contiguous

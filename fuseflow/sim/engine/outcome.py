@@ -13,7 +13,7 @@ from fuseflow.samml.streams import D, N, Token, stop
 from fuseflow.sim import deadlock as dead
 from fuseflow.sim.comal import cycles
 from fuseflow.sim.engine.layout import Layout
-from fuseflow.sim.engine.nodes import ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED
+from fuseflow.sim.engine.nodes import BUFFER, ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED
 from fuseflow.sim.engine.place import Array, words
 from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_of
 from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
@@ -163,7 +163,7 @@ def _awaited(layout: Layout, p: int) -> tuple[dead.Awaited, int]:
         if reader.edge is None or owner is None:
             return dead.Workspace(), writer
         return dead.Token(reader.input, owner.name), writer
-    if OUTPUT <= wait < 2 * OUTPUT - INPUT:
+    if OUTPUT <= wait < BUFFER:
         r = full_reader(layout, p)
         edge = layout.edges[r].edge
         assert edge is not None

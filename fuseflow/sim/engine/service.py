@@ -10,7 +10,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.layout import Layout
 from fuseflow.sim.engine.memory import address
-from fuseflow.sim.engine.nodes import GROW, INPUT, OUTPUT
+from fuseflow.sim.engine.nodes import BUFFER, GROW, INPUT, OUTPUT
 from fuseflow.sim.engine.place import Array
 from fuseflow.sim.engine.streams import FULL_RING, POPS, READER_SIZE, RUN, SCRATCH, STREAM_SIZE
 
@@ -38,7 +38,7 @@ def serve(layout: Layout, gathered: Gathered) -> bool:
     if served:
         return True
     for p in reversed(range(len(waits))):
-        if OUTPUT <= waits[p] < OUTPUT + INPUT:
+        if OUTPUT <= waits[p] < BUFFER:
             k = output_of(layout, p, waits[p] - OUTPUT)
             if layout.streams[k]["blocked"] == FULL_RING:
                 _grow_stream(layout, k)

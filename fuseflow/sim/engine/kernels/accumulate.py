@@ -14,7 +14,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.jit import FOLD_INTO, call_fold_into
 from fuseflow.sim.engine.kernels.reduce import fold_into
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
+from fuseflow.sim.engine.memory import Record, get_int, inline, set_int, trailing_zeros
 from fuseflow.sim.engine.nest import NEST, childless, enter, leave, look, look_ends, nest_at
 from fuseflow.sim.engine.nodes import (
     BUFFER,
@@ -290,8 +290,7 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
         place = place_of(w, key)
         mask = get_int(w.masks, place)
         while mask >> s.bit != 0:
-            while mask >> s.bit & 1 == 0:
-                s.bit += 1
+            s.bit += trailing_zeros(mask >> s.bit)
             k = min(rooms(node, s.order - 1), node.burst)
             if k == 0:
                 return False
@@ -303,10 +302,8 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
                 if rooms(node, q) == 0:
                     return False
                 free = max(free, target(node, q).free)
-            count = 0
+            count = min(k, trailing_zeros(~(mask >> s.bit)))
             into = scratch(val)
-            while count < k and mask >> (s.bit + count) & 1 != 0:
-                count += 1
             copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), count * s.words)
             t = fire(node, seen, free, count)
             for q in range(s.fresh, s.order - 1):
