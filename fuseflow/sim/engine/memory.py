@@ -31,6 +31,12 @@ def inline(function: F) -> F:
     return made
 
 
+def called(function: F) -> F:
+    """Decorates a helper of kernels that is seldom needed: it stays a function of its own."""
+    made: F = register_jitable(function) if COMPILED else function
+    return made
+
+
 class Record:
     """A record of 64-bit fields: integers, except those in `floats`. `at(address)` gives the record there, by reference."""
 
@@ -155,4 +161,4 @@ trailing_zeros = _trailing_zeros()
 def address(array: npt.NDArray[Any]) -> int:
     """Where the elements of a contiguous array are; the caller keeps the array alive."""
     assert array.flags.c_contiguous
-    return int(array.ctypes.data)
+    return int(array.__array_interface__["data"][0])

@@ -84,9 +84,12 @@ def _copied(layout: Layout, at: int, count: int) -> Array:
 def _grow_history(layout: Layout, r: int) -> None:
     reader, old = layout.readers[r], layout.histories[r]
     new = POPS.array(8 * len(old))
-    kept = np.arange(min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
-    whole = f"V{new.itemsize}"  # NumPy copies records field by field, and slowly
-    new.view(whole)[kept & (len(new) - 1)] = old.view(whole)[kept & (len(old) - 1)]
+    start, end = min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"])
+    while start < end:  # up to the end of the old ring, then from its beginning
+        count = min(end - start, len(old) - (start & (len(old) - 1)))
+        at, place = start & (len(old) - 1), start & (len(new) - 1)
+        new[place : place + count] = old[at : at + count]
+        start += count
     layout.histories[r] = new
     reader["history"], reader["history_mask"], reader["stalled"] = address(new), len(new) - 1, 0
 

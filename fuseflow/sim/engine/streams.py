@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
+from fuseflow.sim.engine.memory import Record, called, get_int, inline, set_int
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
@@ -210,7 +210,7 @@ def _end(reader: Any, cursor: int) -> int:
     return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
 
 
-@inline
+@called
 def _settle(reader: Any, made: int, earlier: int) -> None:
     """Take the occupancy at `made`, the producing firing of the last token taken, into the peak; and at so many cycles before.
 
@@ -264,7 +264,7 @@ def room(stream: Any) -> int:
     return k
 
 
-@inline
+@called
 def _look_for_room(stream: Any) -> None:
     """How far the readers have made room for runs, and for elements."""
     tail, pushed = MANY, MANY
@@ -276,7 +276,7 @@ def _look_for_room(stream: Any) -> None:
     stream.known_tail, stream.known_pushed = tail, pushed
 
 
-@inline
+@called
 def _slots(stream: Any, reader: Any) -> int:
     """Slots of a bounded FIFO that are free from consecutive cycles on; raises `stream.free` to the first."""
     due = stream.pushed - reader.depth  # the pop that frees the next slot
@@ -304,7 +304,7 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
         return
     if kind != CONTROL and stream.tail > 0:
         last = run_at(stream.ring + RUN_SIZE * ((stream.tail - 1) & stream.mask))
-        if last.time + last.length == time and last.kind == kind:
+        if last.kind == kind and last.time + last.length == time:
             step = 0
             if kind >= SLICE:
                 step = stream.bytes
@@ -321,7 +321,7 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
     stream.tail += 1
 
 
-@inline
+@called
 def _is_unfinished(stream: Any) -> bool:
     """Whether no reader has finished the last run, so that it may grow."""
     finished = 0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.engine.memory import Record, address, get_int, inline, set_int
+from fuseflow.sim.engine.memory import Record, address, called, get_int, inline, set_int
 
 BLOCK = 8
 WORKSPACE = Record("keys masks values order used mask limit space")  # `space`: number of possible keys
@@ -44,7 +44,7 @@ def place_of(w: Any, key: int) -> int:
         i = (i + 1) & w.mask
 
 
-@inline
+@called
 def sort_keys(w: Any) -> None:
     """Sort the keys in use: as they are if in order, by insertion if few, else by heap sort."""
     order, count = w.order, w.used
@@ -63,7 +63,7 @@ def sort_keys(w: Any) -> None:
             return
 
 
-@inline
+@called
 def _heap_sort(order: int, count: int) -> None:
     for start in range(count // 2 - 1, -1, -1):
         _sift(order, start, count)
@@ -74,7 +74,7 @@ def _heap_sort(order: int, count: int) -> None:
         _sift(order, 0, end)
 
 
-@inline
+@called
 def _sift(order: int, root: int, end: int) -> None:
     key = get_int(order, root)
     child = 2 * root + 1
@@ -89,7 +89,7 @@ def _sift(order: int, root: int, end: int) -> None:
     set_int(order, root, key)
 
 
-@inline
+@called
 def clear(w: Any) -> None:
     """Free all places: first they are found, since a free place on the way to another hides it."""
     for i in range(w.used):
