@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import LIMITS, disagreements
+from random_graphs import Case
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import Stop, Stream, decode
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Simulation, load_machine, simulate
+from fuseflow.sim.engine.place import Limits
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.compressed import CompressedFibers
 
@@ -197,6 +200,15 @@ def test_kernel(name: str) -> None:
             assert {"seg": level.pos.tolist(), "crd": level.crd.tolist()} == expected[writer]
         assert result.outputs["X"].values.tolist() == expected["Xvals"]["vals"]
     compare_streams(name, case, g, result)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("limits", LIMITS)
+def test_the_engine_says_the_same(name: str, limits: Limits) -> None:
+    """Token for token and cycle for cycle."""
+    case = load(name)
+    g = graph(name, case)
+    assert not list(disagreements(Case(g, tensors(g, case), load_machine("ideal")), limits))
 
 
 def compare_streams(name: str, case: dict[str, Any], g: n.Graph, result: Simulation) -> None:
