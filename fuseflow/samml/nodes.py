@@ -1,7 +1,8 @@
 """The SAMML graph: dataflow nodes joined by typed token streams. Values only; see `streams` for tokens.
 
 A node names its inputs as ports of other nodes; `outputs` gives the kind and depth of each of its own. The meaning of every node
-is the table of primitives in the project's stream contract (docs/streams.md), its time `fuseflow.sim.reference`.
+is the table of primitives in the project's stream contract (docs/streams.md), its time `fuseflow.sim.reference`; `fuseflow.sim.engine`
+is the same, fast.
 Adding a primitive is adding a class here, a rule there.
 """
 
