@@ -22,6 +22,7 @@ from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
 from fuseflow.report.tables import deepened_lines, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.entries import CHOICES
 from fuseflow.sim.engines import ENGINES
 from fuseflow.sim.machine_file import Setting, load_machine
 
@@ -127,6 +128,13 @@ def schedule_options(command: Command) -> Command:
         click.option("--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region or an Einsum; repeatable."),
         click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
         click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
+        click.option(
+            "--iteration", type=click.Choice(CHOICES["iteration"]), help="Reductions in loops of their own, or one space."
+        ),
+        click.option("--locate", type=click.Choice(CHOICES["locate"]), help="Dense levels: located, or scanned and joined."),
+        click.option("--repeat", type=click.Choice(CHOICES["repeat"]), help="What is repeated in loops that an operand lacks."),
+        click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
+        click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
         click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
     ]
@@ -138,11 +146,18 @@ def schedule_options(command: Command) -> Command:
         order: tuple[str, ...],
         formats: tuple[str, ...],
         par: tuple[str, ...],
+        iteration: str | None,
+        locate: str | None,
+        repeat: str | None,
+        no_copies: bool,
+        drop_zeros: tuple[str, ...],
         file: Path | None,
         print_schedule: bool,
         **kwargs: Any,
     ) -> Any:
-        schedule = Schedule.from_flags(fuse, order, formats, par, None if file is None else Schedule.load(file))
+        base = None if file is None else Schedule.load(file)
+        lowering = {"iteration": iteration, "locate": locate, "repeat": repeat, "copies": False if no_copies else None}
+        schedule = Schedule.from_flags(fuse, order, formats, par, base, **lowering, drop_zeros=drop_zeros)
         if print_schedule:
             return click.echo(str(schedule), nl=False)
         return command(*args, schedule=schedule, **kwargs)

@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from fuseflow.errors import FuseFlowError, ScheduleError, UsageError
+from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
 from fuseflow.tensors import Format
 from fuseflow.tensors.format import SHORT_NAMES
 
 KEYWORDS = ("none", "layerwise", "full")
+
+CHOICES = {"iteration": ("factored", "global"), "locate": ("auto", "always", "never"), "repeat": ("value", "reference")}
+"""Settings that hold for all regions, with what they may be; the first is the default."""
 
 T = TypeVar("T")
 Pairs = tuple[tuple[str, T], ...]
@@ -83,6 +86,20 @@ def lane_count(index: str, lanes: int) -> int:
     if isinstance(lanes, bool) or lanes < 1:
         raise ScheduleError(f"lanes of `{index}`: {lanes} is not a number of lanes", hint="1 or more")
     return lanes
+
+
+def choice(setting: str, value: str) -> str:
+    if value not in CHOICES[setting]:
+        hint = did_you_mean(value, CHOICES[setting])
+        raise ScheduleError(f"`{setting}: {value}` is none of {', '.join(CHOICES[setting])}", hint=hint)
+    return value
+
+
+def tensor_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    unique = set(names)
+    for name in unique:
+        _check_name(what, name)
+    return tuple(sorted(unique))
 
 
 def assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:

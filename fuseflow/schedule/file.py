@@ -34,6 +34,11 @@ class Sections(BaseModel):
     order: dict[str, Words] = {}
     format: dict[str, str] = {}
     par: dict[str, int] = {}
+    iteration: str | None = None
+    copies: bool | None = None
+    locate: str | None = None
+    repeat: str | None = None
+    drop_zeros: Words | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from fuseflow.errors import Span
 from fuseflow.filesystem import read_text
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
+    CHOICES,
     KEYWORDS,
     Pairs,
     assignments,
+    choice,
     format_text,
     fuse_names,
     lane_count,
@@ -21,6 +23,7 @@ from fuseflow.schedule.entries import (
     loop_order,
     member_names,
     sorted_pairs,
+    tensor_names,
 )
 
 P = ParamSpec("P")
@@ -63,6 +66,16 @@ class Schedule:
     """Storage format of a tensor."""
     parallel: Pairs[int] = ()
     """Lanes over which an index is dealt."""
+    iteration: str = "factored"
+    """`factored`: a reduction runs in loops of its own; `global`: one iteration space for a whole region, the baseline."""
+    copies: bool = True
+    """Whether a tensor may be copied in another storage order where a region would otherwise have no loop order."""
+    locate: str = "auto"
+    """Dense levels are located (`always`), scanned and joined where the order allows it (`never`), or what costs less (`auto`)."""
+    repeat: str = "value"
+    """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
+    drop_zeros: tuple[str, ...] = ()
+    """Results that are stored without the entries equal to their implicit value."""
     places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
     """Where the entries of a file stand: by section, name and value, so that a value that replaces one has no place."""
 
@@ -73,7 +86,8 @@ class Schedule:
             "orders": sorted_pairs("order of", self.orders, loop_order),
             "formats": sorted_pairs("format of", self.formats, format_text),
             "parallel": sorted_pairs("lanes of", self.parallel, lane_count),
-        }
+            "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
+        } | {setting: choice(setting, getattr(self, setting)) for setting in CHOICES}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -106,6 +120,21 @@ class Schedule:
         """Deal each of these indices over so many lanes: `par(i=4)`."""
         return replace(self, parallel=tuple((dict(self.parallel) | lanes).items()))
 
+    @_fluent
+    def lower(
+        self,
+        *,
+        iteration: str | None = None,
+        copies: bool | None = None,
+        locate: str | None = None,
+        repeat: str | None = None,
+        drop_zeros: Sequence[str] = (),
+    ) -> Schedule:
+        """How all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
+        given = {"iteration": iteration, "copies": copies, "locate": locate, "repeat": repeat}
+        changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return replace(self, drop_zeros=(*self.drop_zeros, *drop_zeros), **changed)
+
     @classmethod
     def from_flags(
         cls,
@@ -114,19 +143,19 @@ class Schedule:
         formats: Sequence[str] = (),
         par: Sequence[str] = (),
         base: Schedule | None = None,
+        **lowering: Any,
     ) -> Schedule:
-        """The schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--par i=4`, each repeatable, which add to
-        `base` and win over it. Raises `UsageError` for a malformed flag."""
+        """The schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--par i=4`, each repeatable, and of those that
+        `lower` takes. They add to `base` and win over it. Raises `UsageError` for a malformed flag."""
         start = cls() if base is None else base
         lanes = {index: lanes_text(index, text) for index, text in assignments("--par", par, "i=4").items()}
-        return cls(
-            tuple(fuse) or start.fuse_regions,
-            start.regions,
-            _merged(start.orders, {e: tuple(o.split(",")) for e, o in assignments("--order", orders, "T=i,k,j").items()}),
-            _merged(start.formats, assignments("--format", formats, "adj=csr")),
-            _merged(start.parallel, lanes),
-            start.places,
-        )
+        return replace(
+            start,
+            fuse_regions=tuple(fuse) or start.fuse_regions,
+            orders=_merged(start.orders, {e: tuple(o.split(",")) for e, o in assignments("--order", orders, "T=i,k,j").items()}),
+            formats=_merged(start.formats, assignments("--format", formats, "adj=csr")),
+            parallel=_merged(start.parallel, lanes),
+        ).lower(**lowering)
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<schedule>") -> Schedule:
@@ -148,8 +177,18 @@ class Schedule:
         for index, lanes in given.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
-        position = {name: n for n, name in enumerate(given.fuse or ())}
-        paths = {entry: entry[:2] if entry[0] != "fuse" else ("fuse", position.get(entry[1], 0)) for entry in schedule._entries()}
+        for setting in CHOICES:
+            with document.blame(setting):
+                schedule = schedule.lower(**{setting: getattr(given, setting)})
+        with document.blame("drop_zeros"):
+            schedule = schedule.lower(copies=given.copies, drop_zeros=given.drop_zeros or ())
+        position = {
+            (section, name): n
+            for section, names in (("fuse", given.fuse), ("drop_zeros", given.drop_zeros))
+            for n, name in enumerate(names or ())
+        }
+        listed = ("fuse", "drop_zeros")
+        paths = {e: (e[0], position.get(e[:2], 0)) if e[0] in listed else e[:2] for e in schedule._entries()}
         return replace(schedule, places={entry: document.place(*path) for entry, path in paths.items()})
 
     @classmethod
@@ -163,6 +202,7 @@ class Schedule:
 
     def _entries(self) -> Iterator[tuple[str, str, object]]:
         yield from (("fuse", name, name) for name in self.fuse_regions)
+        yield from (("drop_zeros", name, name) for name in self.drop_zeros)
         sections = {"regions": self.regions, "order": self.orders, "format": self.formats, "par": self.parallel}
         for section, pairs in sections.items():
             yield from ((section, name, value) for name, value in pairs)
@@ -175,7 +215,9 @@ class Schedule:
             "format": dict(self.formats),
             "par": dict(self.parallel),
         }
-        return yaml.write({name: section for name, section in sections.items() if section})
+        chosen = {setting: value for setting, among in CHOICES.items() if (value := getattr(self, setting)) != among[0]}
+        sections |= {**chosen, **({} if self.copies else {"copies": False}), "drop_zeros": list(self.drop_zeros)}
+        return yaml.write({name: section for name, section in sections.items() if section or section is False})
 
     def __str__(self) -> str:
         return self.to_yaml()

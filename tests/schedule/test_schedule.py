@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.entries import CHOICES
 
 names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_size=8).filter(
     lambda s: s not in ("none", "layerwise", "full")
@@ -30,6 +31,11 @@ schedules = st.builds(
         names, st.sampled_from(["csr", "csf", "(dense, compressed) order (1,0)", "(compressed(nonunique),singleton)"]), max_size=3
     ).map(lambda d: tuple(d.items())),
     parallel=st.dictionaries(indices, st.integers(1, 64), max_size=3).map(lambda d: tuple(d.items())),
+    iteration=st.sampled_from(CHOICES["iteration"]),
+    copies=st.booleans(),
+    locate=st.sampled_from(CHOICES["locate"]),
+    repeat=st.sampled_from(CHOICES["repeat"]),
+    drop_zeros=st.lists(names, max_size=2).map(tuple),
 )
 
 
@@ -158,3 +164,17 @@ def test_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
     path.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(FileError, match="not UTF-8"):
         Schedule.load(path)
+
+
+def test_how_regions_are_lowered_in_three_ways() -> None:
+    fluent = Schedule.fuse("full").lower(iteration="global", copies=False, drop_zeros=["Y"]).lower(locate="never")
+    flags = Schedule.from_flags(["full"], iteration="global", copies=False, locate="never", drop_zeros=["Y"])
+    text = "fuse: [full]\niteration: global\nlocate: never\ncopies: false\ndrop_zeros: [Y]\n"
+    assert fluent == flags == Schedule.from_yaml(text)
+    assert str(fluent) == text
+
+
+def test_a_setting_that_does_not_exist_is_refused_in_its_place() -> None:
+    with pytest.raises(ScheduleError, match=r"s\.yaml:2:1.*`iteration: gobal` is none of factored, global") as caught:
+        Schedule.from_yaml("fuse: full\niteration: gobal\n", "s.yaml")
+    assert "did you mean `global`" in str(caught.value)
