@@ -30,6 +30,7 @@ from fuseflow.samml.nodes import (
 from fuseflow.table.access import Bundle, Context, Leaf
 from fuseflow.table.cells import Cells
 from fuseflow.table.joins import Joiner, JoinTree, Moved, Side, Total, combine
+from fuseflow.table.table import Evaluation
 
 Env: TypeAlias = dict[Tree, Leaf | Bundle]
 """Where every view and completed reduction of a nest stands."""
@@ -44,6 +45,7 @@ class Builder:
         self.cells = Cells()
         self.root = self.cells.root()
         self.grid: dict[str, dict[str, dict[str, None]]] = {}
+        self.evaluations: dict[Evaluation, None] = {}
 
     def note(self, column: str, row: str, text: str) -> None:
         self.grid.setdefault(column, {}).setdefault(row, {})[text] = None
@@ -78,6 +80,7 @@ class Builder:
         value = self.lift(value, ctx, len(ctx), node.label)
         if nullable:
             value = self.copy(value, self.region.fill[node.body])
+        self.evaluations[Evaluation(node, value, tuple(v for v, _ in ctx[:entry]))] = None
         levels, value = self.fold(node, ctx, value)
         self.note(node.label, "val", self.cells.text(value))
         return Bundle(levels[entry:], value)
@@ -317,7 +320,9 @@ class Builder:
         slots = tuple(
             Operand(a.value, constant=True) if isinstance(a, Number) else Operand(self.region.fill[a]) for a in node.args
         )
-        return self.cells.put(Alu(node.name, inputs, node.name, slots))[0]
+        (value,) = self.cells.put(Alu(node.name, inputs, node.name, slots))
+        self.evaluations[Evaluation(node, value, tuple(v for v, _ in ctx[:depth]))] = None
+        return value
 
     def copy(self, value: Port, fill: float) -> Port:
         """Turn `N` into the implicit value (L9)."""

@@ -32,6 +32,7 @@ def build_table(region: FusedRegion) -> FusionTable:
         writes=tuple(writes),
         tensors=tuple(tensors[n] for n in sorted(tensors)),
         outputs=tuple(r.name for r in region.results),
+        evaluations=tuple(builder.evaluations),
     )
 
 

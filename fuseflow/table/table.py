@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fuseflow.samml.nodes import Node, TensorDecl
+from fuseflow.fusion.tree import Tree
+from fuseflow.samml.nodes import Node, Port, TensorDecl
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +24,19 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One place where the table computes a node of the fused tree: once for every element of the stream `port`, which for a reduction
+    is what it folds. `around` are the loops that it stands in, outermost first: of a reduction, those around its own nest."""
+
+    node: Tree
+    port: Port
+    around: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FusionTable:
     """`order` are the loops, outermost first; `nodes` every primitive that a cell names, inputs first; `writes` those that store the
-    results; `tensors` what is read and written."""
+    results; `tensors` what is read and written; `evaluations` where every producer is computed, which may be several times."""
 
     region: str
     order: tuple[str, ...]
@@ -34,6 +45,7 @@ class FusionTable:
     writes: tuple[Node, ...]
     tensors: tuple[TensorDecl, ...]
     outputs: tuple[str, ...]
+    evaluations: tuple[Evaluation, ...] = ()
 
     @property
     def rows(self) -> tuple[str, ...]:
