@@ -38,6 +38,8 @@ def below(node: n.Node, inputs: Sequence[int], tensors: Mapping[str, n.TensorDec
             return (inputs[0],)
         case n.Accumulate():
             return (*inputs[1:-1], UNKNOWN)
+        case n.Permute(order=order):
+            return (*(inputs[level] for level in order), UNKNOWN)
         case n.Drop():
             return tuple(inputs)
         case n.Flatten(size=size):

@@ -8,7 +8,7 @@ from fuseflow.samml.text import detail
 COLORS: dict[str, str] = {
     "root": "gray90", "scan": "palegreen", "range": "palegreen", "locate": "palegreen", "join": "plum", "align": "plum",
     "repeat": "lightcyan", "load": "lightyellow", "alu": "lightsalmon", "reduce": "lightsalmon", "accumulate": "lightsalmon",
-    "drop": "plum", "flatten": "plum", "split": "plum", "fork": "lightcyan", "merge": "lightcyan",
+    "permute": "lightcyan", "drop": "plum", "flatten": "plum", "split": "plum", "fork": "lightcyan", "merge": "lightcyan",
     "write": "lightyellow", "write_values": "lightyellow",
 }  # fmt: skip
 STYLES: dict[n.Kind, str] = {"crd": "dashed", "ref": "dotted", "val": "solid"}

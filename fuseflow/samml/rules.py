@@ -292,6 +292,22 @@ def _accumulate(c: Context, node: n.Accumulate, inputs: Streams) -> list[Made]:
     return [Made(shape) for shape in (*levels, levels[-1])]
 
 
+def _permute(c: Context, node: n.Permute, inputs: Streams) -> list[Made]:
+    m = len(node.order)
+    if m < 2 or sorted(node.order) != list(range(m)):
+        c.refuse(
+            node,
+            f"the order is {','.join(map(str, node.order)) or 'empty'}",
+            hint="it names every level of the input once, two levels or more: `order=1,0` exchanges two",
+        )
+    c.kinds(node, inputs, *["crd"] * m, "val")
+    above = c.deep(node, inputs, 0)
+    _chain(c, node, inputs)
+    c.solid(node, inputs, m)
+    levels = c.shapes.chain(above, m, "permute", inputs[m - 1].shape, node.order)
+    return [Made(shape) for shape in (*levels, levels[-1])]
+
+
 def _drop(c: Context, node: n.Drop, inputs: Streams) -> list[Made]:
     if len(inputs) < 2:
         c.refuse(node, f"takes at least 2 inputs (crd, ..., val), not {len(inputs)}")
@@ -409,6 +425,7 @@ RULES: dict[type[n.Node], Rule] = {
     n.Alu: _alu,
     n.Reduce: _reduce,
     n.Accumulate: _accumulate,
+    n.Permute: _permute,
     n.Drop: _drop,
     n.Flatten: _flatten,
     n.SplitLevel: _split,

@@ -75,6 +75,8 @@ def detail(node: n.Node) -> str:
             return node.function
         case n.Accumulate():
             return f"{node.function} order={node.order}"
+        case n.Permute():
+            return f"order={','.join(map(str, node.order))}"
         case n.Drop() if node.value is not None:
             return f"value={show_number(node.value)}"
         case _:
@@ -222,6 +224,8 @@ def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]
                 return n.Reduce(name, inputs, function)
             case "accumulate", [function, order] if order.startswith("order="):
                 return n.Accumulate(name, inputs, function, int(order.removeprefix("order=")))
+            case "permute", [order] if order.startswith("order="):
+                return n.Permute(name, inputs, tuple(map(int, order.removeprefix("order=").split(","))))
             case "drop", []:
                 return n.Drop(name, inputs)
             case "drop", [value] if value.startswith("value="):

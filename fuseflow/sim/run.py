@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import streams
-from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl, show_tile
+from fuseflow.samml.nodes import Edge, Graph, Permute, Port, TensorDecl, show_tile
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.deadlock import Deadlock, deeper, explain
 from fuseflow.sim.engines import Engine, run
@@ -66,6 +66,7 @@ def simulate(
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
         _refuse_tiles(graph, machine)
+        _refuse_permutes(graph, machine)
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
@@ -116,6 +117,15 @@ def _refuse_tiles(graph: Graph, machine: Machine) -> None:
             raise MachineError(
                 f"graph `{graph.name}`: tensor `{decl.name}` has tiles of {show_tile(decl.tile)}; machine `{machine.name}` has no times "
                 "for them",
+                hint="take a machine with `rules: dataflow`",
+            )
+
+
+def _refuse_permutes(graph: Graph, machine: Machine) -> None:
+    for node in graph.nodes:
+        if isinstance(node, Permute):
+            raise MachineError(
+                f"graph `{graph.name}`: `{node.name}` permutes the levels of a tensor; machine `{machine.name}` has no times for that",
                 hint="take a machine with `rules: dataflow`",
             )
 

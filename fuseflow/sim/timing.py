@@ -19,6 +19,8 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[Tile]
             return _on_tiles(node.function, tiles, machine, machine.latency.of(unit), machine.interval.of(unit))
         case n.Reduce() | n.Accumulate():
             return _on_tiles(node.function, tiles, machine, machine.latency.of(reducer(node.function).unit), 1)
+        case n.Permute():  # an accumulator with nothing to add
+            return _on_tiles("sum", tiles, machine, machine.latency.of(reducer("sum").unit), 1)
         case n.Scan() if not graph.declared[node.tensor].format.levels[node.level].full:
             unit = "memory"
         case n.Load() | n.WriteLevel() | n.WriteValues():

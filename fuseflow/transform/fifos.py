@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 
-from fuseflow.samml.nodes import Accumulate, Edge, Graph, Port, Reduce
+from fuseflow.samml.nodes import Accumulate, Edge, Graph, Permute, Port, Reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def fifos(graph: Graph) -> Graph:
             if others and any(others & f.bit and mine & f.streams for f in folds):
                 edges.append(Edge(node.name, k))
         above[node.name] = reduce(or_, feeding, bit)
-        if isinstance(node, Reduce | Accumulate):
+        if isinstance(node, Reduce | Accumulate | Permute):
             depth = types[node.inputs[0]].depth
             # Upstream, what emits at least one token for every element of the folded fiber.
             folds.append(_Fold(bit, above[node.name] & deep[depth]))

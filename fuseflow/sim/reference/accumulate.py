@@ -1,162 +1,35 @@
-"""Accumulate: a reduction over a loop that is not the innermost, into a sorted workspace. Two processes and two buffers.
-
-Fill folds values into a workspace, one for each fiber of the reduced coordinates; emit writes it out while fill works on the next.
-Between them runs a stream of (workspace, stop that ended the fiber): its tokens are visible L cycles after the fill's last firing.
-"""
+"""Accumulate: a reduction over a loop that is not the innermost, into a sorted workspace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop, stop
-from fuseflow.sim.reference.nest import Nest, seen_above
 from fuseflow.sim.reference.place import Place, Rule
-from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, look, output, room
+from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.reduce import folding
-
-Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
-"""Values by the coordinates of the kept loops: all but the last as one key, then the last. No entry without a value."""
-
-BUFFERS = 2
+from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
 
 
 def accumulate(node: n.Accumulate, place: Place) -> Sequence[Process]:
-    link, buffers = Fifo(), Slots(BUFFERS)
-    fill = Process(node, place.inputs, (output(place.latency, (link,)),), place.interval)
-    fill.steps = _fill(fill, node.order, folding(reducer(node.function), place.types[-1].tile), buffers)
-    emit = Process(node, (link,), place.outputs, place.interval)
-    emit.steps = _emit(emit, node.order, buffers)
-    link.writer, buffers.reader = fill, emit
-    return fill, emit
+    opened = _folded(folding(reducer(node.function), place.types[-1].tile))
+    return halves(place, lambda fill: opened)
 
 
-def _fill(p: Process, order: int, fold: Callable[[Any, Any], Any], buffers: Slots) -> Steps:
-    """One firing a token of the values, and one for each coordinate with nothing below it."""
-    *outer, crd, val = p.inputs
-    (link,) = p.outputs
-    nest = Nest(p, outer)
-    fire, take_crd, take_val = p.fire, crd.take, val.take
-    work: Workspace | None = None
-    row: dict[int, Any] = {}
-    while True:
-        while not val:
-            yield val
-        token, seen = val[0]
-        free = 0
-        if token is not D and work is None and (token.__class__ is not Stop or token.low <= order):
-            work = {}
-            if not buffers.unused:
-                while not buffers:
-                    yield buffers
-                free = buffers[0]
-            buffers.fill()
-        if token.__class__ is Stop:
-            work = yield from _fill_stop(p, nest, token, seen, free, work)
-        elif token is D:
-            seen = yield from look(seen, p.inputs)
-            t = p.close(seen)
-            nest.finish(t)
-            take_crd(t)
-            take_val(t)
-            link.push((None, D), t)
-            return
-        elif token is N:
-            raise p.refused()
-        else:
-            while not crd:
-                yield crd
-            key, visible = crd[0]
-            if visible > seen:
-                seen = visible
-            if nest.open < order:
-                seen = yield from nest.look(seen, order)
-                t = fire(seen, free)
-                nest.enter(t, order)
-                assert work is not None
-                row = work.setdefault(tuple(nest.crds[1:]), {})
-            else:
-                t = fire(seen)
-            take_crd(t)
-            take_val(t)
-            row[key] = fold(row[key], token) if key in row else token
+def _folded(fold: Callable[[Any, Any], Any]) -> Opened:
+    """Values of the same coordinates, but for the outermost, become one."""
 
+    def opened(work: Workspace, crds: Sequence[int]) -> Put:
+        row = work.setdefault(tuple(crds[1:]), {})
 
-def _fill_stop(
-    p: Process, nest: Nest, token: Stop, seen: int, free: int, work: Workspace | None
-) -> Generator[Wait, None, Workspace | None]:
-    """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the reduced coordinates."""
-    *_, crd, val = p.inputs
-    if nest.childless(token):
-        levels = nest.depth - token.low
-        seen = yield from nest.look(seen, levels)
-        nest.enter(p.close(seen, free), levels)  # on no value; an accumulator fires every cycle on anything
-    seen = yield from look(seen, (crd, *nest.ends(token)))
-    if crd[0][0] is not token:
-        raise p.misaligned(crd[0][0], token)
-    t = p.close(seen, free)
-    nest.leave(t, token)
-    crd.take(t)
-    val.take(t)
-    if token.high < nest.depth:
-        return work
-    p.outputs[0].push((work, token), t)
-    return None
+        def put(key: int, value: Any) -> None:
+            row[key] = fold(row[key], value) if key in row else value
 
+        return put
 
-def _emit(p: Process, order: int, buffers: Slots) -> Steps:
-    """One firing an entry, an outer coordinate with its first entry; one for every stop of the innermost streams."""
-    (link,) = p.inputs
-    while True:
-        while not link:
-            yield link
-        (work, token), seen = link[0]
-        link.popleft()
-        if work is not None:
-            yield from emit_entries(p, work, seen)
-        if token is D:
-            t = p.close(seen, (yield from room(*p.outputs)))
-            for out in p.outputs:
-                out.push(D, t)
-            return
-        end = seen_above(token, 1)
-        if work is not None:
-            end = stop(0 if work else order - 1, end.high)
-        t = yield from emit_stop(p, end, seen)
-        if work is not None:
-            buffers.append(t + 1)
-
-
-def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
-    *outer, crd, val = p.outputs
-    fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
-    last: tuple[int, ...] | None = None
-    for prefix in sorted(work):
-        same = 0  # outer coordinates that this row shares with the last one
-        if last is not None:
-            same = next(k for k, (a, b) in enumerate(zip(last, prefix, strict=True)) if a != b)
-            yield from emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
-        last, fresh = prefix, tuple(zip(outer, prefix, strict=True))[same:]
-        for key, value in sorted(work[prefix].items()):
-            t = fire(seen, (yield from room(crd, val, *(out for out, _ in fresh))) if bounded else 0)
-            for out, coordinate in fresh:
-                out.push(coordinate, t)
-            fresh = ()
-            push_crd(key, t)
-            push_val(value, t)
-
-
-def emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
-    """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
-    *crds, val = p.outputs
-    ended = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
-    t = p.close(seen, (yield from room(val, *(out for out, _ in ended))))
-    for out, end in ended:
-        out.push(end, t)
-    val.push(token, t)
-    return t
+    return opened
 
 
 RULES: dict[type[n.Node], Rule] = {n.Accumulate: accumulate}

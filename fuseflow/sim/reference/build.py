@@ -8,14 +8,28 @@ from dataclasses import dataclass, field
 from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import delays
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.reference import accumulate, align, comal, drop, join, lanes, levels, pointwise, reduce, repeat, scan, write
+from fuseflow.sim.reference import (
+    accumulate,
+    align,
+    comal,
+    drop,
+    join,
+    lanes,
+    levels,
+    permute,
+    pointwise,
+    reduce,
+    repeat,
+    scan,
+    write,
+)  # fmt: skip
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
 from fuseflow.sim.timing import timing
 from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (accumulate, align, drop, join, lanes, levels, pointwise, reduce, repeat, scan, write)
+_FAMILIES = (accumulate, align, drop, join, lanes, levels, permute, pointwise, reduce, repeat, scan, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 

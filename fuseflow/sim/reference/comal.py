@@ -27,10 +27,10 @@ from fuseflow.ops import Reducer, reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop, stop
 from fuseflow.sim.reference import write
-from fuseflow.sim.reference.accumulate import Workspace, emit_entries, emit_stop
 from fuseflow.sim.reference.nest import Nest, seen_above
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Process, Steps, Wait, look, output
+from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
 
 
 class DelayedFifo(Fifo):

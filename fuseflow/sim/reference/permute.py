@@ -1,0 +1,38 @@
+"""Permute: the entries of a tensor with its levels in another order, through a sorted workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.process import Process
+from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
+
+
+def permute(node: n.Permute, place: Place) -> Sequence[Process]:
+    return halves(place, partial(_scattered, node.order))
+
+
+def _scattered(order: Sequence[int], fill: Process) -> Opened:
+    """Every value goes to its coordinates in the new order, where there must be none."""
+
+    def opened(work: Workspace, crds: Sequence[int]) -> Put:
+        outer = tuple(crds)
+
+        def put(key: int, value: Any) -> None:
+            entry = (*outer, key)
+            *above, last = [entry[level] for level in order]
+            row = work.setdefault(tuple(above), {})
+            if last in row:
+                raise fill.error("got two values at the same coordinates, which it refuses: the entries of a tensor are unique")
+            row[last] = value
+
+        return put
+
+    return opened
+
+
+RULES: dict[type[n.Node], Rule] = {n.Permute: permute}

@@ -1,0 +1,165 @@
+"""Sorted workspaces: what a node holds back for whole fibers, and gives in the order of its coordinates. Two processes, two buffers.
+
+Fill puts values into a workspace, one for each fiber of the outermost coordinates; emit writes it out while fill works on the next.
+Between them runs a stream of (workspace, stop that ended the fiber): its tokens are visible L cycles after the fill's last firing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeAlias
+
+from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.sim.reference.nest import Nest, seen_above
+from fuseflow.sim.reference.place import Place
+from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, look, output, room
+
+Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
+"""Values by the coordinates of the loops that are given: all but the last as one key, then the last. No entry without a value."""
+
+Put: TypeAlias = Callable[[int, Any], None]
+"""Puts a value, by its innermost coordinate, below the outer ones that are open."""
+Opened: TypeAlias = Callable[[Workspace, Sequence[int]], Put]
+"""What to do with the values below outer coordinates."""
+
+BUFFERS = 2
+
+
+def halves(place: Place, opened: Callable[[Process], Opened]) -> Sequence[Process]:
+    """Fill and emit of a node that takes coordinates, outermost first, and values, and gives the same of as many levels or fewer."""
+    link, buffers = Fifo(), Slots(BUFFERS)
+    fill = Process(place.node, place.inputs, (output(place.latency, (link,)),), place.interval)
+    fill.steps = _fill(fill, opened(fill), buffers)
+    emit = Process(place.node, (link,), place.outputs, place.interval)
+    emit.steps = _emit(emit, len(place.inputs) - len(place.outputs), buffers)
+    link.writer, buffers.reader = fill, emit
+    return fill, emit
+
+
+def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
+    """One firing a token of the values, and one for each coordinate with nothing below it."""
+    *outer, crd, val = p.inputs
+    (link,) = p.outputs
+    nest = Nest(p, outer)
+    depth = nest.depth
+    fire, take_crd, take_val = p.fire, crd.take, val.take
+    work: Workspace | None = None
+    put: Put
+    while True:
+        while not val:
+            yield val
+        token, seen = val[0]
+        free = 0
+        if token is not D and work is None and (token.__class__ is not Stop or token.low <= depth):
+            work = {}
+            if not buffers.unused:
+                while not buffers:
+                    yield buffers
+                free = buffers[0]
+            buffers.fill()
+        if token.__class__ is Stop:
+            work = yield from _fill_stop(p, nest, token, seen, free, work)
+        elif token is D:
+            seen = yield from look(seen, p.inputs)
+            t = p.close(seen)
+            nest.finish(t)
+            take_crd(t)
+            take_val(t)
+            link.push((None, D), t)
+            return
+        elif token is N:
+            raise p.refused()
+        else:
+            while not crd:
+                yield crd
+            key, visible = crd[0]
+            if visible > seen:
+                seen = visible
+            if nest.open < depth:
+                seen = yield from nest.look(seen, depth)
+                t = fire(seen, free)
+                nest.enter(t, depth)
+                assert work is not None
+                put = opened(work, nest.crds)
+            else:
+                t = fire(seen)
+            take_crd(t)
+            take_val(t)
+            put(key, token)
+
+
+def _fill_stop(
+    p: Process, nest: Nest, token: Stop, seen: int, free: int, work: Workspace | None
+) -> Generator[Wait, None, Workspace | None]:
+    """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the outermost coordinates."""
+    *_, crd, val = p.inputs
+    if nest.childless(token):
+        levels = nest.depth - token.low
+        seen = yield from nest.look(seen, levels)
+        nest.enter(p.close(seen, free), levels)  # on no value; a workspace fires every cycle on anything
+    seen = yield from look(seen, (crd, *nest.ends(token)))
+    if crd[0][0] is not token:
+        raise p.misaligned(crd[0][0], token)
+    t = p.close(seen, free)
+    nest.leave(t, token)
+    crd.take(t)
+    val.take(t)
+    if token.high < nest.depth:
+        return work
+    p.outputs[0].push((work, token), t)
+    return None
+
+
+def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
+    """One firing an entry, an outer coordinate with its first entry; one for every stop of the innermost streams, which is that of the
+    fiber, `lowered`."""
+    (link,) = p.inputs
+    outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
+    while True:
+        while not link:
+            yield link
+        (work, token), seen = link[0]
+        link.popleft()
+        if work is not None:
+            yield from emit_entries(p, work, seen)
+        if token is D:
+            t = p.close(seen, (yield from room(*p.outputs)))
+            for out in p.outputs:
+                out.push(D, t)
+            return
+        end = seen_above(token, lowered)
+        if work is not None:
+            end = stop(0 if work else outermost, end.high)
+        t = yield from emit_stop(p, end, seen)
+        if work is not None:
+            buffers.append(t + 1)
+
+
+def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
+    *outer, crd, val = p.outputs
+    fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
+    last: tuple[int, ...] | None = None
+    for prefix in sorted(work):
+        same = 0  # outer coordinates that this row shares with the last one
+        if last is not None:
+            same = next(k for k, (a, b) in enumerate(zip(last, prefix, strict=True)) if a != b)
+            yield from emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
+        last, fresh = prefix, tuple(zip(outer, prefix, strict=True))[same:]
+        for key, value in sorted(work[prefix].items()):
+            t = fire(seen, (yield from room(crd, val, *(out for out, _ in fresh))) if bounded else 0)
+            for out, coordinate in fresh:
+                out.push(coordinate, t)
+            fresh = ()
+            push_crd(key, t)
+            push_val(value, t)
+
+
+def emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
+    """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
+    *crds, val = p.outputs
+    ended = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
+    t = p.close(seen, (yield from room(val, *(out for out, _ in ended))))
+    for out, end in ended:
+        out.push(end, t)
+    val.push(token, t)
+    return t
