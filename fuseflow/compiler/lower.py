@@ -36,17 +36,18 @@ def lower(
     schedule: Schedule,
     tensors: Mapping[str, Tensor],
     observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
+    regions: tuple[Region, ...] | None = None,
 ) -> tuple[Program, tuple[CompiledRegion, ...]]:
     """Compile every region, in the order in which they run; also returns the program with all formats inferred.
 
     `tensors` may be empty: their statistics only rank loop orders. `observe` is called with the program and with every region as
-    soon as it is there, so that what came before an error can be seen.
+    soon as it is there, so that what came before an error can be seen. `regions` are those of the schedule unless they are given.
     """
     refuse_parallel(schedule)
     declared = {t.name for t in program.tensors if t.format is not None} | dict(schedule.formats).keys()
     program = infer(with_formats(program, schedule))
     observe(program)
-    regions = form_regions(program, schedule)
+    regions = form_regions(program, schedule) if regions is None else regions
     results, orders = region_results(program, regions), chains(program, regions, schedule)
     stored = {t.name: t for t in program.inputs}
     known = statistics(stored, tensors)

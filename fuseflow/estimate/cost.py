@@ -90,25 +90,43 @@ class Estimate:
 
 def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
     """The cost of `graph`, and the statistics expected of the tensors it writes."""
-    shapes: dict[Port, Shape] = {}
+    found = shapes(graph, known)
     written: dict[str, dict[int, Shape]] = {}
-    declared = graph.declared
-    busiest = total = flops = moved = 0.0
+    busiest = total = flops = 0.0
     for node in graph.nodes:
-        inputs = [shapes[p] for p in node.inputs]
-        outputs = _outputs(node, inputs, known)
-        shapes |= {Port(node.name, k): s for k, s in enumerate(outputs)}
+        inputs, outputs = _streams(node, found)
         if isinstance(node, WriteLevel):
             written.setdefault(node.tensor, {})[node.level] = inputs[0]
         work = _firings(node, inputs, outputs)
         busiest, total = max(busiest, work), total + work
         flops += _flops(node, inputs)
-        tensor = declared[node.tensor] if isinstance(node, Scan | Load | WriteLevel | WriteValues) else None
-        if tensor is not None:
-            full = tensor.format.levels[node.level].full if isinstance(node, Scan | WriteLevel) else False
-            moved += _bytes(node, inputs, outputs, full, VALUE_BYTES[tensor.dtype])
     results = {name: _written(levels) for name, levels in written.items()}
-    return Estimate(busiest, total, flops, moved), results
+    return Estimate(busiest, total, flops, sum(traffic(graph, found).values())), results
+
+
+def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, Shape]:
+    """The expected shape of every stream of `graph`; `known` are the statistics of the tensors it reads."""
+    found: dict[Port, Shape] = {}
+    for node in graph.nodes:
+        outputs = _outputs(node, [found[p] for p in node.inputs], known)
+        found |= {Port(node.name, k): s for k, s in enumerate(outputs)}
+    return found
+
+
+def traffic(graph: Graph, found: Mapping[Port, Shape]) -> dict[str, float]:
+    """The bytes expected to be read or written of every tensor of `graph`, whose streams have the shapes `found`."""
+    moved = dict.fromkeys(graph.declared, 0.0)
+    for node in graph.nodes:
+        if isinstance(node, Scan | Load | WriteLevel | WriteValues):
+            tensor = graph.declared[node.tensor]
+            full = tensor.format.levels[node.level].full if isinstance(node, Scan | WriteLevel) else False
+            moved[node.tensor] += _bytes(node, *_streams(node, found), full, VALUE_BYTES[tensor.dtype])
+    return moved
+
+
+def _streams(node: Node, found: Mapping[Port, Shape]) -> tuple[list[Shape], list[Shape]]:
+    outputs = (Port(node.name, k) for k in range(len(node.port_names())))
+    return [found[p] for p in node.inputs], [found[p] for p in outputs if p in found]
 
 
 def _outputs(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatistics]) -> list[Shape]:
