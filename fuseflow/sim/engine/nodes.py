@@ -33,7 +33,7 @@ NOTHING, INPUT, OUTPUT, BUFFER, GROW = 0, 1 << 10, 2 << 10, 3 << 10, 4 << 10
 ENDED = 5 << 10
 WAIT = -1  # in place of a cycle: it is not known yet
 # Faults, after which nothing is computed any more
-MISALIGNED, REFUSED, OUTSIDE = 1, 2, 3
+MISALIGNED, REFUSED, OUTSIDE, TWICE = 1, 2, 3, 4
 
 
 @inline

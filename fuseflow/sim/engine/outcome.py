@@ -13,7 +13,7 @@ from fuseflow.samml.streams import D, N, Token, stop
 from fuseflow.sim import deadlock as dead
 from fuseflow.sim.comal import cycles
 from fuseflow.sim.engine.layout import Layout
-from fuseflow.sim.engine.nodes import BUFFER, ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED
+from fuseflow.sim.engine.nodes import BUFFER, ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED, TWICE
 from fuseflow.sim.engine.place import Array, words
 from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_of
 from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
@@ -186,6 +186,10 @@ def fault(layout: Layout) -> SimulationError:
     if record["fault"] == REFUSED:
         return SimulationError(
             f"{what}: got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it"
+        )
+    if record["fault"] == TWICE:
+        return SimulationError(
+            f"{what}: got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
         )
     if record["fault"] == OUTSIDE:
         return SimulationError(f"{what}: a reference is outside its tensor after {record['firings']} firings")

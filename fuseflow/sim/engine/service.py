@@ -64,7 +64,7 @@ def output_of(layout: Layout, p: int, q: int) -> int:
 def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
     state = layout.parts[p].state[0]
     owner = layout.owners[p]
-    if isinstance(owner, n.Accumulate):
+    if isinstance(owner, n.Accumulate | n.Permute):
         layout.tables[owner.name][int(state["started"] - state["working"]) & 1].grow()
         return
     if owner is None:

@@ -11,6 +11,7 @@ from fuseflow.sim.engine.kernels import (
     levels,
     load,
     locate,
+    permute,
     reduce,
     repeat,
     root,
@@ -19,5 +20,5 @@ from fuseflow.sim.engine.kernels import (
 )  # fmt: skip
 from fuseflow.sim.engine.place import Rule
 
-_FAMILIES = (accumulate, align, alu, drop, join, lanes, levels, load, locate, reduce, repeat, root, scan, write)
+_FAMILIES = (accumulate, align, alu, drop, join, lanes, levels, load, locate, permute, reduce, repeat, root, scan, write)
 RULES: dict[type[Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}

@@ -7,12 +7,13 @@ are visible L cycles after the fill's last firing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import FOLD_INTO, call_fold_into
+from fuseflow.sim.engine.jit import FOLD_INTO, Function, call_fold_into
 from fuseflow.sim.engine.kernels.reduce import fold_into
 from fuseflow.sim.engine.memory import Record, get_int, inline, set_int, trailing_zeros
 from fuseflow.sim.engine.nest import NEST, childless, enter, leave, look, look_ends, nest_at
@@ -62,7 +63,8 @@ from fuseflow.sim.engine.streams import (
 from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, place_of, sort_keys, workspace_at
 
 ACCUMULATE = Record(
-    "order nest workspaces fold_into words sizes row "  # addresses; `words` of a value, blocks of a `row` of the last coordinate
+    "order lowered nest workspaces words sizes row "  # `order`: levels given; addresses; `words` of a value, blocks of a `row`
+    "fold_into weights column "  # of an accumulate; of a permute
     "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
     "finished freed0 freed1 phase next bit fresh last "  # emit: how many are finished, when their buffers were free, the next entry
     "due at"  # comal: the stop whose workspace is due, plus 1, and the cycle in which it is given
@@ -74,21 +76,32 @@ WAITING, SORTED = 0, 1
 
 
 def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
-    state, link = make_state(node, place, BUFFERS), Link()
-    return [Part(run_fill, state, node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
+    return halves(run_fill, accumulate_state(node, place, BUFFERS), place)
 
 
-def make_state(node: n.Accumulate, place: Place, buffers: int) -> Array:
-    """The record of a node with so many empty workspaces."""
-    sizes = [place.bounds[port] for port in node.inputs[1:-1]]
+def accumulate_state(node: n.Accumulate, place: Place, buffers: int) -> Array:
+    state = make_state(place, node.inputs[1:-1], buffers)
+    state["fold_into"] = place.library.address(fold_into(node.function), FOLD_INTO)
+    return state
+
+
+def halves(fill: Function, state: Array, place: Place) -> list[Part]:
+    """The parts of a node that holds fibers back."""
+    link = Link()
+    return [Part(fill, state, place.node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
+
+
+def make_state(place: Place, levels: Sequence[n.Port], buffers: int) -> Array:
+    """The record of a node with so many empty workspaces. `levels`: the streams whose coordinates are keys, in the order of the keys."""
+    sizes = [place.bounds[port] for port in levels]
     row = -(-sizes[-1] // BLOCK)
     space = row * int(np.prod(sizes[:-1], dtype=object))
     width = words(place.types[-1].tile)
     workspaces = place.workspaces(buffers, space, width)
-    nest = place.array(place.state(NEST, depth=node.order, crds=place.array(np.zeros(node.order, dtype=np.int64))))
+    depth = len(place.node.inputs) - 2
+    nest = place.array(place.state(NEST, depth=depth, crds=place.array(np.zeros(depth, dtype=np.int64))))
     return place.state(
-        ACCUMULATE, order=node.order, nest=nest, workspaces=workspaces, words=width, row=row,
-        fold_into=place.library.address(fold_into(node.function), FOLD_INTO),
+        ACCUMULATE, order=len(levels), lowered=depth + 1 - len(levels), nest=nest, workspaces=workspaces, words=width, row=row,
         sizes=place.array(np.array(sizes, dtype=np.int64)),
     )  # fmt: skip
 
@@ -98,9 +111,9 @@ def run_fill(address: int) -> int:
     node = node_at(address)
     s = state_at(node.state)
     nest = nest_at(s.nest)
-    crd, val, link = source(node, s.order), source(node, s.order + 1), target(node, 0)
+    crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
     while True:
-        k = awaits(node, s.order + 1)
+        k = awaits(node, nest.depth + 1)
         if k == 0:
             return 0
         seen, free = visible(val), 0
@@ -118,7 +131,7 @@ def run_fill(address: int) -> int:
             push(link, CONTROL, DONE, 1, t)
             node.waits = ENDED
             return 0
-        if s.working == 0 and (not control or low_of(word) <= s.order):
+        if s.working == 0 and (not control or low_of(word) <= nest.depth):
             if s.started - s.finished >= BUFFERS:
                 node.waits = BUFFER
                 return 0
@@ -127,7 +140,7 @@ def run_fill(address: int) -> int:
             if not _fill_stop(node, s, nest, word, seen, free):
                 return 0
             continue
-        k = min(k, awaits(node, s.order), node.burst)
+        k = min(k, awaits(node, nest.depth), node.burst)
         if k == 0:
             return 0
         w = workspace_at(s.workspaces + WORKSPACE_SIZE * ((s.started - s.working) & 1))
@@ -136,7 +149,7 @@ def run_fill(address: int) -> int:
             if k == 0:
                 node.waits = GROW
                 return 0
-        outer = look(node, nest, s.order)
+        outer = look(node, nest, nest.depth)
         if outer == WAIT:
             return 0
         t = fire(node, max(seen, outer, visible(crd)), free, k)
@@ -147,7 +160,9 @@ def run_fill(address: int) -> int:
         if is_control(crd) or node.fault != 0:
             node.fault = MISALIGNED
             return 0
-        fold_run(s, w, crd, val, k)
+        put_run(node, s, w, crd, val, k)
+        if node.fault != 0:
+            return 0
         s.values += k
         take(crd, k, t)
         take(val, k, t)
@@ -156,20 +171,20 @@ def run_fill(address: int) -> int:
 @inline
 def _fill_stop(node: Any, s: Any, nest: Any, word: int, seen: int, free: int) -> bool:
     """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the reduced coordinates."""
-    crd, val, link = source(node, s.order), source(node, s.order + 1), target(node, 0)
-    opens = s.working == 0 and low_of(word) <= s.order
+    crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
+    opens = s.working == 0 and low_of(word) <= nest.depth
     if childless(nest, word):
         levels = nest.depth - low_of(word)
         outer = look(node, nest, levels)
         if outer == WAIT:
             return False
-        t = close(node, max(seen, outer), free)  # on no value; an accumulator fires every cycle on anything
+        t = close(node, max(seen, outer), free)  # on no value; a workspace fires every cycle on anything
         if opens:
             s.working = 1
             s.started += 1
         enter(node, nest, levels, t)
         return node.fault == 0
-    if awaits(node, s.order) == 0:
+    if awaits(node, nest.depth) == 0:
         return False
     ends = look_ends(node, nest, word)
     if ends == WAIT:
@@ -196,16 +211,16 @@ def _fill_stop(node: Any, s: Any, nest: Any, word: int, seen: int, free: int) ->
 @inline
 def open_row(node: Any, s: Any, nest: Any, t: int) -> None:
     """Take the outer coordinates of a row that begins in cycle t."""
-    if nest.open == s.order:
+    if nest.open == nest.depth:
         return
-    enter(node, nest, s.order, t)
+    enter(node, nest, nest.depth, t)
     s.prefix = 0
     for level in range(1, s.order):
         s.prefix = s.prefix * get_int(s.sizes, level - 1) + get_int(nest.crds, level)
 
 
 @inline
-def fold_run(s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
+def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
     """Fold the next k values into their places."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 1
@@ -250,7 +265,7 @@ def run_emit(address: int) -> int:
             push_everywhere(node, DONE, t)
             node.waits = ENDED
             return 0
-        end = seen_above(word >> 1, 1)
+        end = seen_above(word >> 1, s.lowered)
         if word & 1 != 0:
             w = workspace_at(s.workspaces + WORKSPACE_SIZE * (s.finished & 1))
             if s.phase == WAITING:

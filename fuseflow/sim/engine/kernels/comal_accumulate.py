@@ -12,10 +12,10 @@ from fuseflow.sim.engine.kernels.accumulate import (
     ACCUMULATE,
     SORTED,
     WAITING,
+    accumulate_state,
     coordinate,
-    fold_run,
-    make_state,
     open_row,
+    put_run,
     shared,
 )  # fmt: skip
 from fuseflow.sim.engine.memory import get_int, inline
@@ -64,7 +64,7 @@ state_at = ACCUMULATE.at
 
 
 def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
-    return place.part(run_accumulate, make_state(node, place, 1), computes=False)
+    return place.part(run_accumulate, accumulate_state(node, place, 1), computes=False)
 
 
 def run_accumulate(address: int) -> int:
@@ -119,7 +119,7 @@ def run_accumulate(address: int) -> int:
         open_row(node, s, nest, t)
         if node.fault != 0:
             return 0
-        fold_run(s, w, crd, val, k)
+        put_run(node, s, w, crd, val, k)
         s.values += k
         take(crd, k, t)
         take(val, k, t)
