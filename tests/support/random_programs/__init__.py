@@ -1,0 +1,7 @@
+"""Random Einsum programs with random data, formats and schedules, as hypothesis strategies: what property tests and fuzzing draw from."""
+
+from .case import Case
+from .data import formats, tensors
+from .programs import cases, planned
+
+__all__ = ["Case", "cases", "formats", "planned", "tensors"]

@@ -1,0 +1,40 @@
+"""Random formats and packed tensors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import strategies as st
+
+from fuseflow.tensors import Format, Tensor, from_coordinates
+
+LEVELS = st.sampled_from(["dense", "compressed", "compressed"])
+DENSITIES = (0.0, 0.3, 0.5, 0.5, 1.0)
+
+
+def formats(rank: int, coo: bool = True) -> st.SearchStrategy[Format]:
+    """Dense and compressed levels in any mode order, and COO (which no result is stored in)."""
+    orders = st.permutations(range(rank)).map(tuple)
+    found = st.tuples(st.lists(LEVELS, min_size=rank, max_size=rank), orders)
+    if coo and rank > 1:
+        names = ["compressed(nonunique)", *["singleton(nonunique)"] * (rank - 2), "singleton"]
+        found |= st.tuples(st.just(names), orders)
+    return found.map(lambda f: Format.of(*f[0], order=f[1]))
+
+
+@st.composite
+def tensors(draw: st.DrawFn, shape: tuple[int, ...], fill: float = 0.0) -> Tensor:
+    """Small integers, or their halves, at random places: none, all, or some with the first, last or every row or column empty. Stored
+    entries may equal the implicit value."""
+    format = draw(formats(len(shape)))
+    density = draw(st.sampled_from(DENSITIES))
+    unit = draw(st.sampled_from([1.0, 1.0, 0.5]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    stored = np.asarray(rng.random(shape) < density)
+    for axis in range(min(2, len(shape))):
+        if shape[axis]:
+            for row in draw(st.sampled_from([(), (), (0,), (-1,), (0, -1)])):
+                np.moveaxis(stored, axis, 0)[row] = False
+    values = unit * rng.integers(-2, 4, math.prod(shape)).reshape(shape).astype(np.float64)
+    return from_coordinates(shape, np.argwhere(stored).T, values[stored].reshape(-1), format, fill)

@@ -1,0 +1,46 @@
+"""How a program is compiled: which Einsums are fused, and what else a schedule says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+from hypothesis import strategies as st
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.schedule import Schedule
+
+
+def partition(draw: st.DrawFn, program: Program) -> Schedule:
+    """Nothing fused, everything, every layer, or groups: any that can run one after the other."""
+    kind = draw(st.sampled_from(["full"] * 4 + ["groups"] * 4 + ["none", "layerwise"]))
+    if kind != "groups":
+        return Schedule.fuse(kind)
+    names = [e.name for e in program.einsums]
+    labels = draw(st.lists(st.integers(0, 2), min_size=len(names), max_size=len(names)))
+    if not _runs(program, labels):
+        labels = [max(labels[: k + 1]) for k in range(len(labels))]  # slices of the program
+    schedule = Schedule()
+    for label in sorted(set(labels)):
+        schedule = schedule.region(f"g{label}", *(n for n, l in zip(names, labels, strict=True) if l == label)).fuse(f"g{label}")
+    return schedule
+
+
+def _runs(program: Program, labels: list[int]) -> bool:
+    """Whether no group would have to be left and entered again."""
+    home = dict(zip((e.name for e in program.einsums), labels, strict=True))
+    edges = [(home[name], home[e.name]) for e in program.einsums for name in e.operands if name in home]
+    return nx.is_directed_acyclic_graph(nx.DiGraph((u, v) for u, v in edges if u != v))
+
+
+def settings(draw: st.DrawFn, schedule: Schedule, program: Program, finite: bool) -> Schedule:
+    """What else a schedule says. Global iteration reassociates products: only where every value is finite."""
+    rare = lambda usual, *others: draw(st.sampled_from([*[usual] * (3 * len(others)), *others]))  # noqa: E731
+    return replace(
+        schedule,
+        iteration=rare("factored", "global") if finite else "factored",
+        copies=draw(st.sampled_from([True] * 8 + [False])),
+        locate=draw(st.sampled_from(["auto", "auto", "always", "never"])),
+        repeat=rare("value", "reference"),
+        drop_zeros=draw(st.sampled_from([(), (), (), tuple(program.outputs)])),
+    )

@@ -1,0 +1,234 @@
+"""A second meaning of Einsum programs, in PyTorch float64: an own operator table, and a bound on what rounding may do.
+
+Written from the documentation of the operators; nothing here asks the package what an operator means. An Einsum is evaluated over its
+whole index space: every index is an axis of every value (of length 1 where the value lacks it).
+
+Next to each value stands how far any correct evaluation may be from it: zero for small binary fractions, whose sums and products are
+exact in any order, some units in the last place else, carried along by evaluating each operator at the corners of its operands'
+bounds. It is infinite where rounding decides (a comparison of rounded numbers, a division by a zero of unknown sign), so that a
+generator can leave such programs out, and every entry of the others is a fair test.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, accesses, walk
+
+INF = math.inf
+ROUNDING = 8 * 2.0**-53
+"""Relative: libraries differ by some units in the last place."""
+GRID, LARGEST = 2.0**-10, 2.0**40
+"""Multiples of the one up to the other are exact: sums and products of a few have fewer than 53 bits."""
+UNSURE, TINY = 5e-324, 1e-300
+"""The bound of a negative zero: whether a zero has a sign depends on the order of additions and on which of two equals is taken.
+Bounds below the other say no more than that."""
+
+
+def number(value: float) -> torch.Tensor:
+    return torch.tensor(value, dtype=torch.float64)
+
+
+def annihilated(fixed: torch.Tensor, to: float, otherwise: torch.Tensor) -> torch.Tensor:
+    """An operand that fixes the result does so whatever the others are, NaN and infinities included."""
+    return torch.where(fixed, number(to), otherwise)
+
+
+TABLE: dict[str, Callable[..., torch.Tensor]] = {
+    "add": lambda a, b: annihilated((a == -INF) | (b == -INF), -INF, a + b),
+    "sub": lambda a, b: annihilated(a == -INF, -INF, a - b),
+    "mul": lambda a, b: annihilated((a == 0) | (b == 0), 0.0, a * b),
+    "div": lambda a, b: annihilated(a == 0, 0.0, a / b),
+    "pow": lambda a, b: annihilated(b == 0, 1.0, torch.pow(a, b)),
+    "max": torch.maximum,
+    "min": lambda a, b: annihilated((a == -INF) | (b == -INF), -INF, torch.minimum(a, b)),
+    "eq": lambda a, b: (a == b).double(),
+    "ne": lambda a, b: (a != b).double(),
+    "lt": lambda a, b: (a < b).double(),
+    "le": lambda a, b: (a <= b).double(),
+    "gt": lambda a, b: (a > b).double(),
+    "ge": lambda a, b: (a >= b).double(),
+    "where": lambda c, a, b: torch.where(c != 0, a, b),
+    "copy": lambda a: a,
+    "neg": lambda a: -a,
+    "abs": torch.abs,
+    "relu": torch.relu,
+    "exp": torch.exp,
+    "log": torch.log,
+    "sqrt": torch.sqrt,
+    "rsqrt": lambda a: 1.0 / torch.sqrt(a),
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": lambda a: 1.0 / (1.0 + torch.exp(-a)),
+}
+COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+CHOOSING = frozenset(("max", "min", "where", "copy", "neg", "abs", "relu")) | COMPARISONS
+"""Operators that never round."""
+
+IDENTITY = {"sum": 0.0, "max": -INF, "min": INF, "prod": 1.0}
+FOLDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "sum": lambda x: x.sum(-1),
+    "max": lambda x: x.amax(-1),
+    "min": lambda x: x.amin(-1),
+    "prod": lambda x: x.prod(-1),
+}
+"""Of the last axis, which is not empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """`values` over the index space of an Einsum, and the bound of each."""
+
+    values: torch.Tensor
+    error: torch.Tensor
+
+
+@dataclass(slots=True)
+class Span:
+    """What the nodes of an Einsum were: the largest finite magnitude, the largest bound, whether all were finite."""
+
+    largest: float = 0.0
+    error: float = 0.0
+    finite: bool = True
+
+    def note(self, value: Value) -> Value:
+        is_finite = torch.isfinite(value.values)
+        self.finite &= bool(is_finite.all())
+        magnitudes = value.values[is_finite].abs()
+        self.largest = max(self.largest, float(magnitudes.max()) if magnitudes.numel() else 0.0)
+        self.error = max(self.error, float(value.error.max()) if value.error.numel() else 0.0)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The value of an Einsum, its dimensions as on the left side, and what its nodes were."""
+
+    value: Value
+    span: Span
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        return self.value.values.numpy()
+
+
+def given(array: npt.ArrayLike) -> Value:
+    """An input: exact."""
+    values = torch.tensor(np.asarray(array, dtype=np.float64))
+    return Value(values, torch.zeros_like(values))
+
+
+def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Evaluated]:
+    """Every result of the program, by name."""
+    known = {t.name: given(arrays[t.name]) for t in program.inputs}
+    shapes = {t.name: t.shape for t in program.tensors}
+    found: dict[str, Evaluated] = {}
+    for einsum in program.einsums:
+        found[einsum.name] = evaluate_einsum(einsum, known, shapes.get(einsum.name))
+        known[einsum.name] = found[einsum.name].value
+    return found
+
+
+def evaluate_einsum(einsum: Einsum, known: Mapping[str, Value], shape: tuple[int, ...] | None = None) -> Evaluated:
+    """One Einsum; `shape` is that of a result that is spread along an index which its body lacks."""
+    sizes: dict[str, int] = dict(zip(einsum.indices, shape or (), strict=False))
+    for access in accesses(einsum.body):
+        sizes.update(zip(access.indices, known[access.tensor].values.shape, strict=True))
+    names = tuple(
+        dict.fromkeys((*einsum.indices, *sizes, *(v for n in walk(einsum.body) if isinstance(n, Reduce) for v in n.over)))
+    )
+    span = Span()
+    value = _evaluate(einsum.body, known, names, sizes, span)
+    target = [sizes[v] if v in einsum.indices else 1 for v in names]
+    left = [sizes[v] for v in einsum.indices]
+    return Evaluated(Value(value.values.expand(target).reshape(left), value.error.expand(target).reshape(left)), span)
+
+
+def _evaluate(node: Expr, known: Mapping[str, Value], names: tuple[str, ...], sizes: Mapping[str, int], span: Span) -> Value:
+    match node:
+        case Const():
+            values = number(node.value).reshape([1] * len(names))
+            return Value(values, torch.zeros_like(values))
+        case Access():
+            return _read(node, known[node.tensor], names)
+        case Apply():
+            return span.note(_apply(node.op, [_evaluate(a, known, names, sizes, span) for a in node.args]))
+        case Reduce():
+            value = _evaluate(node.body, known, names, sizes, span)
+            for v in node.over:
+                value = span.note(_reduce(node.op, value, names.index(v), sizes[v]))
+            return value
+
+
+def _read(node: Access, value: Value, names: tuple[str, ...]) -> Value:
+    axes = sorted(range(len(node.indices)), key=lambda d: names.index(node.indices[d]))  # type: ignore[arg-type]
+    shape = [value.values.shape[node.indices.index(v)] if v in node.indices else 1 for v in names]
+    return Value(value.values.permute(axes).reshape(shape), value.error.permute(axes).reshape(shape))
+
+
+def _apply(op: str, args: list[Value]) -> Value:
+    function = TABLE[op]
+    if op in COMPARISONS or op == "where":  # the sign of a zero does not matter
+        args = [Value(a.values, torch.where(a.error < TINY, number(0.0), a.error)) for a in args]
+    centre = function(*(a.values for a in args))
+    error = torch.zeros_like(centre)
+    if op == "where":
+        condition, first, second = args
+        error = torch.where(condition.values != 0, first.error, second.error).expand(centre.shape)
+        unsure = (condition.values != 0) & (condition.values.abs() <= condition.error) | (condition.values == 0) & (
+            condition.error > 0
+        )
+        return Value(centre, torch.where(unsure, number(INF), error))
+    rounded = sum((a.error > 0).expand(centre.shape).double() for a in args)
+    if any(bool((a.error > 0).any()) for a in args):
+        for signs in itertools.product((-1.0, 1.0), repeat=len(args)):
+            corner = function(*(a.values + s * a.error for s, a in zip(signs, args, strict=True)))
+            same = (corner == centre) | (corner.isnan() & centre.isnan())
+            error = torch.maximum(error, torch.where(same, number(0.0), (corner - centre).abs()).nan_to_num(nan=INF, posinf=INF))
+        if op in COMPARISONS:
+            a, b = args
+            error = torch.where((rounded > 0) & ((a.values - b.values).abs() <= a.error + b.error), number(INF), error)
+        for a in args:
+            error = torch.where(a.error == INF, number(INF), error)
+    return Value(centre, _more(centre, error, rounded=op not in CHOOSING))
+
+
+def _more(values: torch.Tensor, error: torch.Tensor, rounded: bool) -> torch.Tensor:
+    """The bound with the rounding of the last step."""
+    exact = (error < TINY) & (values.abs() <= LARGEST) & (values % GRID == 0)
+    if rounded:
+        error = torch.where(exact | ~values.isfinite(), error, error + ROUNDING * values.abs())
+    return torch.where((values == 0) & values.signbit(), torch.clamp(error, min=UNSURE), error)
+
+
+def _reduce(op: str, value: Value, axis: int, size: int) -> Value:
+    """Fold an axis, over which a value that lacks it is repeated."""
+    shape = list(value.values.shape)
+    shape[axis] = size
+    values, errors = (x.expand(shape).movedim(axis, -1) for x in (value.values, value.error))
+    folded = FOLDS[op](values) if size else torch.full(values.shape[:-1], IDENTITY[op], dtype=torch.float64)
+    if not size or not folded.numel():
+        error = torch.zeros_like(folded)
+    elif op in ("max", "min"):
+        error = errors.amax(-1)
+    elif op == "sum":
+        magnitude = torch.where(values.isfinite(), values.abs(), number(0.0)).sum(-1)
+        exact = (errors < TINY).all(-1) & (magnitude <= LARGEST) & (values % GRID == 0).all(-1)
+        error = torch.where(exact | ~folded.isfinite(), errors.sum(-1), errors.sum(-1) + size * ROUNDING * magnitude)
+    else:
+        whole, wide = values.abs(), values.abs() + errors
+        exact = (errors < TINY).all(-1) & (values % GRID == 0).all(-1) & (whole.clamp(min=1.0).prod(-1) <= LARGEST)
+        error = (wide.prod(-1) - whole.prod(-1)).abs() + size * ROUNDING * wide.prod(-1)
+        error = torch.where(exact | ~folded.isfinite() & (errors == 0).all(-1), number(0.0), error.nan_to_num(nan=INF))
+    unsure = (folded == 0) & (folded.signbit() | ((values == 0) & values.signbit()).any(-1))
+    error = torch.where(unsure, torch.clamp(error, min=UNSURE), error)
+    return Value(folded.unsqueeze(axis), error.unsqueeze(axis))
