@@ -286,6 +286,24 @@ class Accumulate(Nested, name="accumulate", traits=[Pure]):
         return super().verify_invariants()
 
 
+class Permute(Nested, name="permute", traits=[Pure]):
+    stream: Operand[V]
+    val: Result[V]
+    order: ir.ArrayAttr = attribute(kw_only=True)
+
+    def expected(self, d: int) -> list[int]:
+        levels = len(self.operands) - 1
+        depths = [*range(d, d + levels), d + levels - 1]
+        return [*depths, *depths]
+
+    def verify_invariants(self) -> bool:
+        order = self.attributes["order"] if "order" in self.attributes else None  # noqa: SIM401 (no `get`)
+        levels = len(order) if isinstance(order, ir.ArrayAttr) else len(self.operands) - 1
+        if (len(self.operands), len(self.results)) != (levels + 1, levels + 1):
+            return self.refuse(f"has {len(self.operands)} operands and {len(self.results)} results, its order {levels} levels")
+        return super().verify_invariants()
+
+
 class Drop(Nested, name="drop", traits=[Pure]):
     stream: Operand[X]
     out: Result[X]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.ops import OPERATORS
@@ -16,10 +17,12 @@ from fuseflow.samml.nodes import (
     Accumulate,
     Align,
     Alu,
+    Drop,
     Graph,
     Join,
     Load,
     Node,
+    Permute,
     Port,
     Range,
     Reduce,
@@ -150,6 +153,10 @@ def _outputs(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatisti
             return [Shape(inputs[0].counts[:-1])]
         case Accumulate():
             return _accumulate(node, inputs)
+        case Drop():
+            return _drop(inputs)
+        case Permute():
+            return _permute(node, inputs)
         case WriteLevel() | WriteValues():
             return []
         case _:
@@ -186,11 +193,40 @@ def _accumulate(node: Accumulate, inputs: list[Shape]) -> list[Shape]:
     return [*out, above]
 
 
+def _drop(inputs: list[Shape]) -> list[Shape]:
+    """A coordinate stays unless all the places below it are empty."""
+    *crds, val = inputs
+    counts = list(val.counts)
+    for crd, below in reversed(list(pairwise(crds))):
+        depth = len(crd.counts)
+        full = counts[depth - 1] * below.size
+        density = min(1.0, counts[depth] / full) if full else 0.0
+        counts[depth - 1] *= 1 - (1 - density) ** below.size
+    return [Shape(tuple(counts[: len(s.counts)]), s.size) for s in inputs]
+
+
+def _permute(node: Permute, inputs: list[Shape]) -> list[Shape]:
+    """Each workspace holds the entries below one fiber of crd_0, anywhere among its coordinates: a coordinate of an output level is in
+    it unless no entry is below it."""
+    outer, entries = inputs[0], inputs[-2].elements
+    sizes = [inputs[level].size for level in node.order]
+    places = outer.fibers * math.prod(sizes)
+    density = min(1.0, entries / places) if places else 0.0
+    out: list[Shape] = []
+    above = Shape(outer.counts[:-1])
+    prefixes = outer.fibers
+    for level, size in enumerate(sizes):
+        prefixes *= size
+        above = above.inner(prefixes * (1 - (1 - density) ** math.prod(sizes[level + 1 :])), size)
+        out.append(above)
+    return [*out, above]
+
+
 def _firings(node: Node, inputs: list[Shape], outputs: list[Shape]) -> float:
     match node:
         case Join(kind="intersect" | "union"):
             return max([outputs[0].tokens, *(inputs[crd].tokens for crd, _ in node.sides())])
-        case Accumulate():
+        case Accumulate() | Permute():
             return max(inputs[-1].tokens, outputs[-1].tokens)
         case _:
             return max(s.tokens for s in (*inputs, *outputs))

@@ -92,7 +92,7 @@ def _write_node(node: n.Node, types: dict[n.Port, n.StreamType], values: dict[n.
         inputs = [inputs[k] for k in _grouped(_input_kinds(sides))]
         outputs = [outputs[k] for k in _grouped(_output_kinds(sides))]
         attributes |= _segments(*([types[p].kind for p in ports] for ports in (inputs, outputs)))
-    if isinstance(node, n.Accumulate | n.Drop):
+    if isinstance(node, n.Accumulate | n.Permute | n.Drop):
         attributes |= _level_segments(node.name, len(inputs) - 1, len(outputs) - 1)
     results = [samml.STREAM_TYPES[types[port].kind].get(_int(types[port].depth)) for port in outputs]
     op = ir.Operation.create(f"samml.{node.op}", results, [values[port] for port in inputs], attributes)
@@ -148,6 +148,11 @@ def _int(number: int) -> ir.Attribute:
 
 def _ints(numbers: Sequence[int]) -> ir.Attribute:
     return _array(map(_int, numbers))
+
+
+def _order(order: int | tuple[int, ...]) -> ir.Attribute:
+    """Of an accumulate a number, of a permute the levels."""
+    return _int(order) if isinstance(order, int) else _ints(order)
 
 
 def _float(number: float) -> ir.Attribute:
@@ -210,6 +215,10 @@ def _whole(attribute: ir.Attribute) -> int:
 
 def _wholes(attribute: ir.Attribute) -> tuple[int, ...]:
     return tuple(map(_whole, ir.ArrayAttr(attribute)))
+
+
+def _order_of(attribute: ir.Attribute) -> int | tuple[int, ...]:
+    return _wholes(attribute) if isinstance(attribute, ir.ArrayAttr) else _whole(attribute)
 
 
 def _flag(attribute: ir.Attribute) -> bool:
@@ -280,7 +289,7 @@ _FIELDS = (
     _Field("kind", "kind", _str, _text),
     _Field("function", "function", _str, _text),
     _Field("operands", "slots", _slots, _operands),
-    _Field("order", "order", _int, _whole),
+    _Field("order", "order", _order, _order_of),
     _Field("value", "value", _optional, _value),
     _Field("lanes", "lanes", _int, _whole),
     _Field("levels", "levels", _int, _whole),

@@ -221,6 +221,7 @@ OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
     "spacc": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
     "coord_drop": lambda m: [m.output_outer_crd, m.output_inner_crd],
     "drop": lambda m: [*m.output_crds, _one(m.output, "stream")],
+    "permute": lambda m: [*m.output_crds, m.output_val],
     "flatten": lambda m: [m.output_crd],
     "split": lambda m: [m.outer_crd, m.inner_crd],
     "fork": lambda m: list(_bundle(m).outputs),
@@ -333,6 +334,10 @@ def _drop(r: Reader, name: str, m: pb.Drop) -> n.Node:
     return n.Drop(name, inputs, m.value if m.HasField("value") else None)
 
 
+def _permute(r: Reader, name: str, m: pb.Permute) -> n.Node:
+    return n.Permute(name, r.ports(name, (*m.input_crds, m.input_val)), tuple(m.order))
+
+
 def _flatten(r: Reader, name: str, m: pb.Flatten) -> n.Node:
     return n.Flatten(name, r.ports(name, (m.outer_crd, m.inner_crd)), m.size)
 
@@ -372,6 +377,7 @@ READERS: dict[str, Callable[[Reader, str, Any], n.Node | list[n.Node]]] = {
     "reduce": _reduce,
     "spacc": _accumulate,
     "coord_drop": _coord_drop,
+    "permute": _permute,
     "drop": _drop,
     "flatten": _flatten,
     "split": _split,

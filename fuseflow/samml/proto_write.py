@@ -354,6 +354,19 @@ def _drop(w: Writer, node: n.Drop) -> None:
     w.warn(node.name, "other readers drop coordinates by coordinates, not by values")
 
 
+def _permute(w: Writer, node: n.Permute) -> None:
+    message = w.new(node).permute
+    message.order.extend(node.order)
+    *crds, val = node.inputs
+    for crd in crds:
+        w.reading(crd, message.input_crds.add())
+    w.reading(val, message.input_val)
+    for output in range(len(crds)):
+        w.making(node, output, message.output_crds.add())
+    w.making(node, len(crds), message.output_val)
+    w.warn(node.name, "other readers have no permute")
+
+
 def _flatten(w: Writer, node: n.Flatten) -> None:
     message = w.new(node).flatten
     message.size = node.size
@@ -418,6 +431,7 @@ WRITERS: dict[type[n.Node], Callable[[Writer, Any], None]] = {
     n.Alu: _alu,
     n.Reduce: _reduce,
     n.Accumulate: _accumulate,
+    n.Permute: _permute,
     n.Drop: _drop,
     n.Flatten: _flatten,
     n.SplitLevel: _split,

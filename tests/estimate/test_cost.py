@@ -9,6 +9,7 @@ import pytest
 from fuseflow.compiler import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate import TensorStatistics, assume, estimate, measure
+from fuseflow.samml.text import parse as graph_of
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import Format, pack
@@ -84,3 +85,36 @@ def test_rank_prefers_less_work_between_equal_bounds():
 
 def stats() -> dict[str, TensorStatistics]:
     return {name: assume(t) for name, t in programs.program("layer").declared.items()}
+
+
+PERMUTE = """
+graph copy
+tensor A[{i}, {j}, {k}]  csf f64
+tensor P[{k}, {i}, {j}]  csf f64
+output P
+root = root()
+A_i = scan(root) A.0
+A_j = scan(A_i.ref) A.1
+A_k = scan(A_j.ref) A.2
+A_v = load(A_k.ref) A
+turned = permute(A_i.crd, A_j.crd, A_k.crd, A_v) order=2,0,1
+P_k = write(turned.crd0) P.0
+P_i = write(turned.crd1) P.1
+P_j = write(turned.crd2) P.2
+P_v = write(turned.val) P.vals
+"""
+
+
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.2, 1.0])
+def test_levels_of_a_permuted_copy(density):
+    shape = (12, 20, 15)
+    graph = graph_of(PERMUTE.format(i=12, j=20, k=15))
+    array = (np.random.default_rng(1).random(shape) < density).astype(float)
+    tensors = {"A": pack(array, graph.declared["A"].format)}
+    cost, results = estimate(graph, {"A": measure(tensors["A"])})
+    simulation = simulate(graph, tensors, load_machine("ideal"))
+    found = measure(simulation.outputs["P"])
+    assert results["P"].sizes == found.sizes == (15, 12, 20)
+    assert results["P"].stored == pytest.approx(found.stored)
+    assert results["P"].fanouts == pytest.approx(found.fanouts, rel=0.1)
+    assert cost.firings == pytest.approx(simulation.firings, rel=0.25, abs=10)

@@ -160,6 +160,7 @@ deep = repeat(rep, low_i.inner)
 both = flatten(low_i.outer, low_i.inner) 2
 rep_crd = repeat(full_i.crd, union_j.crd)
 tall = accumulate(full_i.crd, union_j.crd, scale) prod order=1
+turned = permute(full_i.crd, union_j.crd, scale) order=1,0
 write_s = write(red_k) S.vals
 write_i = write(full_i.crd) Y.0
 write_j = write(old_j) Y.1

@@ -28,6 +28,7 @@ EXAMPLES = [
     ("x = align(A_j.crd, B_i.crd, A_i.crd)", (5,)),
     ("x = repeat(A_j.crd, A_i.crd)", (7,)),
     ("v = load(A_i.ref) A\nx = accumulate(A_j.crd, A_i.crd, v) sum order=1", (5, UNKNOWN)),
+    ("v = load(A_i.ref) A\nx = permute(A_j.crd, A_i.crd, v) order=1,0", (5, 7, UNKNOWN)),
     ("v = load(A_i.ref) A\nx = drop(A_j.crd, A_i.crd, v)", (7, 5, UNKNOWN)),
     ("x = flatten(A_j.crd, A_i.crd) 6", (6 * 6 + 5,)),
     ("x = split(A_j.crd) 3", (3, 3)),

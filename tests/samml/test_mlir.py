@@ -107,6 +107,7 @@ def module(line: str) -> str:
         ('"samml.lod"(%b#1) {node = "x", tensor = "A", sequential = true} : (ref2) -> val2', "unregistered operation 'samml.lod'"),
         ('"samml.write"(%a#0) {node = "x", tensor = "A"} : (crd1) -> ()', 'attribute "level" is expected'),
         ('"samml.accumulate"(%a#0, %b#0, %v) {node = "x", function = "sum"} : (crd1, crd2, val2) -> (crd1, val1)', 'SegmentSizes'),
+        ('"samml.permute"(%a#0, %b#0, %v) {node = "x"} : (crd1, crd2, val2) -> (crd1, crd2, val2)', 'SegmentSizes'),
         # Depths and kinds that hang together
         ('"samml.root"() {node = "x"} : () -> ref1', "'samml.root' op result 0 is !samml.ref<1 : i64>, its depth should be 0"),
         ('"samml.scan"(%a#1) {node = "x", tensor = "A", LEVEL1} : (ref1) -> (crd1, ref2)', "result 0 is .* should be 2"),
@@ -154,6 +155,13 @@ def test_refuses(old: str, new: str, message: str, graphs: dict[str, n.Graph]):
     assert old in text
     with pytest.raises(GraphError, match=message):
         from_mlir(text.replace(old, new, 1))
+
+
+def test_refuses_an_order_of_other_levels(graphs: dict[str, n.Graph]):
+    text = to_mlir(graphs["others"])
+    assert text.count("order = [1, 0], ") == 1
+    with pytest.raises(GraphError, match="'samml.permute' op has 3 operands and 3 results, its order 3 levels"):
+        from_mlir(text.replace("order = [1, 0], ", "order = [1, 0, 2], "))
 
 
 @pytest.mark.parametrize(

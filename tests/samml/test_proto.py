@@ -104,6 +104,7 @@ def test_extensions_have_high_numbers():
             "Range",
             "Align",
             "Drop",
+            "Permute",
             "Flatten",
             "Split",
         ):

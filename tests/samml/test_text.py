@@ -87,6 +87,8 @@ def test_spaces_and_comments_do_not_matter():
         ("a = range(root) many", "cannot read the attributes `many` of range"),
         ("a = alu(root) add N->x", "cannot read the attributes"),
         ("a = accumulate(root) sum 1", "cannot read the attributes"),
+        ("a = permute(root) 1,0", "cannot read the attributes"),
+        ("a = permute(root) order=1,x", "cannot read the attributes"),
         ("a = join(root) outer", "a join is intersect, union or left"),
         ("a = repeat(root; root)", "only a join has sides"),
         ("tensor A", "cannot read the tensor `A`"),

@@ -62,6 +62,13 @@ BROKEN = [
     ("spmm", (") sum order", ") add order"), "`acc_k` .*unknown function `add`"),
     ("spmm", ("accumulate(intersect_k.crd", "accumulate(A_k.crd"), r"input 1 \(`X_j.crd`\) does not hang below input 0 \(`A_k.crd`\)"),
     ("spmm", ("X_j.crd, mul)", "X_j.crd, A_val)"), r"input 2 \(`A_val`\) is val\(2\); .*depth 3"),
+    # Permute
+    ("others", ("order=1,0", "order=1,1"), "`turned` .*the order is 1,1\n.*every level of the input once"),
+    ("others", ("order=1,0", "order=0"), "`turned` .*the order is 0\n.*two levels or more"),
+    ("others", ("order=1,0", "order=2,0,1"), "`turned` .*takes 4 inputs"),
+    ("others", ("permute(full_i.crd", "permute(A_i.crd"), r"`turned` .*input 1 \(`union_j.crd`\) does not hang below input 0"),
+    ("others", ("permute(full_i.crd, union_j.crd, scale)", "permute(full_i.crd, union_j.crd, union_j.out0)"), "`turned` .*takes val"),
+    ("others", ("permute(full_i.crd, union_j.crd, scale)", "permute(full_i.crd, union_j.crd, old_val)"), "`turned` .*is not aligned"),
     # `N`
     ("chain", ("W_f.ref) intersect", "W_f.ref) union"), ("W_h.crd, mul'2)", "W_h.crd, rep_h)"), "`acc_f` .*`rep_h`. may hold `N`\n.*copy"),
     ("chain", ("W_f.ref) intersect", "W_f.ref) union"), ("mul'2 =", "r = reduce(rep_h) sum\nmul'2 ="), "`r` .*may hold `N`"),
