@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler.check import Check
 from fuseflow.compiler.compiled import Compiled, Progress
-from fuseflow.compiler.lower import CompiledRegion, lower, refuse_parallel
+from fuseflow.compiler.lower import lower, refuse_parallel
+from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import RegionResult, Result
 from fuseflow.compiler.sources import Source, load
 from fuseflow.einsum.nodes import Program

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.lower import CompiledRegion
+from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import Result, json_text
 from fuseflow.compiler.settings import Settings, versions
 from fuseflow.compiler.sources import Source

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fuseflow.compiler import artifacts
 from fuseflow.compiler.check import Check, check
-from fuseflow.compiler.lower import CompiledRegion
+from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import RegionResult, Result, Seconds
 from fuseflow.compiler.settings import Settings
 from fuseflow.compiler.sources import Source

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.errors import FusionError, ScheduleError, TensorError, did_you_mean
-from fuseflow.estimate import Estimate, TensorStatistics, estimate, statistics
-from fuseflow.fusion import FusedRegion, choose_order, fuse
-from fuseflow.fusion.verify import verify as verify_region
-from fuseflow.samml.nodes import Graph
-from fuseflow.samml.verify import verify as verify_graph
+from fuseflow.errors import ScheduleError, TensorError, did_you_mean
+from fuseflow.estimate import statistics
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
-from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.tensors import Format, Tensor
-from fuseflow.transform import fifos
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledRegion:
-    """One region at every stage, with what it is expected to cost."""
-
-    name: str
-    einsums: tuple[str, ...]
-    fused: FusedRegion
-    table: FusionTable
-    graph: Graph
-    estimate: Estimate
 
 
 def lower(
@@ -44,63 +27,34 @@ def lower(
     soon as it is there, so that what came before an error can be seen. `regions` are those of the schedule unless they are given.
     """
     refuse_parallel(schedule)
-    declared = {t.name for t in program.tensors if t.format is not None} | dict(schedule.formats).keys()
+    declared = frozenset(t.name for t in program.tensors if t.format is not None) | dict(schedule.formats).keys()
     program = infer(with_formats(program, schedule))
     observe(program)
     regions = form_regions(program, schedule) if regions is None else regions
     results, orders = region_results(program, regions), chains(program, regions, schedule)
+    refuse_unwritten(program, schedule, {name for names in results.values() for name in names})
     stored = {t.name: t for t in program.inputs}
-    known = statistics(stored, tensors)
+    lowering = Lowering(program, schedule, declared, stored, statistics(stored, tensors))
     compiled = []
     for region in regions:
         if not results[region.name]:
             continue  # nothing that it computes is ever read
-        fused = _fuse(program, region, results[region.name], stored, known, orders.get(region.name, ()), declared)
-        table, graph, cost, written = _lower_region(fused, known)
-        verify_region(fused)
-        verify_graph(graph)
-        known |= written
-        stored |= {
-            t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in graph.tensors if t.name in graph.outputs
-        }
-        compiled.append(CompiledRegion(region.name, region.einsums, fused, table, graph, cost))
-        observe(compiled[-1])
+        for made in lowering.region(region, results[region.name], orders.get(region.name, ())):
+            compiled.append(made)
+            observe(made)
     return program, tuple(compiled)
 
 
-def _fuse(
-    program: Program,
-    region: Region,
-    results: tuple[str, ...],
-    stored: Mapping[str, TensorType],
-    known: Mapping[str, TensorStatistics],
-    chain: tuple[str, ...],
-    declared: set[str],
-) -> FusedRegion:
-    """The region in its best order. Results that later regions scan keep their declared mode order if any order allows it."""
-    fixed = {r for r in results if r in declared}
-    formats = {r: program.declared[r].format for r in results}
-    scanned = {r for r, f in formats.items() if f is not None and not f.all_dense and r not in program.outputs}
-    attempts = dict.fromkeys(
-        (pinned, merge) for merge in (True, False) for pinned in (frozenset(fixed | scanned), frozenset(fixed))
-    )
-    refusals: list[FusionError] = []
-    for pinned, merge in attempts:
-        try:
-            fused = fuse(program, region.name, region.einsums, results, stored, chain=chain, pinned=pinned, merge=merge)
-            return choose_order(fused, lambda r: _lower_region(r, known)[2].rank)
-        except FusionError as error:
-            refusals.append(error)
-    raise refusals[len(attempts) // 4]  # that of the fewest wishes, views merged
-
-
-def _lower_region(
-    fused: FusedRegion, known: Mapping[str, TensorStatistics]
-) -> tuple[FusionTable, Graph, Estimate, dict[str, TensorStatistics]]:
-    table = build_table(fused)
-    graph = fifos(emit(table))
-    cost, written = estimate(graph, known)
-    return table, graph, cost, written
+def refuse_unwritten(program: Program, schedule: Schedule, written: set[str]) -> None:
+    """Zeros are dropped where a result is written."""
+    for name in schedule.drop_zeros:
+        if name not in written:
+            inside = name in program.defined
+            message = "it is fused into its consumers and never written" if inside else "the program computes no such tensor"
+            hint = "fuse it apart from them (`--fuse`)" if inside else did_you_mean(name, program.defined)
+            raise ScheduleError(
+                f"zeros of `{name}` cannot be dropped: {message}", hint=hint, span=schedule.place("drop_zeros", name)
+            )
 
 
 def with_formats(program: Program, schedule: Schedule) -> Program:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import TensorType
@@ -26,6 +26,22 @@ class TensorStatistics:
         for fanout in self.fanouts:
             count *= fanout
         return count
+
+    def permuted(self, levels: Sequence[int]) -> TensorStatistics:
+        """Those of a copy that stores what these levels store, in this order, all compressed; entries taken as scattered evenly.
+
+        >>> TensorStatistics((4, 8), (4.0, 2.0)).permuted((1, 0)).stored
+        8.0
+        """
+        sizes = tuple(self.sizes[p] for p in levels)
+        above, places, fanouts = 1.0, 1.0, []
+        for p, size in enumerate(sizes):
+            places *= size
+            missed = (1 - 1 / places) ** self.stored if places > 1 else 0.0
+            found = self.stored if p == len(sizes) - 1 else min(self.stored, places * (1 - missed))
+            fanouts.append(found / above if above else 0.0)
+            above = found
+        return TensorStatistics(sizes, tuple(fanouts))
 
 
 def measure(tensor: Tensor) -> TensorStatistics:

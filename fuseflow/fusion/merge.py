@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 
+from fuseflow.fusion.region import Copy
 from fuseflow.fusion.tree import Reduction, Tree, Trees, View, loops, nodes, reductions, renamed, views
 
 ViewKey = tuple[str, tuple[str, ...]]
@@ -20,12 +21,15 @@ ViewKey = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """Trees on their way through merging: (result name, indices, tree), every view's key, and the merges made so far."""
+    """Trees on their way through Algorithm 1: (result name, indices, tree), every view's key, the merges made so far, the copies read
+    and the results that are permuted as they are written."""
 
     results: tuple[tuple[str, tuple[str, ...], Tree], ...]
     views: tuple[ViewKey, ...]
     merged: tuple[tuple[Reduction, str], ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+    copies: tuple[Copy, ...] = ()
+    permuted: tuple[str, ...] = ()
 
     @property
     def trees(self) -> tuple[Tree, ...]:
@@ -99,7 +103,8 @@ def _renamed(fused: Fused, trees: Trees, table: dict[str, str]) -> Fused:
         assert isinstance(now, Reduction)
         merged[now, table.get(index, index)] = None
     names = (*((a, table.get(b, b)) for a, b in fused.renamed), *table.items())
-    return Fused(results, tuple(keys), tuple(merged), names)
+    copies = tuple(replace(copy, indices=renamed(copy.indices, table)) for copy in fused.copies)
+    return replace(fused, results=results, views=tuple(keys), merged=tuple(merged), renamed=names, copies=copies)
 
 
 def _captures(fused: Fused) -> bool:

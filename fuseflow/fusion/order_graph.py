@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import networkx as nx
 
@@ -11,33 +12,47 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.tree import Reduction, View
 
+Source: TypeAlias = View | str | None
+"""What asks for an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, or something that
+cannot be helped. The first two can be read from, or written through, a permuted copy."""
+
 
 def constraints(
     indices: Iterable[str],
     views: Iterable[View],
     stored: Mapping[str, TensorType],
     merged: Iterable[tuple[Reduction, str]] = (),
+    results: Iterable[tuple[str, tuple[str, ...], str]] = (),
     chains: Iterable[tuple[str, tuple[str, ...]]] = (),
 ) -> nx.DiGraph[str]:
-    """The graph over `indices`. Edges, each with the reason as its attribute `why` (and the stored `tensor`, if it is one's order):
+    """The graph over `indices`. Edges, each with the reason as its attribute `why` and all its sources in `by`:
 
     - into a compressed level, from every level stored above it: its fibers are reached through their references. Dense levels are
       located and add none;
     - from every free index of a merged reduction to the index it was merged with: its value must be there when that loop starts;
-    - along each chain `(reason, indices)`: what the user ordered, or the declared storage of a result.
+    - along each of `results`, (name, indices, format): how a result is declared to be stored;
+    - along each of `chains`, (reason, indices): what the user ordered.
     """
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(indices)
     for view in views:
         for above, below in storage_edges(view.indices, stored[view.tensor]):
-            graph.add_edge(above, below, why=f"{view} is stored {stored_order(view, stored)}", tensor=view.tensor)
+            _add(graph, above, below, f"{view} is stored {stored_order(view, stored)}", view)
     for reduction, index in merged:
         for v in reduction.free:
-            graph.add_edge(v, index, why=f"{reduction} must be complete before loop {index}")
+            _add(graph, v, index, f"{reduction} must be complete before loop {index}", None)
+    for name, chain, format in results:
+        for above, below in pairwise(chain):
+            _add(graph, above, below, f"`{name}` is to be stored {format}", name)
     for reason, chain in chains:
         for above, below in pairwise(chain):
-            graph.add_edge(above, below, why=reason)
+            _add(graph, above, below, reason, None)
     return graph
+
+
+def _add(graph: nx.DiGraph[str], above: str, below: str, why: str, by: Source) -> None:
+    before: tuple[Source, ...] = graph.edges[above, below]["by"] if graph.has_edge(above, below) else ()
+    graph.add_edge(above, below, why=why, by=(*before, by))
 
 
 def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str, str]]:
@@ -56,26 +71,36 @@ def stored_order(view: View, stored: Mapping[str, TensorType]) -> str:
     return " before ".join(view.indices[d] for d in format.order) + f" ({format.short()})"
 
 
+def shortest_cycle(graph: nx.DiGraph[str]) -> list[tuple[str, str]]:
+    """The edges of a shortest cycle (the first of them by name), none if there is no cycle."""
+    if nx.is_directed_acyclic_graph(graph):
+        return []
+    cycle = min(nx.simple_cycles(graph, length_bound=_girth(graph)), key=sorted)
+    start = cycle.index(min(cycle))
+    cycle = cycle[start:] + cycle[:start]
+    return list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+
+
 def refuse_cycle(graph: nx.DiGraph[str], region: str) -> None:
     """Raise `FusionError` if the constraints contradict each other, naming every edge of a shortest cycle."""
-    if nx.is_directed_acyclic_graph(graph):
+    edges = shortest_cycle(graph)
+    if not edges:
         return
-    cycle = min(nx.simple_cycles(graph, length_bound=_girth(graph)), key=sorted)
-    edges = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+    sources = [graph.edges[edge]["by"] for edge in edges]
     raise FusionError(
         f"region `{region}` has no legal order: it needs " + ", ".join(f"{u} before {v}" for u, v in edges),
         notes=[f"{u} before {v}: {graph.edges[u, v]['why']}" for u, v in edges],
-        hint=_way_out([graph.edges[u, v].get("tensor") for u, v in edges]),
+        hint=_way_out([source for by in sources for source in by]),
     )
 
 
-def _way_out(tensors: Sequence[str | None]) -> str:
-    """What breaks a cycle through these stored tensors."""
-    names = [t for t in dict.fromkeys(tensors) if t is not None]
+def _way_out(sources: Sequence[Source]) -> str:
+    """What breaks a cycle of edges that these ask for."""
+    names = dict.fromkeys(s.tensor for s in sources if isinstance(s, View))
     if not names:
         return "order fewer loops"
     dense = " or ".join(f"`--format {name}=dense`" for name in names)
-    return f"fuse fewer Einsums, read a transposed copy (an input of its own), or store the tensor dense: {dense}"
+    return f"allow copies (leave `--no-copies` out), fuse fewer Einsums, or store the tensor dense: {dense}"
 
 
 def refuse_order(graph: nx.DiGraph[str], order: Sequence[str], region: str, legal: Iterable[Sequence[str]]) -> None:

@@ -4,13 +4,15 @@ This is how a region is printed, and its reference meaning: the program evaluate
 
     T[i, j] = sum(k) X[i, k] * W[k, j];  Y[i, j] = sum(k) A[i, k] * T[k, j]
     ->  T[k, j] = sum(l) X[k, l] * W[l, j];  Y[i, j] = sum(k) A[i, k] * T[k, j]     in the region's own indices
+
+A permuted copy is a statement too, with its format declared: `A.copy_1_0[i, j] = A[i, j]`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType
@@ -25,6 +27,9 @@ def as_program(region: FusedRegion) -> Program:
     free = free_indices(*region.trees)
     built: dict[Tree, Expr] = {}
     made = _Statements(region.sizes)
+    stored = region.declared
+    for copy in region.copies:
+        made.state(copy.name, copy.indices, Access(copy.source, copy.indices))
     for node in nodes(*region.trees):
         body = _body(node, built)
         if isinstance(node, Reduction) and not set(node.over) <= set(free[node.body]):
@@ -34,7 +39,9 @@ def as_program(region: FusedRegion) -> Program:
     for result in region.results:
         if names.get(result.tree) != result.name:
             made.state(result.name, result.indices, built[result.tree])
-    tensors = (*(region.stored[n] for n in sorted(region.stored)), *made.declared)
+    for copy in region.copies:
+        stored.setdefault(copy.source, replace(stored[copy.name], name=copy.source, format=None))
+    tensors = (*(stored[n] for n in sorted(stored)), *made.declared)
     return Program(tensors, tuple(made.einsums), tuple(r.name for r in region.results), region.name)
 
 

@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-
+from dataclasses import dataclass, field, replace
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.tree import Reduction, Tree, View, loops, views
+from fuseflow.tensors import Format
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tensor that the region writes: its tree and the index of each of its dimensions."""
+    """A tensor that the region writes: its tree and the index of each of its dimensions.
+
+    It is stored in loop order, or, if they are given, with its levels in the order of the indices `levels`: then it is permuted
+    as it is written. `drop_zeros`: entries equal to its implicit value are not stored.
+    """
 
     tensor: TensorType
     indices: tuple[str, ...]
     tree: Tree
+    levels: tuple[str, ...] = ()
+    drop_zeros: bool = False
 
     @property
     def name(self) -> str:
         return self.tensor.name
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A permuted copy: `name` holds the entries of the stored tensor `source`, its levels in the order in which the region's loops run
+    over `indices` (one for each dimension)."""
+
+    name: str
+    source: str
+    indices: tuple[str, ...]
+
+    def order(self, loops: tuple[str, ...]) -> tuple[int, ...]:
+        """The dimensions in the order of the loops."""
+        return tuple(sorted(range(len(self.indices)), key=lambda d: loops.index(self.indices[d])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +51,10 @@ class FusedRegion:
     `sizes` gives the extent of every index; `stored` the tensors it reads from memory; `fill` the implicit value of every node;
     `merged` the reductions whose index was unified with an index of a consumer, which must be complete before that loop;
     `constraints` the partial-order graph: an edge u -> v means that loop u encloses loop v.
-    `order` is the chosen loop order, outermost first (empty until one is chosen).
+    `order` is the chosen loop order, outermost first (empty until one is chosen). `copies` are read in its place: they break cycles
+    of the constraints.
+    `locate`: dense levels are located, else scanned and joined where the order allows it. `repeat`: what is repeated in a loop that an
+    operand lacks.
     """
 
     name: str
@@ -44,6 +67,18 @@ class FusedRegion:
     constraints: nx.DiGraph[str]
     local: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     order: tuple[str, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    locate: bool = True
+    repeat: str = "value"
+
+    @property
+    def declared(self) -> dict[str, TensorType]:
+        """What the region reads, its copies in the formats that the chosen order gives them: all levels compressed."""
+        found = dict(self.stored)
+        for copy in self.copies if self.order else ():
+            format = Format.of(*["compressed"] * len(copy.indices), order=copy.order(self.order))
+            found[copy.name] = replace(found[copy.name], format=format)
+        return found
 
     @property
     def trees(self) -> tuple[Tree, ...]:

@@ -76,13 +76,16 @@ class Trees:
     def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
         return self._made.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
 
-    def rename(self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree]) -> Tree:
-        """`tree` with indices renamed; `memo` maps the old nodes to the new ones."""
+    def rename(
+        self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree], tensors: Mapping[View, str] | None = None
+    ) -> Tree:
+        """`tree` with indices renamed, and views reading other `tensors`; `memo` maps the old nodes to the new ones."""
+        tensors = tensors or {}
 
         def new(node: Tree) -> Tree:
             match node:
                 case View():
-                    return self.view(node.tensor, renamed(node.indices, table))
+                    return self.view(tensors.get(node, node.tensor), renamed(node.indices, table))
                 case Number():
                     return node
                 case Op():

@@ -35,12 +35,12 @@ def verify(region: FusedRegion) -> None:
 
 
 def _check_view(region: FusedRegion, view: View) -> None:
-    tensor = region.stored.get(view.tensor)
+    tensor = region.declared.get(view.tensor)
     if tensor is None:
         raise FusionError(f"region `{region.name}`: {view} reads a tensor that is not stored")
     shape = tuple(region.sizes[v] for v in view.indices)
     _require(region, shape == tensor.shape, f"{view} reads {tensor.shape} with indices of sizes {shape}")
-    _require(region, tensor.format is not None, f"{view} has no format")
+    _require(region, tensor.format is not None or not region.order, f"{view} has no format")
 
 
 def _require(region: FusedRegion, holds: bool, message: str) -> None:

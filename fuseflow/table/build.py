@@ -41,6 +41,7 @@ class Builder:
 
     def __init__(self, region: FusedRegion) -> None:
         self.region = region
+        self.declared = region.declared
         self.place = {v: p for p, v in enumerate(region.order)}
         self.cells = Cells()
         self.root = self.cells.root()
@@ -194,8 +195,8 @@ class Builder:
         if here is None:
             return Total()
         leaf = self.leaf(view, env)
-        full = levels[here][1]
-        if full and not (here == leaf.level and leaf.nullable):
+        full, reached = levels[here][1], here == leaf.level
+        if full and not (reached and (leaf.nullable or not self.region.locate)):
             return Total()  # a dense level is located
         if here != leaf.level:
             order = ",".join(self.region.order)
@@ -299,6 +300,8 @@ class Builder:
             match node:
                 case View():
                     port = self.leaf(node, env).port
+                    if self.region.repeat == "reference":
+                        port = self.lift(port, ctx, len(ctx), str(node))
                     (value,) = self.cells.put(Load(f"{node.tensor}_val", (port,), node.tensor))
                     self.note(str(node), "val", f"Val({self.cells.text(port)})")
                     memo[node] = value, False
@@ -332,7 +335,7 @@ class Builder:
 
     def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
         """(index, whether the level is dense) in storage order."""
-        format = self.region.stored[view.tensor].format
+        format = self.declared[view.tensor].format
         assert format is not None
         return tuple((view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True))
 

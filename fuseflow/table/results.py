@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Number, Reduction
-from fuseflow.samml.nodes import Join, Node, Port, Range, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Drop, Join, Node, Permute, Port, Range, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.build import Builder
+from fuseflow.table.occupancy import may_be_empty
 from fuseflow.table.table import Column, FusionTable
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels import Compressed, Dense, Level
@@ -17,7 +20,7 @@ LAST_COLUMNS = ("repeat", "alu", "range", "fill", "join")
 def build_table(region: FusedRegion) -> FusionTable:
     """Algorithm 2 on a region whose order is chosen. Raises `FusionError` if the order cannot be streamed (`enclosed loop`)."""
     builder = Builder(region)
-    tensors = {t.name: TensorDecl(t.name, t.shape, t.format, t.dtype, t.fill) for t in region.stored.values() if t.format}
+    tensors = {t.name: TensorDecl(t.name, t.shape, t.format, t.dtype, t.fill) for t in builder.declared.values() if t.format}
     writes: list[Node] = []
     for result in region.results:
         declared, nodes = _write(builder, result)
@@ -51,19 +54,63 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
     same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
     node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)
     bundle = builder.nest(node, (), {})
-    value = bundle.value
-    loops = [v for v, _ in bundle.levels]
-    crds = [crd for _, crd in bundle.levels]
-    levels = [_level(result, v) for v in loops]
+    streams = _permuted(builder, result, Streams(bundle.indices, tuple(crd for _, crd in bundle.levels), bundle.value))
+    levels = tuple(_level(result, v) for v in streams.loops)
     for p, level in enumerate(levels):
         if level.full and not all(below.full for below in levels[p:]):
-            crds, value = _densify(builder, p, loops, crds, value, fill)
-    format = Format(tuple(levels), tuple(result.indices.index(v) for v in loops))
+            streams = _densified(builder, p, streams)
+    streams = _dropped(builder, result, levels, streams, fill)
+    format = Format(levels, tuple(result.indices.index(v) for v in streams.loops))
     declared = TensorDecl(result.name, result.tensor.shape, format, result.tensor.dtype, fill)
     nodes: list[Node] = [
-        WriteLevel(f"write_{result.name}_{v}", (crd,), result.name, p) for p, (v, crd) in enumerate(zip(loops, crds, strict=True))
+        WriteLevel(f"write_{result.name}_{v}", (crd,), result.name, p)
+        for p, (v, crd) in enumerate(zip(streams.loops, streams.crds, strict=True))
     ]
-    return declared, [*nodes, WriteValues(f"write_{result.name}_val", (value,), result.name)]
+    return declared, [*nodes, WriteValues(f"write_{result.name}_val", (streams.value,), result.name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """What is written: the coordinate stream of every level, outermost first, and the values."""
+
+    loops: tuple[str, ...]
+    crds: tuple[Port, ...]
+    value: Port
+
+
+def _permuted(builder: Builder, result: Result, streams: Streams) -> Streams:
+    """The levels in the order in which they are stored, if that is not the order of the loops."""
+    if result.levels in ((), streams.loops):
+        return streams
+    order = tuple(streams.loops.index(v) for v in result.levels)
+    *crds, value = builder.cells.put(Permute(f"permute_{result.name}", (*streams.crds, streams.value), order))
+    builder.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
+    return Streams(result.levels, tuple(crds), value)
+
+
+def _dropped(builder: Builder, result: Result, levels: tuple[Level, ...], streams: Streams, fill: float) -> Streams:
+    """Compressed levels without coordinates of nothing (rule L12), and without zeros if that is asked for.
+
+    They are those above which every level is complete: a dense level between them needs a fiber for each of its coordinates.
+    """
+    first = len(levels)
+    while first > 0 and levels[first - 1].full:
+        first -= 1
+    if first == 0 and result.drop_zeros:
+        raise FusionError(
+            f"zeros of `{result.name}` cannot be dropped: it is stored {result.tensor.format}",
+            hint=f"give it compressed levels, as in `--format {result.name}=csr`",
+        )
+    while first > 0 and not levels[first - 1].full:
+        first -= 1
+    inner = streams.crds[first + 1 :]
+    empty = any(may_be_empty(crd, builder.cells, builder.declared) for crd in inner)
+    if first == len(levels) or levels[first].full or not (empty or result.drop_zeros):
+        return streams
+    ports = (*streams.crds[first:], streams.value)
+    *crds, value = builder.cells.put(Drop(f"drop_{result.name}", ports, fill if result.drop_zeros else None))
+    builder.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
+    return Streams(streams.loops, (*streams.crds[:first], *crds), value)
 
 
 def _level(result: Result, index: str) -> Level:
@@ -79,16 +126,16 @@ def _level(result: Result, index: str) -> Level:
     return level
 
 
-def _densify(builder: Builder, p: int, loops: list[str], crds: list[Port], value: Port, fill: float) -> tuple[list[Port], Port]:
+def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
     """Make level p full, so that a compressed level below it gets a fiber for every coordinate: its range, and the rest aligned."""
-    old = crds[p]
+    loops, crds, old = streams.loops, streams.crds, streams.crds[p]
     if _is_full(builder, old):
-        return crds, value
+        return streams
     v, ctx = loops[p], tuple(zip(loops[:p], crds[:p], strict=True))
     (full,) = builder.cells.put(Range(f"range_{v}", (builder.lift(builder.root, ctx, p, "range"),), builder.region.sizes[v]))
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
-    below = [builder.align("fill", old, new, crd, w) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True)]
-    return [*crds[:p], new, *below], builder.align("fill", old, new, value, "val")
+    below = tuple(builder.align("fill", old, new, crd, w) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
+    return Streams(loops, (*crds[:p], new, *below), builder.align("fill", old, new, streams.value, "val"))
 
 
 def _is_full(builder: Builder, crd: Port) -> bool:
@@ -98,7 +145,7 @@ def _is_full(builder: Builder, crd: Port) -> bool:
         case Range():
             return True
         case Scan():
-            format = builder.region.stored[node.tensor].format
+            format = builder.declared[node.tensor].format
             return format is not None and format.levels[node.level].full
         case Join(kind="left"):
             return _is_full(builder, node.inputs[0])

@@ -14,7 +14,6 @@ from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse, text
-from fuseflow.fusion.fuse import with_chain
 from fuseflow.fusion.orders import candidates, enumerate_orders, nearest
 from fuseflow.fusion.program import as_program
 from fuseflow.fusion.tree import nodes, reductions
@@ -125,18 +124,18 @@ def test_a_diagonal_is_refused():
 )
 def test_illegal_orders_say_why(chain, message):
     with pytest.raises(FusionError) as error:
-        with_chain(programs.fused("spmm"), tuple(chain.split(",")))
+        programs.fused("spmm", chain=tuple(chain.split(",")))
     assert message in str(error.value)
 
 
 def test_an_illegal_order_lists_the_legal_ones():
     with pytest.raises(FusionError) as error:
-        with_chain(programs.fused("spmm"), ("k", "i", "j"))
+        programs.fused("spmm", chain=("k", "i", "j"))
     assert error.value.hint == "legal orders: i,k,j"
 
 
 def test_a_partial_order_of_the_user_is_kept():
-    region = with_chain(programs.fused("layer"), ("j", "i"))
+    region = programs.fused("layer", chain=("j", "i"))
     assert all(o.index("j") < o.index("i") for o in enumerate_orders(region.constraints, region.indices))
 
 

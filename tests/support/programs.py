@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program
@@ -93,10 +94,10 @@ def program(name: str) -> Program:
     return infer(parse(TEXTS[name]))
 
 
-def fused(name: str, order: str = "") -> FusedRegion:
+def fused(name: str, order: str = "", **options: Any) -> FusedRegion:
     """All Einsums of a program as one region, in the given order or the one nearest to the program."""
     p = program(name)
-    region = fuse(p, name, [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
+    region = fuse(p, name, [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, **options)
     return replace(region, order=tuple(order.split(",")) if order else nearest(region.constraints, region.indices))
 
 

@@ -1,0 +1,127 @@
+"""One region after the other: fused in its best order, to a table and a graph, with what it reads in another order copied first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
+from fuseflow.errors import FusionError
+from fuseflow.estimate import Estimate, TensorStatistics, estimate
+from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse, settle
+from fuseflow.fusion.verify import verify as verify_region
+from fuseflow.samml.nodes import Graph
+from fuseflow.samml.verify import verify as verify_graph
+from fuseflow.schedule import Region, Schedule
+from fuseflow.table import FusionTable, build_table, emit
+from fuseflow.transform import fifos
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRegion:
+    """One region at every stage, with what it is expected to cost. Without `einsums` it is a permuted copy that the next one reads."""
+
+    name: str
+    einsums: tuple[str, ...]
+    fused: FusedRegion
+    table: FusionTable
+    graph: Graph
+    estimate: Estimate
+
+
+@dataclass(slots=True)
+class Lowering:
+    """What is known while a program is lowered: `stored`, what is in memory by now with the formats it really has; its statistics,
+    `known`; and the names of the tensors whose format the user `declared`."""
+
+    program: Program
+    schedule: Schedule
+    declared: frozenset[str]
+    stored: dict[str, TensorType]
+    known: dict[str, TensorStatistics]
+    _copied: set[str] = field(default_factory=set)
+
+    def region(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> Iterator[CompiledRegion]:
+        """The region in its best order, after the copies that it reads."""
+        fused = self._fuse(region, results, chain)
+        for copy in fused.copies:
+            if copy.name not in self.stored:
+                yield self._compiled(copy.name, (), self._copy(copy, fused))
+        yield self._compiled(region.name, region.einsums, fused)
+
+    def _compiled(self, name: str, einsums: tuple[str, ...], fused: FusedRegion) -> CompiledRegion:
+        table, graph, cost, written = self._lower(fused)
+        verify_region(fused)
+        verify_graph(graph)
+        self.known |= written
+        self.stored |= {
+            t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in graph.tensors if t.name in graph.outputs
+        }
+        return CompiledRegion(name, einsums, fused, table, graph, cost)
+
+    def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
+        """Results that later regions scan keep their declared mode order if any order allows it; copies are the last resort."""
+        fixed = frozenset(r for r in results if r in self.declared)
+        formats = {r: self.program.declared[r].format for r in results}
+        scanned = {r for r, f in formats.items() if f is not None and not f.all_dense and r not in self.program.outputs}
+        wishes = [
+            (copies, merge, pinned)
+            for copies in ((False, True) if self.schedule.copies else (False,))
+            for merge in (True, False)
+            for pinned in (fixed | scanned, fixed)
+        ]
+        refusals: dict[tuple[bool, bool, frozenset[str]], FusionError] = {}
+        for wish in dict.fromkeys(wishes):
+            copies, merge, pinned = wish
+            try:
+                fused = fuse(
+                    self.program, region.name, region.einsums, results, self.stored, chain=chain, pinned=pinned, merge=merge,
+                    iteration=self.schedule.iteration, price=self._price if copies else None,
+                )  # fmt: skip
+                return self._ordered(fused)
+            except FusionError as error:
+                refusals[wish] = error
+        raise refusals[self.schedule.copies, True, fixed]
+
+    def _ordered(self, fused: FusedRegion) -> FusedRegion:
+        """The best order, and dense levels located or joined as the schedule says, or as it costs less."""
+        results = tuple(replace(r, drop_zeros=r.name in self.schedule.drop_zeros) for r in fused.results)
+        fused = replace(fused, results=results, repeat=self.schedule.repeat, locate=self.schedule.locate != "never")
+        chosen = choose_order(fused, self._rank)
+        if self.schedule.locate == "auto":
+            joined = replace(chosen, locate=False)
+            chosen = joined if self._rank(joined) < self._rank(chosen) else chosen
+        return settle(chosen, {*self.program.declared})
+
+    def _copy(self, copy: Copy, fused: FusedRegion) -> FusedRegion:
+        """The region that makes a copy: it reads the source in its own order and permutes what it writes."""
+        source = self.stored[copy.source]
+        indices = tuple(f"i{d}" for d in range(len(source.shape)))
+        made = replace(fused.declared[copy.name], name=copy.name)
+        program = Program((source, made), (Einsum(copy.name, indices, Access(copy.source, indices)),), (copy.name,))
+        only_result = lambda name: 0.0 if name == copy.name else math.inf  # noqa: E731
+        region = fuse(program, copy.name, (copy.name,), (copy.name,), self.stored, pinned=(copy.name,), price=only_result)
+        return choose_order(region, self._rank)
+
+    def _price(self, name: str) -> float:
+        """Stored values: exactly those that are measured or estimated, as many as there are places of a result not computed yet."""
+        known = self.known.get(name)
+        return known.stored if known else float(math.prod(self.program.declared[name].shape))
+
+    def _rank(self, region: FusedRegion) -> float:
+        return self._lower(region)[2].rank
+
+    def _lower(self, fused: FusedRegion) -> tuple[FusionTable, Graph, Estimate, dict[str, TensorStatistics]]:
+        known = {**self.known}
+        for copy in fused.copies:
+            known[copy.name] = self.known.get(copy.name) or self._permuted(copy, fused.order)
+        table = build_table(fused)
+        graph = fifos(emit(table))
+        cost, written = estimate(graph, known)
+        return table, graph, cost, written
+
+    def _permuted(self, copy: Copy, loops: tuple[str, ...]) -> TensorStatistics:
+        format = self.stored[copy.source].format
+        assert format is not None
+        return self.known[copy.source].permuted(tuple(format.order.index(d) for d in copy.order(loops)))

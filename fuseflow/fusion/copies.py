@@ -1,0 +1,99 @@
+"""Permuted copies: what breaks a cycle of the order constraints (rule F3).
+
+    Y[i, j] = A[i, j] + A[j, i]            A stored by rows: i before j, and j before i
+    ->  Y[i, j] = A[i, j] + A.copy[j, i]   A.copy stored by columns: i before j, twice
+
+A result that is to be stored in an order which the loops cannot take is permuted as it is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+import networkx as nx
+
+from fuseflow.fusion.merge import Fused
+from fuseflow.fusion.order_graph import Source, refuse_cycle, shortest_cycle
+from fuseflow.fusion.region import Copy, FusedRegion
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View
+
+Price = Callable[[str], float]
+"""The expected number of stored values of a tensor: what it costs to copy it. Infinite where it cannot be."""
+
+
+def break_cycles(
+    fused: Fused, trees: Trees, constrain: Callable[[Fused], nx.DiGraph[str]], price: Price, taken: Collection[str], region: str
+) -> Fused:
+    """Read or write permuted copies, the cheapest edge of a shortest cycle first, until the loops have an order.
+
+    `taken` are names that no copy may have. Raises `FusionError` for a cycle in which nothing can be copied.
+    """
+    while cycle := shortest_cycle(graph := constrain(fused)):
+        place = {v: p for p, v in enumerate(fused.indices())}
+
+        def cost(edge: tuple[str, str], graph: nx.DiGraph[str] = graph, place: dict[str, int] = place) -> tuple[float, bool]:
+            against = place[edge[0]] > place[edge[1]]  # of equal ones, that which stands against the program
+            return sum(_price(source, price) for source in dict.fromkeys(graph.edges[edge]["by"])), not against
+
+        edge = min(cycle, key=cost)
+        if math.isinf(cost(edge)[0]):
+            refuse_cycle(graph, region)
+        for source in dict.fromkeys(graph.edges[edge]["by"]):
+            fused = _copied(fused, trees, source, taken)
+    return fused
+
+
+def _price(source: Source, price: Price) -> float:
+    if source is None:
+        return math.inf
+    return price(source.tensor if isinstance(source, View) else source)
+
+
+def _copied(fused: Fused, trees: Trees, source: Source, taken: Collection[str]) -> Fused:
+    if not isinstance(source, View):
+        return replace(fused, permuted=(*fused.permuted, str(source)))
+    name, count = f"{source.tensor}.copy", 1
+    while name in taken or any(copy.name == name for copy in fused.copies):
+        count += 1
+        name = f"{source.tensor}.copy{count}"
+    made = Copy(name, source.tensor, source.indices)
+    return replace(reread(fused, trees, {source: name}), copies=(*fused.copies, made))
+
+
+def reread(fused: Fused, trees: Trees, tensors: dict[View, str]) -> Fused:
+    """The same with some views reading other tensors."""
+    memo: dict[Tree, Tree] = {}
+    keys = {(view.tensor, view.indices): name for view, name in tensors.items()}
+    merged: list[tuple[Reduction, str]] = []
+    results = tuple((name, indices, trees.rename(tree, {}, memo, tensors)) for name, indices, tree in fused.results)
+    for reduction, index in fused.merged:
+        now = memo[reduction]
+        assert isinstance(now, Reduction)
+        merged.append((now, index))
+    views = tuple((keys.get(key, key[0]), key[1]) for key in fused.views)
+    return replace(fused, results=results, views=views, merged=tuple(merged))
+
+
+def settle(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
+    """The region in its order, with each copy named for the order in which it is stored (`A.copy_1_0`), so that equal ones are one.
+
+    `taken` are the names of the program, which no copy may have.
+    """
+    names: dict[str, str] = {}
+    for copy in region.copies:
+        name = "_".join([f"{copy.source}.copy", *map(str, copy.order(region.order))])
+        while name in taken:
+            name += "_"
+        names[copy.name] = name
+    if not names:
+        return region
+    trees, memo = Trees(), dict[Tree, Tree]()
+    views = {view: names[view.tensor] for view in region.views if view.tensor in names}
+    results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, views)) for r in region.results)
+    merged = tuple((now, v) for r, v in region.merged if isinstance(now := memo[r], Reduction))
+    copies = {names[c.name]: replace(c, name=names[c.name]) for c in region.copies}
+    stored = {names.get(n, n): replace(t, name=names.get(n, n)) for n, t in region.stored.items()}
+    fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
+    return replace(region, results=results, merged=merged, copies=tuple(copies.values()), stored=stored, fill=fill)

@@ -1,0 +1,55 @@
+"""Which coordinate streams may hold empty fibers: below them a compressed result would store coordinates of nothing (rule L12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.samml.nodes import Accumulate, Drop, Join, Permute, Port, Range, Repeat, Scan
+from fuseflow.table.cells import Cells
+
+
+def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) -> bool:
+    """Whether a fiber of this coordinate stream can be empty, given only formats and sizes."""
+    node = cells.nodes[port.node]
+    match node:
+        case Range():
+            return node.size == 0
+        case Scan():
+            return _scan_may_be_empty(node, cells, tensors)
+        case Join():
+            sides = [may_be_empty(node.inputs[crd], cells, tensors) for crd, _ in node.sides()]
+            return {"intersect": True, "union": all(sides), "left": sides[0]}[node.kind]
+        case Accumulate() | Permute() if port.output == 0:
+            return any(may_be_empty(p, cells, tensors) for p in node.inputs[:-1])
+        case Accumulate() | Permute() | Drop():
+            return False  # a coordinate without a value below it is not given
+        case _:
+            return True
+
+
+def _scan_may_be_empty(node: Scan, cells: Cells, tensors: Mapping[str, TensorType]) -> bool:
+    tensor = tensors[node.tensor]
+    assert tensor.format is not None
+    above = _scanned(node.inputs[0], cells)
+    if tensor.format.levels[node.level].full:
+        return tensor.shape[tensor.format.order[node.level]] == 0 or (node.level > 0 and above is None)
+    return above is None or tensor.format.levels[above.level].full
+
+
+def _scanned(port: Port, cells: Cells) -> Scan | None:
+    """The scan that references come from, if none of them may be absent."""
+    node = cells.nodes[port.node]
+    while not isinstance(node, Scan):
+        if isinstance(node, Repeat):
+            port = node.inputs[0]
+        elif isinstance(node, Join):
+            at = [(s, p) for s, (_, payloads) in enumerate(node.sides()) for p in payloads]
+            side, place = at[port.output - 1]
+            if node.kind == "union" or (node.kind == "left" and side > 0):
+                return None
+            port = node.inputs[place]
+        else:
+            return None
+        node = cells.nodes[port.node]
+    return node
