@@ -18,7 +18,7 @@ from fuseflow.fusion.merge import Fused, merge_views
 from fuseflow.fusion.order_graph import constraints, refuse_cycle, refuse_order
 from fuseflow.fusion.orders import Order, best, candidates, enumerate_orders
 from fuseflow.fusion.region import FusedRegion, Result
-from fuseflow.fusion.tree import Tree, fills, renamed, views
+from fuseflow.fusion.tree import Tree, fills, views
 
 Cost = Callable[[FusedRegion], float]
 """What an ordered region costs. May refuse the order with a `FusionError`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
