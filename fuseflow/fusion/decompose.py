@@ -61,8 +61,8 @@ def decompose(graph: nx.DiGraph[str]) -> Shape:
     number = {v: p for p, v in enumerate(names)}
     before = [0] * len(names)
     for v, name in enumerate(names):
-        for u in graph.predecessors(name):
-            before[v] |= before[number[u]] | 1 << number[u]
+        for u in map(number.__getitem__, graph.predecessors(name)):
+            before[v] |= before[u] | 1 << u
     related = list(before)
     for v, mask in enumerate(before):
         for u in bits(mask):
