@@ -32,6 +32,7 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
     "fused": ("fused.ein", lambda r: fusion_text.show(r.fused)),
     "order": ("order.txt", lambda r: fusion_text.show_order(r.fused)),
     "table": ("table.txt", lambda r: table_text.show(r.table)),
+    "steps": ("steps.txt", lambda r: table_text.show_steps(r.table)),
     "samml": ("graph.samml", lambda r: samml_text.show(r.graph)),
     "mlir": ("graph.mlir", _mlir),
     "proto": ("graph.bin", lambda r: proto.to_proto(r.graph)),

@@ -30,6 +30,7 @@ from fuseflow.samml.nodes import (
 from fuseflow.table.access import Bundle, Context, Leaf
 from fuseflow.table.cells import Cells
 from fuseflow.table.joins import Joiner, JoinTree, Moved, Side, Total, combine
+from fuseflow.table.steps import Recorder
 from fuseflow.table.table import Evaluation
 
 Env: TypeAlias = dict[Tree, Leaf | Bundle]
@@ -37,7 +38,7 @@ Env: TypeAlias = dict[Tree, Leaf | Bundle]
 
 
 class Builder:
-    """Fills the cells of one region's table. `grid[column][row]` lists what stands in a cell."""
+    """Fills the cells of one region's table, step by step."""
 
     def __init__(self, region: FusedRegion) -> None:
         self.region = region
@@ -45,11 +46,11 @@ class Builder:
         self.place = {v: p for p, v in enumerate(region.order)}
         self.cells = Cells()
         self.root = self.cells.root()
-        self.grid: dict[str, dict[str, dict[str, None]]] = {}
+        self.recorder = Recorder()
         self.evaluations: dict[Evaluation, None] = {}
 
     def note(self, column: str, row: str, text: str) -> None:
-        self.grid.setdefault(column, {}).setdefault(row, {})[text] = None
+        self.recorder.note(column, row, text)
 
     def lift(self, port: Port, ctx: Context, depth: int, column: str) -> Port:
         """Repeat a stream into the loops it lacks, by the final coordinate stream of each (L1)."""
@@ -70,6 +71,7 @@ class Builder:
         full = self.full_loops(node, loops)
         for v in loops:
             self.complete(node.body, ctx, env, v)
+            self.recorder.begin(f"{node.label}: loop {v}")
             tree, scanned = self.join_tree(node.body, v, ctx, env)
             if v in full and not isinstance(tree, Total):
                 tree = Total((tree,))
@@ -77,11 +79,14 @@ class Builder:
             ctx = (*ctx, (v, crd))
             self.step(node.body, v, scanned, moved, ctx, env)
         self.complete(node.body, ctx, env, None)
+        self.recorder.begin(f"{node.label}: values")
         value, nullable = self.value(node.body, ctx, env, {})
         value = self.lift(value, ctx, len(ctx), node.label)
         if nullable:
             value = self.copy(value, self.region.fill[node.body])
         self.evaluations[Evaluation(node, value, tuple(v for v, _ in ctx[:entry]))] = None
+        if node.over:
+            self.recorder.begin(f"{node.label}: {node.op} over {', '.join(node.over)}")
         levels, value = self.fold(node, ctx, value)
         self.note(node.label, "val", self.cells.text(value))
         return Bundle(levels[entry:], value)

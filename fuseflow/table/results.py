@@ -10,11 +10,9 @@ from fuseflow.fusion.tree import Number, Reduction
 from fuseflow.samml.nodes import Drop, Join, Node, Permute, Port, Range, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.build import Builder
 from fuseflow.table.occupancy import may_be_empty
-from fuseflow.table.table import Column, FusionTable
+from fuseflow.table.table import FusionTable
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.levels import Compressed, Dense, Level
-
-LAST_COLUMNS = ("repeat", "alu", "range", "fill", "join")
 
 
 def build_table(region: FusedRegion) -> FusionTable:
@@ -26,11 +24,10 @@ def build_table(region: FusedRegion) -> FusionTable:
         declared, nodes = _write(builder, result)
         tensors[declared.name] = declared
         writes += nodes
-    columns = sorted(builder.grid, key=lambda c: LAST_COLUMNS.index(c) if c in LAST_COLUMNS else -1)
     return FusionTable(
         region=region.name,
         order=region.order,
-        columns=tuple(Column(c, tuple((row, tuple(cell)) for row, cell in builder.grid[c].items())) for c in columns),
+        steps=builder.recorder.steps(),
         nodes=tuple(builder.cells.nodes.values()),
         writes=tuple(writes),
         tensors=tuple(tensors[n] for n in sorted(tensors)),
@@ -54,6 +51,7 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
     same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
     node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)
     bundle = builder.nest(node, (), {})
+    builder.recorder.begin(f"{result.name}: store")
     streams = _permuted(builder, result, Streams(bundle.indices, tuple(crd for _, crd in bundle.levels), bundle.value))
     levels = tuple(_level(result, v) for v in streams.loops)
     for p, level in enumerate(levels):

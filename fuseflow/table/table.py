@@ -10,17 +10,7 @@ from dataclasses import dataclass
 
 from fuseflow.fusion.tree import Tree
 from fuseflow.samml.nodes import Node, Port, TensorDecl
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A view (or producer, or the joins): for each row, what stands in its cell."""
-
-    name: str
-    cells: tuple[tuple[str, tuple[str, ...]], ...]
-
-    def cell(self, row: str) -> tuple[str, ...]:
-        return dict(self.cells).get(row, ())
+from fuseflow.table.steps import Column, Step, columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +25,25 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class FusionTable:
-    """`order` are the loops, outermost first; `nodes` every primitive that a cell names, inputs first; `writes` those that store the
+    """`order` are the loops, outermost first; `steps` how the table was filled, `columns` what it is then; `nodes` every primitive that a cell names, inputs first; `writes` those that store the
     results; `tensors` what is read and written; `evaluations` where every producer is computed, which may be several times."""
 
     region: str
     order: tuple[str, ...]
-    columns: tuple[Column, ...]
+    steps: tuple[Step, ...]
     nodes: tuple[Node, ...]
     writes: tuple[Node, ...]
     tensors: tuple[TensorDecl, ...]
     outputs: tuple[str, ...]
     evaluations: tuple[Evaluation, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.after(len(self.steps))
+
+    def after(self, steps: int) -> tuple[Column, ...]:
+        """The columns after so many steps of Algorithm 2."""
+        return columns(self.steps[:steps])
 
     @property
     def rows(self) -> tuple[str, ...]:

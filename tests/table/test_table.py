@@ -11,11 +11,11 @@ from fuseflow.einsum.formats import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse
-from fuseflow.samml.nodes import Accumulate, Alu, Join, Load, Locate, Range, Reduce, Scan, WriteLevel
+from fuseflow.samml.nodes import Accumulate, Alu, Drop, Join, Load, Locate, Port, Range, Reduce, Scan, WriteLevel
 from fuseflow.samml.text import show as show_graph
 from fuseflow.samml.verify import verify
 from fuseflow.table import build_table, emit
-from fuseflow.table.text import show
+from fuseflow.table.text import show, show_steps
 
 CASES = [
     ("spmm", "i,k,j"),
@@ -134,3 +134,33 @@ def test_a_producer_is_made_again_in_a_nest_that_runs_outside_its_levels():
 def test_a_dense_level_below_an_absent_row_is_scanned_not_located():
     text = "tensor A[3, 4] (compressed, dense)\ntensor B[3, 4] csf\nY[i, j] = A[i, j] + B[i, j]\noutput Y"
     assert not ops(lowered(text, "i,j"), Range) and not ops(lowered(text, "i,j"), Locate)
+
+
+def test_the_steps_of_the_table_end_in_the_table(golden):
+    table = programs.table("spmm", "i,k,j")
+    assert table.after(0) == () and table.after(len(table.steps)) == table.columns
+    assert [step.title for step in table.steps][:3] == ["Y: loop i", "Y: loop k", "Y: loop j"]
+    golden("table/spmm_steps.txt", show_steps(table))
+
+
+def test_a_compressed_result_has_no_coordinates_of_nothing():
+    """Rows of an inner join may be empty: they are dropped where rows are compressed, and cannot be where they are dense."""
+    assert any(isinstance(n, Drop) for n in programs.graph("axw").nodes)
+    assert not any(isinstance(n, Drop) for n in programs.graph("spmm").nodes)
+
+
+def test_dense_levels_scanned_and_joined_instead_of_located():
+    located = emit(build_table(programs.fused("sddmm", "i,j,k")))
+    joined = emit(build_table(replace(programs.fused("sddmm", "i,j,k"), locate=False)))
+    verify(joined)
+    count = lambda graph, kind: sum(isinstance(n, kind) for n in graph.nodes)  # noqa: E731
+    assert count(located, Locate) == 3 and count(located, Join) == 0
+    assert count(joined, Locate) == 0 and count(joined, Join) == 3
+
+
+def test_repeated_references_are_loaded_where_they_are_used():
+    """The published access counts: a value is loaded once for every use, not repeated after one load."""
+    region = programs.fused("spmm", "i,k,j")
+    early, late = (emit(build_table(replace(region, repeat=r))) for r in ("reference", "value"))
+    depth = lambda graph: {n.tensor: graph.types()[Port(n.name)].depth for n in graph.nodes if isinstance(n, Load)}  # noqa: E731
+    assert depth(late) == {"A": 2, "X": 3} and depth(early) == {"A": 3, "X": 3}
