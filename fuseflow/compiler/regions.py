@@ -88,10 +88,10 @@ class Lowering:
         """The best order, and dense levels located or joined as the schedule says, or as it costs less."""
         results = tuple(replace(r, drop_zeros=r.name in self.schedule.drop_zeros) for r in fused.results)
         fused = replace(fused, results=results, repeat=self.schedule.repeat, locate=self.schedule.locate != "never")
-        chosen = choose_order(fused, self._rank)
+        chosen = choose_order(fused, self._cost)
         if self.schedule.locate == "auto":
             joined = replace(chosen, locate=False)
-            chosen = joined if self._rank(joined) < self._rank(chosen) else chosen
+            chosen = joined if self._cost(joined).rank < self._cost(chosen).rank else chosen
         return settle(chosen, {*self.program.declared})
 
     def _copy(self, copy: Copy, fused: FusedRegion) -> FusedRegion:
@@ -102,15 +102,15 @@ class Lowering:
         program = Program((source, made), (Einsum(copy.name, indices, Access(copy.source, indices)),), (copy.name,))
         only_result = lambda name: 0.0 if name == copy.name else math.inf  # noqa: E731
         region = fuse(program, copy.name, (copy.name,), (copy.name,), self.stored, pinned=(copy.name,), price=only_result)
-        return choose_order(region, self._rank)
+        return choose_order(region, self._cost)
 
     def _price(self, name: str) -> float:
         """Stored values: exactly those that are measured or estimated, as many as there are places of a result not computed yet."""
         known = self.known.get(name)
         return known.stored if known else float(math.prod(self.program.declared[name].shape))
 
-    def _rank(self, region: FusedRegion) -> float:
-        return self._lower(region)[2].rank
+    def _cost(self, region: FusedRegion) -> Estimate:
+        return self._lower(region)[2]
 
     def _lower(self, fused: FusedRegion) -> tuple[FusionTable, Graph, Estimate, dict[str, TensorStatistics]]:
         known = {**self.known}

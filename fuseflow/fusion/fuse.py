@@ -16,11 +16,11 @@ from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.iteration import one_space
 from fuseflow.fusion.merge import Fused, merge_views
 from fuseflow.fusion.order_graph import constraints, refuse_cycle, refuse_order
-from fuseflow.fusion.orders import Order, best, candidates, enumerate_orders
+from fuseflow.fusion.orders import Ranked, best, candidates, compare, enumerate_orders
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Tree, fills, views
 
-Cost = Callable[[FusedRegion], float]
+Cost = Callable[[FusedRegion], Ranked]
 """What an ordered region costs. May refuse the order with a `FusionError`."""
 
 SHOWN_ORDERS = 6
@@ -150,6 +150,7 @@ def region_names(
 
 
 def choose_order(region: FusedRegion, cost: Cost) -> FusedRegion:
-    """The region in its best-ranked legal order."""
-    orders: tuple[Order, ...] = candidates(region.constraints, region.indices)
-    return replace(region, order=best(orders, lambda o: cost(replace(region, order=o)), region.name))
+    """The region in its best-ranked legal order, with the orders that it was compared with."""
+    orders = candidates(region.constraints, region.indices)
+    compared = compare(orders, lambda order: cost(replace(region, order=order)), region.name)
+    return replace(region, order=best(compared), compared=compared)

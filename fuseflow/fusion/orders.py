@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 
 import networkx as nx
 
 from fuseflow.errors import FusionError
+from fuseflow.fusion.sample import Order, Sampler
 
-Order = tuple[str, ...]
 CANDIDATES = 24
 """How many orders are compared before one is chosen, unless the caller says otherwise."""
 NEAR = 1.05
 """Costs within this factor are taken as equal."""
+SAMPLED_DOWN_SETS = 5_000
+"""Down-sets that are counted for the sake of a uniform sample: some milliseconds of work."""
 
 
 def nearest(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Order:
@@ -48,33 +52,66 @@ def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> It
 
 
 def candidates(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = CANDIDATES) -> tuple[Order, ...]:
-    """Up to `limit` orders: all of them if they are few, else the nearest to the program and a repeatable sample of the rest."""
+    """Up to `limit` orders, the nearest to the program first: all of them if they are few, else the nearest and a repeatable sample.
+
+    The sample is uniform while the orders can be counted in no time (`SAMPLED_DOWN_SETS`); beyond, it sorts by random priorities, which
+    reaches every order but prefers some, where a Markov chain would take longer than the rest of compilation.
+    """
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     if len(few) <= limit:
         return few
     rng = random.Random(0)
-    found = {nearest(graph, program_order): None}
+    sampler = Sampler.of(graph, SAMPLED_DOWN_SETS)
+    draw = sampler.draw if sampler.exact else lambda rng: _by_priority(graph, rng)
+    found = {few[0]}
     for _ in range(4 * limit):
-        if len(found) == limit:
-            break
-        key = {v: rng.random() for v in program_order}
-        found[tuple(nx.lexicographical_topological_sort(graph, key=lambda v, key=key: key[v]))] = None
-    return tuple(found)
+        if len(found) < limit:
+            found.add(draw(rng))
+    rank = {v: p for p, v in enumerate(program_order)}
+    return tuple(sorted(found, key=lambda order: [rank[v] for v in order]))
 
 
-def best(orders: Sequence[Order], cost: Callable[[Order], float], region: str) -> Order:
-    """The first of the orders that cost no more than `NEAR` times the least: a small gain is not worth leaving the program's order.
+def _by_priority(graph: nx.DiGraph[str], rng: random.Random) -> Order:
+    key = {v: rng.random() for v in graph}
+    return tuple(nx.lexicographical_topological_sort(graph, key=lambda v: key[v]))
 
-    `cost` may refuse an order with a `FusionError`; if it refuses all of them, that of the first order is raised.
+
+class Ranked(Protocol):
+    """What an order costs: a lower `rank` is better."""
+
+    @property
+    def rank(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An order that was considered: what it costs, or (without a cost) why lowering refused it."""
+
+    order: Order
+    cost: Ranked | None
+    refusal: str = ""
+
+
+def compare(orders: Sequence[Order], cost: Callable[[Order], Ranked], region: str) -> tuple[Candidate, ...]:
+    """Every order with its cost, or the message of the `FusionError` by which `cost` refuses it.
+
+    If all are refused, the error of the first order is raised.
     """
-    prices: dict[Order, float] = {}
+    found: list[Candidate] = []
     refused: FusionError | None = None
     for order in orders:
         try:
-            prices[order] = cost(order)
+            found.append(Candidate(order, cost(order)))
         except FusionError as error:
             refused = refused or error
-    if not prices:
+            found.append(Candidate(order, None, error.message))
+    if all(c.cost is None for c in found):
         raise refused or FusionError(f"region `{region}` has no legal order")
-    least = min(prices.values())
-    return next(order for order, price in prices.items() if price <= NEAR * least)
+    return tuple(found)
+
+
+def best(compared: Sequence[Candidate]) -> Order:
+    """The first of the orders that cost no more than `NEAR` times the least: a small gain is not worth leaving the program's order."""
+    ranks = {c.order: c.cost.rank for c in compared if c.cost is not None}
+    least = min(ranks.values())
+    return next(order for order, rank in ranks.items() if rank <= NEAR * least)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
+from fuseflow.fusion.orders import Candidate
+from fuseflow.fusion.sample import Order
 from fuseflow.fusion.tree import Reduction, Tree, View, loops, views
 from fuseflow.tensors import Format
 
@@ -52,8 +54,8 @@ class FusedRegion:
     `sizes` gives the extent of every index; `stored` the tensors it reads from memory; `fill` the implicit value of every node;
     `merged` the reductions whose index was unified with an index of a consumer, which must be complete before that loop;
     `constraints` the partial-order graph: an edge u -> v means that loop u encloses loop v.
-    `order` is the chosen loop order, outermost first (empty until one is chosen). `copies` are read in its place: they break cycles
-    of the constraints.
+    `order` is the chosen loop order, outermost first (empty until one is chosen), `compared` what it was chosen from. `copies` are read
+    in place of their source: they break cycles of the constraints.
     `locate`: dense levels are located, else scanned and joined where the order allows it. `repeat`: what is repeated in a loop that an
     operand lacks.
     """
@@ -67,7 +69,8 @@ class FusedRegion:
     merged: tuple[tuple[Reduction, str], ...]
     constraints: nx.DiGraph[str]
     local: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    order: tuple[str, ...] = ()
+    order: Order = ()
+    compared: tuple[Candidate, ...] = ()
     copies: tuple[Copy, ...] = ()
     locate: bool = True
     repeat: str = "value"
