@@ -108,10 +108,11 @@ WANTED = [
     *(f"reduce {function}" for function in REDUCERS),
     *(f"accumulate {function} {order}" for function in REDUCERS for order in (1, 2)),
     "accumulate order 3",
+    *("permute 2 levels", "permute 3 levels", "permute rows", "permute columns"),
     *(f"alu {function}" for function in TILE_OPERATORS),
     *(
         f"{op} of tiles"
-        for op in ("alu", "repeat", "join", "align", "reduce", "accumulate", "drop", "fork", "merge", "write_values")
+        for op in ("alu", "repeat", "join", "align", "reduce", "accumulate", "permute", "drop", "fork", "merge", "write_values")
     ),
     *(f"drop {what} {levels}" for what in ("empty", "value") for levels in (1, 2, 3)),
     *(f"drop {kind}" for kind in ("crd", "ref", "val")),
@@ -128,10 +129,14 @@ WANTED = [
     *(f"write {dtype} rank {rank}" for dtype in ("f32", "f64", "i32", "i64") for rank in range(5)),
     *("depth 1", "depth 2", "depth 5", "2 readers", "3 readers", "readers of different depth"),
     *(f"{op} of N" for op in ("join", "repeat", "scan", "load", "alu", "drop")),
-    *(f"{op} of empty list" for op in ("scan", "join", "repeat", "align", "reduce", "accumulate", "drop", "flatten", "split")),
-    *(f"{op} of first list empty" for op in ("reduce", "accumulate", "align", "drop", "flatten", "split", "write")),
-    *(f"{op} of list without lists" for op in ("reduce", "accumulate", "align", "drop", "flatten", "write")),
+    *(
+        f"{op} of empty list"
+        for op in ("scan", "join", "repeat", "align", "reduce", "accumulate", "permute", "drop", "flatten", "split")
+    ),
+    *(f"{op} of first list empty" for op in ("reduce", "accumulate", "permute", "align", "drop", "flatten", "split", "write")),
+    *(f"{op} of list without lists" for op in ("reduce", "accumulate", "permute", "align", "drop", "flatten", "write")),
     *(f"accumulate to {event}" for event in ("nothing", "first list empty", "empty list", "list without lists")),
+    *(f"permute to {event}" for event in ("nothing", "first list empty", "list without lists")),
     *("write of stop 10",),
 ]
 

@@ -160,7 +160,7 @@ def test_refuses(old: str, new: str, message: str, graphs: dict[str, n.Graph]):
 def test_refuses_an_order_of_other_levels(graphs: dict[str, n.Graph]):
     text = to_mlir(graphs["others"])
     assert text.count("order = [1, 0], ") == 1
-    with pytest.raises(GraphError, match="'samml.permute' op has 3 operands and 3 results, its order 3 levels"):
+    with pytest.raises(GraphError, match=r"'samml\.permute' op has 3 operands and 3 results, its order 3 levels"):
         from_mlir(text.replace("order = [1, 0], ", "order = [1, 0, 2], "))
 
 

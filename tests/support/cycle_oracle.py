@@ -14,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -164,6 +164,8 @@ def run(graph: n.Graph, tensors: dict[str, Tensor], machine: Machine) -> Outcome
 
 
 def timing(node: n.Node, graph: n.Graph, machine: Machine, read: list[n.StreamType]) -> tuple[int, int]:
+    if isinstance(node, n.Permute):
+        node = n.Accumulate(node.name, node.inputs, "sum", len(node.order) - 1)
     unit = "default"
     if isinstance(node, n.Alu | n.Reduce | n.Accumulate) and read[-1].tile:
         elements = math.prod(max(x.tile for x in read))
@@ -207,7 +209,7 @@ def behaviour(
             values, fill = tensors[node.tensor].values.astype(float), graph.declared[node.tensor].fill
             if not graph.declared[node.tensor].tile:
                 return [aligned(inputs, lambda ref: fill if ref is N else float(values[ref]))]
-            return [aligned(inputs, lambda ref: np.full_like(values[0], fill) if ref is N else values[ref])]
+            return [aligned(inputs, lambda ref: np.full(graph.declared[node.tensor].tile, fill) if ref is N else values[ref])]
         case n.Alu():
             return [aligned(inputs, alu(node, [x.tile for x in read]))]
         case n.Repeat():
@@ -220,6 +222,8 @@ def behaviour(
             return [reduce(*folding(node.function, read[0].tile))]
         case n.Accumulate():
             return accumulate(node.order, folding(node.function, read[-1].tile)[0], latency)
+        case n.Permute():
+            return permute(node.order, latency)
         case n.Drop():
             return [drop(len(inputs), node.value)]
         case n.Flatten():
@@ -404,12 +408,32 @@ def reduce(fold: Callable[..., Any], identity: Any):
 
 
 def accumulate(k: int, fold: Callable[..., Any], latency: int) -> list[Iterator[Any]]:
+    def put(work: dict[Any, Any], at: tuple[int, ...], v: Any) -> None:
+        work[at[1:]] = fold(work[at[1:]], v) if at[1:] in work else v
+
+    return through_workspaces(k, k, put, latency)
+
+
+def permute(order: tuple[int, ...], latency: int) -> list[Iterator[Any]]:
+    def put(work: dict[Any, Any], at: tuple[int, ...], v: Any) -> None:
+        turned = tuple(at[level] for level in order)
+        assert turned not in work
+        work[turned] = v
+
+    return through_workspaces(len(order) - 1, len(order), put, latency)
+
+
+Put: TypeAlias = Callable[[dict[Any, Any], tuple[int, ...], Any], None]
+
+
+def through_workspaces(k: int, crds: int, put: Put, latency: int) -> list[Iterator[Any]]:
+    """Of k + 1 levels of coordinates that are taken, the `crds` innermost are given."""
     ready: deque[tuple[Any, Any, int]] = deque()  # workspace, its stop, cycle from which emit sees it
     emitted: list[int] = []  # cycle of the last firing of each workspace
-    return [fill(k, fold, latency, ready, emitted), emit(k, ready, emitted)]
+    return [fill(k, put, latency, ready, emitted), emit(crds, k + 1 - crds, ready, emitted)]
 
 
-def fill(k: int, fold: Callable[..., Any], latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
     everything = tuple(range(k + 2))
     key: list[int] = []
     work, started = None, 0
@@ -441,8 +465,7 @@ def fill(k: int, fold: Callable[..., Any], latency: int, ready: deque[tuple[Any,
             found = yield See((*missing, k))
             yield Fire((*missing, k, k + 1), when=free)
             key += found[:-1]
-            at = (*key[1:], found[-1])
-            work[at] = fold(work[at], v) if at in work else v
+            put(work, (*key, found[-1]), v)
 
 
 def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now: True):
@@ -453,7 +476,7 @@ def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now
         yield Fire(missing, when=free)
 
 
-def emit(k: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
+def emit(k: int, lost: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
     while True:
         yield lambda now: bool(ready) and ready[0][2] <= now
         work, end, _ = ready.popleft()
@@ -469,8 +492,8 @@ def emit(k: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):
                     yield Fire((), on_all(stop(0, k - 2 - same), k), True)
             before = key
             yield Fire((), {i: key[i] for i in range(same, k)} | {k: value})
-        low = max(0, end.low - 1) if work is None else (0 if entries else k - 1)
-        t = yield Fire((), on_all(stop(low, end.high - 1), k), True)
+        low = max(0, end.low - lost) if work is None else (0 if entries else k - 1)
+        t = yield Fire((), on_all(stop(low, end.high - lost), k), True)
         if work is not None:
             emitted.append(t)
 

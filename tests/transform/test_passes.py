@@ -8,6 +8,7 @@ import programs
 import pytest
 
 from fuseflow.samml.nodes import Edge, Load, Port, Scan, TensorDecl
+from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format
 from fuseflow.transform import fifos, prune
@@ -25,6 +26,23 @@ def test_prune_removes_what_no_write_reaches():
 def test_prune_leaves_a_live_graph_alone():
     graph = programs.graph("layer", "i,k,l,j")
     assert prune(graph) == graph
+
+
+SYMMETRIC = """
+graph symmetric
+tensor A[4, 4]  dcsr
+root = root()
+A_i = scan(root) A.0
+A_k = scan(A_i.ref) A.1
+A_v = load(A_k.ref) A
+turned = permute(A_i.crd, A_k.crd, A_v) order=1,0
+i = join(A_i.crd; turned.crd0) union
+"""
+
+
+def test_a_tensor_waits_for_its_own_copy():
+    found = {f"{e.node}.{e.input}" for e in fifos(parse(SYMMETRIC)).fiber_fifos}
+    assert found == {"i.0"}
 
 
 @pytest.mark.parametrize(

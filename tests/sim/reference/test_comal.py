@@ -195,6 +195,17 @@ def test_a_graph_with_tiles_is_refused() -> None:
         simulate(dataflow.graph("tiles"), {}, COMAL)
 
 
+def test_a_permute_is_refused() -> None:
+    graph = parse_graph(
+        "graph copy\ntensor A[2, 3]  dcsr\nroot = root()\nA_i = scan(root) A.0\nA_k = scan(A_i.ref) A.1\nA_v = load(A_k.ref) A\n"
+        "turned = permute(A_i.crd, A_k.crd, A_v) order=1,0"
+    )
+    with pytest.raises(
+        MachineError, match=r"`turned` permutes the levels .*; machine `comal` has no times for that\n.*rules: dataflow"
+    ):
+        simulate(graph, {}, COMAL)
+
+
 def test_broadcasts_take_a_cycle_each() -> None:
     graph = parse_graph(FAN_OUT)
     tensors = {"A": pack(np.ones((3, 4)), graph.declared["A"].format), "x": pack(np.ones(4), graph.declared["x"].format)}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from driving import Driven, drive, inputs_of
 
+from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.tensors.levels.compressed import CompressedFibers
@@ -199,6 +200,56 @@ class TestAccumulate:
 
     def test_an_end_above_the_reduced_fiber_has_no_workspace(self) -> None:
         assert self.accumulate(1, "S1-1 D", "S2-2 D", "S2-2 D").fired[0] == "S1-1@1 D@2"
+
+
+class TestPermute:
+    def permute(self, order: tuple[int, ...], *streams: str, latency: int = 1) -> Driven:
+        return drive(n.Permute("p", inputs_of(len(order) + 1), order), *streams, latency=latency)
+
+    def test_emit_starts_l_after_the_last_fill(self) -> None:
+        streams = "0 1 S0 D", "2 5 S0 2 S1 D", "1 2 S0 4 S1 D"
+        assert self.permute((1, 0), *streams).fired == [
+            "2@5 5@8 S0@9 D@10",
+            "0@5 1@6 S0@7 0@8 S1@9 D@10",
+            "1@5 4@6 S0@7 2@8 S1@9 D@10",
+        ]
+        driven = self.permute((1, 0), *streams, latency=4)
+        assert driven.fired[0] == "2@8 5@11 S0@12 D@13"
+        assert driven.firings == 6 + 6
+
+    def test_the_order_of_the_input_passes_too(self) -> None:
+        streams = "0 1 S0 D", "2 5 S0 2 S1 D", "1 2 S0 4 S1 D"
+        assert self.permute((0, 1), *streams).fired == [
+            "0@5 1@8 S0@9 D@10",
+            "2@5 5@6 S0@7 2@8 S1@9 D@10",
+            "1@5 2@6 S0@7 4@8 S1@9 D@10",
+        ]
+
+    def test_the_third_workspace_waits_for_the_first_to_be_emitted(self) -> None:
+        # workspaces of 3, 1, 1 entries: the first is filled by 3 and emitted in 4..9, the third is filled from 10 on
+        crd_0, crd_1 = "0 S0 0 S0 0 S1 D", "1 2 3 S1 1 S1 1 S2 D"
+        fired = self.permute((1, 0), crd_0, crd_1, crd_1).fired
+        assert fired[0] == "1@4 2@6 3@8 S0@9 1@10 S0@11 1@12 S1@13 D@14"
+        assert fired[1] == "0@4 S0@5 0@6 S0@7 0@8 S1@9 0@10 S1@11 0@12 S2@13 D@14"
+
+    def test_an_empty_workspace_is_its_stop_alone(self) -> None:
+        assert self.permute((1, 0), "S0 D", "S1-1 D", "S1-1 D").fired == ["S0@1 D@2", "S1-1@1 D@2", "S1-1@1 D@2"]
+
+    def test_a_coordinate_with_nothing_below_costs_a_firing_and_leaves_no_entry(self) -> None:
+        driven = self.permute((1, 0), "3 S0 D", "S1 D", "S1 D")
+        assert driven.fired == ["S0@2 D@3", "S1-1@2 D@3", "S1-1@2 D@3"]
+        assert driven.firings == 3 + 2
+
+    def test_an_end_above_the_outermost_fiber_has_no_workspace(self) -> None:
+        assert self.permute((1, 0), "S1-1 D", "S2-2 D", "S2-2 D").fired == ["S1-1@1 D@2", "S2-2@1 D@2", "S2-2@1 D@2"]
+
+    def test_two_values_at_the_same_coordinates_are_refused(self) -> None:
+        with pytest.raises(SimulationError, match=r"node `p` \(permute\): got two values at the same coordinates"):
+            self.permute((1, 0), "0 S0 D", "1 1 S1 D", "1 2 S1 D")
+
+    def test_n_is_refused(self) -> None:
+        with pytest.raises(SimulationError, match="refuses"):
+            self.permute((1, 0), "0 S0 D", "1 S1 D", "N S1 D")
 
 
 class TestDrop:

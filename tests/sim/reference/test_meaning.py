@@ -158,6 +158,30 @@ def test_accumulate(data: st.DataObject, plain: int, order: int) -> None:
     assert driven(node, streams(rows, plain, order + 1), depths, "c" * order + "v") == streams(sums, plain, order)
 
 
+@given(st.data(), PLAIN, st.integers(2, 4).flatmap(lambda levels: st.permutations(range(levels))))
+def test_permute(data: st.DataObject, plain: int, order: list[int]) -> None:
+    levels = len(order)
+    rows = data.draw(nests(plain, trees(levels)))
+
+    def entries(tree: Any, below: int) -> dict[tuple[int, ...], float]:
+        return {(c, *at): v for c in tree for at, v in entries(tree[c], below - 1).items()} if below else {(): tree}
+
+    def turned(tree: Any) -> Any:
+        found: dict[int, Any] = {}
+        for at, value in entries(tree, levels).items():
+            row = found
+            *above, last = [at[level] for level in order]
+            for c in above:
+                row = row.setdefault(c, {})
+            row[last] = value
+        return found
+
+    node = n.Permute("p", inputs_of(levels + 1), tuple(order))
+    depths = [plain + 1 + k for k in range(levels)] + [plain + levels]
+    found = driven(node, streams(rows, plain, levels), depths, "c" * levels + "v")
+    assert found == streams(each(rows, plain, turned), plain, levels)
+
+
 @given(st.data(), st.integers(0, 1), st.integers(1, 3), st.sampled_from([None, 0.0]))
 def test_drop(data: st.DataObject, plain: int, levels: int, value: float | None) -> None:
     rows = data.draw(nests(plain, trees(levels, VALUES | st.just(N))))

@@ -58,6 +58,9 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[Stream]) -> Iterator[str]:
         case n.Accumulate():
             yield f"accumulate {node.function} {node.order}"
             yield f"accumulate order {node.order}"
+        case n.Permute():
+            yield f"permute {len(node.order)} levels"
+            yield "permute rows" if node.order[-1] == len(node.order) - 1 else "permute columns"
         case n.Drop():
             what = "empty" if node.value is None else "value"
             yield f"drop {what} {len(inputs) - 1}"
@@ -79,8 +82,9 @@ def events(graph: n.Graph, tokens: Mapping[n.Port, Sequence[Token]]) -> Iterator
     for node in graph.nodes:
         for port in node.inputs:
             yield from (f"{node.op} of {event}" for event in _seen(tokens[port]))
-        if isinstance(node, n.Accumulate):
-            yield from (f"accumulate to {event}" for event in _seen(tokens[n.Port(node.name, node.order)]))
+        if isinstance(node, n.Accumulate | n.Permute):
+            values = n.Port(node.name, len(node.port_names()) - 1)
+            yield from (f"{node.op} to {event}" for event in _seen(tokens[values]))
 
 
 def _seen(tokens: Sequence[Token]) -> set[str]:

@@ -162,7 +162,8 @@ def _join(b: Builder, kind: str, sides: list[Shape], payloads: list[list[Known]]
 
 def align(b: Builder) -> bool:
     """A stream, and the coordinates that it stands at, carried to other coordinates of a level above it."""
-    x = b.pick(lambda k: k.depth >= 2, nullable=0.4)
+    values = b.chance(0.5)  # seldom else: most streams are of references
+    x = b.pick(lambda k: k.depth >= 2 and (k.kind == "val" or not values), nullable=0.4)
     if x is None:
         return False
     levels = b.rng.randint(1, x.depth - 1)

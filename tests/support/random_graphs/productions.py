@@ -32,6 +32,7 @@ PRODUCTIONS: dict[str, tuple[float, Production]] = {
     "reduce": (3, values.reduce),
     "normalize": (1, values.normalize),
     "accumulate": (6, values.accumulate),
+    "permute": (3, values.permute),
     "drop": (4, values.drop),
     "flatten": (1, loops.flatten),
     "split": (1.3, loops.split),

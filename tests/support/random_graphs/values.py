@@ -88,6 +88,22 @@ def accumulate(b: Builder) -> bool:
     return True
 
 
+def permute(b: Builder) -> bool:
+    val = b.pick(lambda k: k.kind == "val" and k.depth >= 2)
+    if val is None:
+        return False
+    levels = min(b.rng.choice((2, 2, 3, 4)), val.depth)
+    chain = b.chain(val.shape, levels)
+    if chain is None or not b.fits((levels + 1) * b.count[val.shape]):
+        return False
+    val = solid(b, val)
+    assert val is not None
+    order = tuple(b.rng.sample(range(levels), levels))
+    made = [(b.bound[chain[level].shape], b.count[val.shape]) for level in order]
+    b.add(n.Permute, [*chain, val], order, made=made, extra=[*[(None, None)] * levels, (None, val.limit)])
+    return True
+
+
 def drop(b: Builder) -> bool:
     """Of `N` or of a value, one to three levels at once; the last stream may be of any kind."""
     by_value, least = b.chance(0.5), b.rng.choice((1, 3))
