@@ -136,7 +136,8 @@ def test_compile_writes_a_directory_that_describes_itself(here: Path) -> None:
     assert "written to out/p" in result.stdout
     about = json.loads((here / "out" / "p" / "about.json").read_text())
     assert [region["name"] for region in about["regions"]] == ["y", "z"]
-    stages = {"fused.ein", "order.txt", "table.txt", "graph.samml", "graph.mlir", "graph.bin", "graph.txtpb", "graph.dot"}
+    stages = {"fused.ein", "order.txt", "table.txt", "steps.txt"}
+    stages |= {f"graph.{form}" for form in ("samml", "mlir", "bin", "txtpb", "dot")}
     assert {p.name for p in (here / "out" / "p" / "01-y").iterdir()} == stages
     assert {"about.json", "program.ein", "schedule.yaml", "01-y/table.txt", "02-z/graph.dot"} <= {"about.json", *about["files"]}
 
@@ -173,7 +174,7 @@ def test_regions_named_like_paths_stay_in_the_directory(here: Path) -> None:
     run = fuseflow("compile", "m.py", "-o", "deep/o", "--dump-after", "dot", "--dump-dir", "deep/d", "--fuse", "layerwise")
     assert run.exit_code == 0, run.output
     assert (here / "deep" / "o" / "01-_x_y").is_dir()
-    assert [p.name for p in (here / "deep" / "d").iterdir()] == ["10-dot-_x_y.dot"]
+    assert [p.name for p in (here / "deep" / "d").iterdir()] == ["11-dot-_x_y.dot"]
 
 
 def test_what_the_locale_cannot_show_is_escaped(here: Path) -> None:
@@ -191,7 +192,7 @@ def test_dump_after(here: Path) -> None:
     )
     names = sorted(p.name for p in (here / "d").iterdir())
     assert names[0] == "02-einsum.ein"
-    assert {"05-table-y.txt", "05-table-z.txt", "08-proto-y.bin"} <= set(names)
+    assert {"05-table-y.txt", "05-table-z.txt", "09-proto-y.bin"} <= set(names)
     assert fuseflow("run", "p.ein", "--tensors", "t.yaml", "--dump-after", "table", "--dump-dir", "e").exit_code == 0
     assert [p.name for p in (here / "e").iterdir()] == ["05-table-full.txt"]
 
@@ -236,7 +237,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown keyword": (["compile", "p.ein", "--fuse", "fulll"], "did you mean `full`?"),
     "unknown region of an order": (["compile", "p.ein", "--order", "fulll=i,k"], "did you mean `full`?"),
     "unknown index of an order": (["compile", "p.ein", "--order", "full=i,q"], "`q`"),
-    "illegal order": (["compile", "p.ein", "--fuse", "none", "--order", "y=k,i", "--format", "A=dcsr"], "error["),
+    "illegal order": (["compile", "p.ein", "--fuse", "none", "--order", "y=k,i", "--format", "A=dcsr", "--no-copies"], "error["),
     "unknown format": (["compile", "p.ein", "--format", "A=crs"], "did you mean `csr`?"),
     "format of an unknown tensor": (["compile", "p.ein", "--format", "B=csr"], "`B`"),
     "format of the wrong rank": (["compile", "p.ein", "--format", "x=csr"], "1 dimensions"),
