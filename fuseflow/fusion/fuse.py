@@ -16,7 +16,7 @@ from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.iteration import one_space
 from fuseflow.fusion.merge import Fused, merge_views
 from fuseflow.fusion.order_graph import constraints, refuse_cycle, refuse_order
-from fuseflow.fusion.orders import Ranked, best, candidates, compare, enumerate_orders
+from fuseflow.fusion.orders import Ranked, best, compare, enumerate_orders
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Tree, fills, views
 
@@ -151,6 +151,5 @@ def region_names(
 
 def choose_order(region: FusedRegion, cost: Cost) -> FusedRegion:
     """The region in its best-ranked legal order, with the orders that it was compared with."""
-    orders = candidates(region.constraints, region.indices)
-    compared = compare(orders, lambda order: cost(replace(region, order=order)), region.name)
+    compared = compare(region.constraints, region.indices, lambda order: cost(replace(region, order=order)), region.name)
     return replace(region, order=best(compared), compared=compared)
