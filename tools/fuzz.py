@@ -1,10 +1,17 @@
-"""The engine against the reference on random graphs.
+"""Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py [--graphs 100000] [--seed 0] [--jobs 2] [--size small|medium|large]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2]
+    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large]
 
-Every graph runs on both, on the engine with its usual limits or tiny ones, and both must say the same: outputs to the last bit, cycles,
-statistics of nodes and edges, the tokens of every stream and the cycles in which they are visible, the text of a deadlock. Prints
-every difference with its seed, and the first few as tests to paste, made smaller. Exit status 1 if there is any.
+Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
+interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
+the reason. What differs is made smaller and kept in tests/data/programs, where it is a test from then on. The last line sums up.
+
+Graphs: every graph runs on the reference and on the engine, with its usual limits or tiny ones, and both must say the same: outputs to
+the last bit, cycles, statistics of nodes and edges, the tokens of every stream and the cycles in which they are visible, the text of
+a deadlock. Prints every difference with its seed, and the first few as tests to paste, made smaller.
+
+Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
 
 from __future__ import annotations
@@ -13,8 +20,6 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,98 +27,95 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from engines import LIMITS, Found, differences, on_engine, on_reference
-from random_graphs import Case, Size, describe, random_case, shrink
+import graph_fuzz
+import program_fuzz
+from program_files import save
+from program_fuzz import CHUNK, Tally
 
-from fuseflow.errors import SimulationError
-from fuseflow.samml.verify import verify
-from fuseflow.sim.deadlock import Deadlock
-from fuseflow.sim.statistics import Outcome
-
-CHUNK = 25
-"""Graphs that a job takes at a time."""
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "tests" / "data" / "programs"
 SHRUNK = 3
 """Differing graphs that are made smaller."""
 PROGRESS = 5.0
 """Seconds between two lines of progress."""
+LONG = 1000
+"""Programs from which the quotas must hold."""
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What both said of one seed."""
-
-    seed: int
-    firings: int
-    deadlock: bool
-    lines: tuple[str, ...]
-
-
-def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
-    """What the reference says, and in what the engine differs. A graph that is refused, or ends otherwise than in its outputs or a
-    deadlock, is a fault too."""
-    verify(case.graph)
-    expected = on_reference(case)
-    lines = list(differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])))
-    if isinstance(expected, SimulationError):
-        lines.insert(0, f"reference: {expected}")
-    return expected, tuple(lines)
-
-
-def check(seed: int, size: Size | None) -> Seen:
-    try:
-        expected, lines = compare(random_case(seed, size), seed)
-    except Exception as error:  # the generator itself, or a traceback of a simulator
-        return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
-    firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
-    return Seen(seed, firings, isinstance(expected, Deadlock), lines)
-
-
-def outcomes(seeds: range, size: Size | None, jobs: int) -> Iterator[Seen]:
-    """In the order of the seeds."""
-    one = partial(check, size=size)
-    if jobs == 1:
-        yield from map(one, seeds)
-        return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(one, seeds, CHUNK)
-
-
-def smaller(seed: int, size: Size | None) -> str:
-    """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(random_case(seed, size), lambda case: differs(case, seed)))
-
-
-def differs(case: Case, seed: int) -> bool:
-    try:
-        return bool(compare(case, seed)[1])
-    except Exception:
-        return True
-
-
-@click.command()
-@click.option("--graphs", default=1000, show_default=True, type=click.IntRange(1), help="how many")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="of the first; the others follow")
+@click.command(help=__doc__.partition("\n")[0])
+@click.option("--programs", type=click.IntRange(1), help="how many programs")
+@click.option("--graphs", type=click.IntRange(1), help="how many graphs")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help=f"of the first graph, or {CHUNK} programs")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
-def main(graphs: int, seed: int, jobs: int, size: Any) -> None:
+def main(programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any) -> None:
+    if (programs is None) == (graphs is None):
+        raise click.UsageError("give either --programs or --graphs")
+    sys.exit(fuzz_programs(programs, seed, jobs) if programs is not None else fuzz_graphs(graphs or 0, seed, jobs, size))
+
+
+def fuzz_programs(programs: int, seed: int, jobs: int) -> bool:
+    """Whether anything is wrong."""
+    start = last = time.monotonic()
+    total = Tally()
+    for tally in tallies(programs, seed, jobs):
+        total.add(tally)
+        for kept in tally.differing:
+            kept = program_fuzz.with_orders(kept)
+            path = KEPT / f"seed_{kept.seed}.yaml"
+            save(kept, path)
+            click.echo(f"seed {kept.seed}: {kept.differs}\n{kept.case!r}kept as {path.relative_to(ROOT)}")
+        if time.monotonic() - last > PROGRESS:
+            last = time.monotonic()
+            click.echo(
+                f"{total.programs:,} of {programs:,} programs, {len(total.differing)} differ, {last - start:.0f} s", err=True
+            )
+    for kind, count in total.refused.most_common():
+        click.echo(f"refused {count} times, {kind}\n{total.examples[kind]}")
+    wrong = program_fuzz.missed(total) if total.programs >= LONG else []
+    for line in wrong:
+        click.echo(f"missed, {line}")
+    quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in program_fuzz.QUOTAS)
+    click.echo(
+        f"{total.programs} programs from seed {seed}: {len(total.differing)} differ, {total.refused.total()} refused "
+        f"({total.refusals:.2%}), {total.regions} regions, {quotas}, {time.monotonic() - start:.0f} s"
+    )
+    return bool(total.differing or wrong)
+
+
+def tallies(programs: int, seed: int, jobs: int) -> Iterator[Tally]:
+    """Of every seed, in order: a hundred programs each."""
+    work = [(seed + n, min(CHUNK, programs - n * CHUNK)) for n in range(-(-programs // CHUNK))]
+    if jobs == 1:
+        yield from (program_fuzz.run(*one) for one in work)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(_run, work)
+
+
+def _run(work: tuple[int, int]) -> Tally:
+    return program_fuzz.run(*work)
+
+
+def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any) -> bool:
+    """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in outcomes(range(seed, seed + graphs), size, jobs):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(smaller(outcome.seed, size))
+                click.echo(graph_fuzz.smaller(outcome.seed, size))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)
-    seconds = time.monotonic() - start
-    counts = f"{len(wrong)} differ, {deadlocks} deadlocks, {firings} firings, {seconds:.0f} s"
+    counts = f"{len(wrong)} differ, {deadlocks} deadlocks, {firings} firings, {time.monotonic() - start:.0f} s"
     click.echo(f"{done} graphs from seed {seed}: {counts}")
-    sys.exit(1 if wrong else 0)
+    return bool(wrong)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ class Case:
 
     program: Program
     tensors: dict[str, Tensor]
-    schedule: Schedule = Schedule()
+    schedule: Schedule = field(default_factory=Schedule)
     merge: bool = True
     pick: int = 0
     limits: int = 0

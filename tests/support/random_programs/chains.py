@@ -31,7 +31,7 @@ def statement(b: Builder, leaves: int) -> None:
         case "transpose":
             x = b.access(b.operand(2))
             pairs = [(u, v) for u in x.names for v in x.names if u < v and b.sort(u) == b.sort(v)]
-            swap = dict((p, q) for u, v in pairs[:1] for p, q in ((u, v), (v, u)))
+            swap = {p: q for u, v in pairs[:1] for p, q in ((u, v), (v, u))}
             body = binary(b, x, Access(x.tensor, tuple(swap.get(v, v) for v in x.names)))
             b.state(b.shuffled(free_indices(body)), body)
         case _:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import networkx as nx
 from hypothesis import strategies as st
 
+from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program
 from fuseflow.schedule import Schedule
 
@@ -42,5 +43,11 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, finite: bool
         copies=draw(st.sampled_from([True] * 8 + [False])),
         locate=draw(st.sampled_from(["auto", "auto", "always", "never"])),
         repeat=rare("value", "reference"),
-        drop_zeros=draw(st.sampled_from([(), (), (), tuple(program.outputs)])),
+        drop_zeros=draw(st.sampled_from([(), (), (), droppable(program)])),
     )
+
+
+def droppable(program: Program) -> tuple[str, ...]:
+    """The outputs that have compressed levels."""
+    declared = infer(program).declared
+    return tuple(n for n in program.outputs if (format := declared[n].format) is not None and not format.all_dense)

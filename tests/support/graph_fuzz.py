@@ -1,0 +1,71 @@
+"""Random graphs on both simulators, by the seed: what each said, and the differing ones made smaller."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from engines import LIMITS, Found, differences, on_engine, on_reference
+from random_graphs import Case, Size, describe, random_case, shrink
+
+from fuseflow.errors import SimulationError
+from fuseflow.samml.verify import verify
+from fuseflow.sim.deadlock import Deadlock
+from fuseflow.sim.statistics import Outcome
+
+CHUNK = 25
+"""Graphs that a job takes at a time."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What both said of one seed."""
+
+    seed: int
+    firings: int
+    deadlock: bool
+    lines: tuple[str, ...]
+
+
+def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
+    """What the reference says, and in what the engine differs. A graph that is refused, or ends otherwise than in its outputs or a
+    deadlock, is a fault too."""
+    verify(case.graph)
+    expected = on_reference(case)
+    lines = list(differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])))
+    if isinstance(expected, SimulationError):
+        lines.insert(0, f"reference: {expected}")
+    return expected, tuple(lines)
+
+
+def check(seed: int, size: Size | None) -> Seen:
+    try:
+        expected, lines = compare(random_case(seed, size), seed)
+    except Exception as error:  # the generator itself, or a traceback of a simulator
+        return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
+    firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
+    return Seen(seed, firings, isinstance(expected, Deadlock), lines)
+
+
+def outcomes(seeds: range, size: Size | None, jobs: int) -> Iterator[Seen]:
+    """In the order of the seeds."""
+    one = partial(check, size=size)
+    if jobs == 1:
+        yield from map(one, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(one, seeds, CHUNK)
+
+
+def smaller(seed: int, size: Size | None) -> str:
+    """The case of a seed that differs, as a test to paste."""
+    return describe(shrink(random_case(seed, size), lambda case: differs(case, seed)))
+
+
+def differs(case: Case, seed: int) -> bool:
+    try:
+        return bool(compare(case, seed)[1])
+    except Exception:
+        return True

@@ -1,0 +1,188 @@
+"""Random programs by the chunk: drawn by hypothesis from a seed, checked at all levels, counted; what fails is made smaller and kept."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, given, settings
+from program_files import Kept
+from program_levels import Checked, Run, check, compiled
+from random_programs import Case, planned
+
+from fuseflow.einsum.nodes import Program, Reduce, walk
+from fuseflow.errors import FuseFlowError
+from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
+
+CHUNK = 100
+"""Programs that are drawn from one seed."""
+
+QUOTAS = {
+    "three Einsums or more": 0.30,
+    "fused across a reduction": 0.20,
+    "different patterns joined": 0.10,
+    "an empty operand": 0.10,
+}
+"""What a long run must hold, as a share of the programs that compile."""
+REFUSALS = 0.05
+"""The share of programs that may be refused."""
+
+
+@dataclass
+class Tally:
+    """What became of the programs of some seeds. `refused` counts by kind, with an example of each."""
+
+    programs: int = 0
+    compiled: int = 0
+    regions: int = 0
+    quotas: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    differing: list[Kept] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.programs += other.programs
+        self.compiled += other.compiled
+        self.regions += other.regions
+        self.quotas += other.quotas
+        self.refused += other.refused
+        self.examples = other.examples | self.examples
+        self.differing += other.differing
+
+    def share(self, quota: str) -> float:
+        return self.quotas[quota] / max(1, self.compiled)
+
+    @property
+    def refusals(self) -> float:
+        return self.refused.total() / max(1, self.programs)
+
+
+def run(seed: int, examples: int = CHUNK, check: Callable[[Case], Checked] = check, smaller: bool = True) -> Tally:
+    """The programs of one seed, up to the first that differs, which is made smaller."""
+    tally, failed = Tally(), list[tuple[Case, Exception]]()
+
+    def one(case: Case) -> None:
+        try:
+            checked = check(case)
+        except FuseFlowError as error:
+            if not failed:
+                count_refusal(tally, case, error)
+        except Exception as error:
+            failed.append((case, error))
+            raise
+        else:
+            if not failed:
+                count(tally, case.program, checked)
+
+    phases = (Phase.generate, Phase.shrink) if smaller else (Phase.generate,)
+    quiet = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=phases,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        hypothesis.seed(seed)(quiet(given(planned())(one)))()
+    except Exception:
+        if not failed:
+            raise  # the generator itself
+        case, error = failed[-1]  # hypothesis runs the smallest at last
+        tally.programs += 1
+        tally.differing.append(Kept(case, seed, explain(error)))
+    return tally
+
+
+def explain(error: Exception) -> str:
+    """The message of a difference; of any other exception where it was raised, too."""
+    if type(error).__module__ == "program_levels":
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    places = "".join(f"\n  {frame.filename.rpartition('fuseflow/')[2]}, {frame.name}: {frame.line}" for frame in frames)
+    return f"{type(error).__name__}: {error}{places}"
+
+
+# Counting --------------------------------------------------------------------------------------------------------------------
+
+
+def count(tally: Tally, program: Program, checked: Checked) -> None:
+    tally.programs += 1
+    tally.compiled += 1
+    tally.regions += len(checked.runs)
+    holds = {
+        "three Einsums or more": len(program.einsums) >= 3,
+        "fused across a reduction": any(across_reduction(program, set(run.region.einsums)) for run in checked.runs),
+        "different patterns joined": any(joins_patterns(run) for run in checked.runs),
+        "an empty operand": any(reads_nothing(run) for run in checked.runs),
+    }
+    tally.quotas.update(name for name, held in holds.items() if held)
+
+
+def count_refusal(tally: Tally, case: Case, error: FuseFlowError) -> None:
+    kind = kind_of(error)
+    tally.programs += 1
+    tally.refused[kind] += 1
+    tally.examples.setdefault(kind, f"{error}\n{case!r}")
+
+
+def kind_of(error: FuseFlowError) -> str:
+    """The stage and the first words, without names.
+
+    >>> kind_of(FuseFlowError("region `g0` has no legal order: it needs i before k"))
+    'error: region has no legal order'
+    """
+    words = re.sub(r"`[^`]*`|\w+\[[^]]*\]|\b\w+(,\w+)+\b", "", error.message).split(":")[0].split()
+    return f"{error.code}: {' '.join(words[:7])}"
+
+
+def across_reduction(program: Program, region: set[str]) -> bool:
+    """Whether a reduction and an Einsum that reads its result are in one region."""
+    reduces = {e.name for e in program.einsums if any(isinstance(n, Reduce) for n in walk(e.body))}
+    return any(e.name in region and name in region & reduces for e in program.einsums for name in e.operands)
+
+
+def joins_patterns(run: Run) -> bool:
+    """Whether two sides of a join, neither of them every coordinate of a dimension, hold different coordinates."""
+    graph, streams = run.region.graph, run.outcome.streams
+    for node in graph.nodes:
+        if isinstance(node, Join):
+            crds = [node.inputs[crd] for crd, _ in node.sides()]
+            patterns = {tuple(map(str, streams[p].tokens)) for p in crds if not is_full(graph, p)}
+            if len(patterns) > 1:
+                return True
+    return False
+
+
+def is_full(graph: Graph, port: Port) -> bool:
+    """Whether a coordinate stream counts up a dimension."""
+    node = next(n for n in graph.nodes if n.name == port.node)
+    if isinstance(node, Scan):
+        return graph.declared[node.tensor].format.levels[node.level].full
+    return isinstance(node, Range)
+
+
+def reads_nothing(run: Run) -> bool:
+    """Whether an operand has places, and nothing stored in them."""
+    return any(tensor.stored == 0 and 0 not in tensor.shape for tensor in run.inputs.values())
+
+
+def missed(tally: Tally) -> list[str]:
+    """The quotas that a run did not reach."""
+    found = [
+        f"{name}: {tally.share(name):.1%} of at least {least:.0%}" for name, least in QUOTAS.items() if tally.share(name) < least
+    ]
+    return found + ([f"refused: {tally.refusals:.1%} of at most {REFUSALS:.0%}"] if tally.refusals > REFUSALS else [])
+
+
+def with_orders(kept: Kept) -> Kept:
+    """The case with the order that it picked written out, if it can be found: a compiler that ranks orders otherwise asks for it still."""
+    try:
+        schedule, _ = compiled(kept.case)
+    except Exception:
+        return kept
+    return replace(kept, case=replace(kept.case, schedule=schedule, pick=0))

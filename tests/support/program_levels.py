@@ -1,0 +1,235 @@
+"""A program at every level: PyTorch, the Einsum interpreter, the fused interpreter, the graph on the reference simulator and on the
+engine. `check` raises `Difference` where two of them disagree, and `FuseFlowError` if the program is refused."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import random_graphs
+import torch_oracle
+from engines import LIMITS, differences, on_engine
+from random_programs import Case
+
+from fuseflow.compiler.lower import chains, lower
+from fuseflow.compiler.regions import CompiledRegion, Lowering
+from fuseflow.einsum.formats import infer
+from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import FuseFlowError, FusionError, GraphError
+from fuseflow.estimate import statistics
+from fuseflow.fusion import FusedRegion, fuse
+from fuseflow.fusion.orders import candidates
+from fuseflow.fusion.program import as_program
+from fuseflow.samml import streams
+from fuseflow.samml.nodes import Graph
+from fuseflow.schedule import Region, Schedule, form_regions, region_results
+from fuseflow.sim import load_machine
+from fuseflow.sim.assemble import assemble
+from fuseflow.sim.reference.execute import execute
+from fuseflow.sim.statistics import Outcome
+from fuseflow.table import build_table
+from fuseflow.tensors import Tensor
+
+Arrays = Mapping[str, npt.NDArray[np.float64]]
+
+FIRINGS = 5_000_000
+SECONDS = 20
+ORDERS = 24
+
+
+class Difference(Exception):
+    """Two levels disagree, or one of them fails: where, and how."""
+
+
+class Hang(Difference):
+    """A program that does not end in time."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a region read and what its streams were."""
+
+    region: CompiledRegion
+    inputs: Mapping[str, Tensor]
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A case at all levels: the schedule with every order that was picked, and all runs."""
+
+    schedule: Schedule
+    runs: tuple[Run, ...]
+
+
+def check(case: Case) -> Checked:
+    """Compile and run a case and compare all levels."""
+    with limited(SECONDS):
+        want = meaning(case)
+        schedule, regions = compiled(case)
+        return Checked(schedule, tuple(execution(case, want, regions)))
+
+
+@contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """Raise `Hang` where the body takes longer (on the main thread, between two steps of Python)."""
+
+    def stop(*_: object) -> None:
+        raise Hang(f"more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# Meaning ---------------------------------------------------------------------------------------------------------------------
+
+
+def meaning(case: Case) -> Arrays:
+    """What PyTorch says, and the Einsum interpreter too."""
+    program = infer(case.program)
+    want = {name: found.array for name, found in torch_oracle.evaluate(program, case.arrays).items()}
+    for name, array in evaluate(program, case.arrays).items():
+        agree("Einsum interpreter", name, array, want[name])
+    return want
+
+
+def agree(level: str, name: str, got: npt.NDArray[np.generic], want: npt.NDArray[np.float64]) -> None:
+    """Equal up to 1e-9 of the largest finite magnitude; infinities and NaN in the same places."""
+    finite = want[np.isfinite(want)]
+    scale = max(1.0, float(np.abs(finite).max(initial=0.0)))
+    if got.shape != want.shape:
+        raise Difference(f"{level}: `{name}` has the shape {got.shape}, not {want.shape}")
+    if not np.allclose(got, want, rtol=1e-9, atol=1e-9 * scale, equal_nan=True):
+        raise Difference(f"{level}: `{name}` is {got.tolist()}, not {want.tolist()}")
+
+
+# Compilation -----------------------------------------------------------------------------------------------------------------
+
+
+def compiled(case: Case) -> tuple[Schedule, list[CompiledRegion]]:
+    """The regions of a case, and its schedule with the order that it picked among the legal ones."""
+    regions = lowered(case, case.schedule)
+    own = [r.fused for r in regions if r.einsums]  # the others are copies
+    if not case.pick or case.schedule.orders or not own:
+        return case.schedule, regions
+    region = own[case.pick % len(own)]
+    order = picked(region, case.pick)
+    if order is None:
+        return case.schedule, regions
+    schedule = case.schedule.order(region.name, order)
+    regions = lowered(case, schedule)
+    asked = next(r for r in regions if r.name == region.name)
+    if asked.fused.order != order:
+        raise Difference(f"order {','.join(order)} of `{region.name}` was asked for, it runs {','.join(asked.fused.order)}")
+    return schedule, regions
+
+
+def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
+    """A legal order: one that can be streamed."""
+    orders = candidates(region.constraints, region.indices, ORDERS)
+    start = pick % len(orders)
+    for order in islice((*orders[start:], *orders[:start]), 8):
+        try:
+            build_table(replace(region, order=order))
+        except FusionError:
+            continue  # an enclosed loop
+        return order
+    return None
+
+
+def lowered(case: Case, schedule: Schedule) -> list[CompiledRegion]:
+    if case.merge:
+        return list(lower(case.program, schedule, case.tensors)[1])
+    return list(unmerged(infer(case.program), schedule, case.tensors))
+
+
+class Unmerged(Lowering):
+    """Regions with their views left apart."""
+
+    def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
+        iteration, price = self.schedule.iteration, self._price if self.schedule.copies else None
+        fused = fuse(
+            self.program,
+            region.name,
+            region.einsums,
+            results,
+            self.stored,
+            chain=chain,
+            merge=False,
+            iteration=iteration,
+            price=price,
+        )
+        return self._ordered(fused)
+
+
+def unmerged(program: Program, schedule: Schedule, tensors: Mapping[str, Tensor]) -> Iterator[CompiledRegion]:
+    regions = form_regions(program, schedule)
+    results, orders = region_results(program, regions), chains(program, regions, schedule)
+    stored = {t.name: t for t in program.inputs}
+    lowering = Unmerged(program, schedule, frozenset(), stored, statistics(stored, tensors))
+    for region in regions:
+        if results[region.name]:
+            yield from lowering.region(region, results[region.name], orders.get(region.name, ()))
+
+
+# Execution -------------------------------------------------------------------------------------------------------------------
+
+
+def execution(case: Case, want: Arrays, regions: list[CompiledRegion]) -> Iterator[Run]:
+    """Run every region on what the ones before it really wrote."""
+    memory: dict[str, Tensor] = dict(case.tensors)
+    for region in regions:
+        arrays = {name: tensor.to_dense() for name, tensor in memory.items()}
+        program = as_program(region.fused)
+        for name, array in evaluate(program, {t.name: arrays[t.name] for t in program.inputs}).items():
+            if name in want and name in region.graph.outputs:
+                agree(f"fused interpreter, region `{region.name}`", name, array, want[name])
+        outcome = simulated(region.graph, memory, case.limits)
+        for name in region.graph.outputs:
+            memory[name] = assemble(region.graph.declared[name], outcome.written[name])
+            if name in want:
+                agree(
+                    f"graph of region `{region.name}` in order {','.join(region.fused.order)}",
+                    name,
+                    memory[name].to_dense(),
+                    want[name],
+                )
+            if name in case.schedule.drop_zeros:
+                dropped(memory[name], name)
+        yield Run(region, {name: memory[name] for name in region.graph.inputs}, outcome)
+
+
+def simulated(graph: Graph, memory: Mapping[str, Tensor], limits: int) -> Outcome:
+    """The run on the reference, every stream checked, and the same on the engine: values, cycles, statistics and streams."""
+    run = random_graphs.Case(graph, {n: memory[n] for n in graph.inputs}, load_machine("ideal"))
+    try:
+        expected = execute(graph, run.tensors, run.machine, record=True, limit=FIRINGS)
+        if not isinstance(expected, Outcome):
+            raise Difference(f"region `{graph.name}` deadlocks: {expected.waiting}")
+        for port, kind in graph.types().items():
+            streams.check(expected.streams[port].tokens, kind.depth, kind.kind)
+        lines = list(differences(run, expected, on_engine(run, LIMITS[limits])))
+    except GraphError as error:
+        raise Difference(f"a stream of region `{graph.name}`: {error}") from error
+    except FuseFlowError as error:
+        raise Difference(f"region `{graph.name}` does not run: {error}") from error
+    if lines:
+        raise Difference(f"engine, region `{graph.name}`: {'; '.join(lines[:3])}")
+    return expected
+
+
+def dropped(tensor: Tensor, name: str) -> None:
+    """A result whose zeros are dropped stores none (a dense level has them all the same)."""
+    if not any(level.full for level in tensor.format.levels) and (tensor.values == tensor.fill).any():
+        raise Difference(f"`{name}` stores {tensor.fill:g}, which is its implicit value")

@@ -1,0 +1,113 @@
+"""Programs at every level: PyTorch, the Einsum interpreter, the fused interpreter, the graph on the reference simulator and on the
+engine all mean the same. Random ones, and those that once differed."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import program_fuzz
+import pytest
+import torch_oracle
+from hypothesis import HealthCheck, given, settings
+from program_files import Kept, load, save
+from program_levels import Difference, check
+from random_programs import Case, planned
+
+from fuseflow.einsum.parse import parse
+
+KEPT = sorted((Path(__file__).parent / "data" / "programs").glob("*.yaml"))
+SEEDS, EXAMPLES = range(12), 25
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_programs_that_once_differed(path: Path) -> None:
+    check(load(path).case)
+
+
+@cache
+def fuzzed(seed: int) -> program_fuzz.Tally:
+    return program_fuzz.run(seed, EXAMPLES)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_programs(seed: int) -> None:
+    tally = fuzzed(seed)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert tally.programs == EXAMPLES
+
+
+def test_quotas() -> None:
+    total = program_fuzz.Tally()
+    for seed in SEEDS:
+        total.add(fuzzed(seed))
+    assert program_fuzz.missed(total) == []
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@given(planned())
+def test_a_kept_program_is_the_same(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    path = tmp_path_factory.mktemp("kept") / "program.yaml"
+    save(Kept(case, 7, "a line\nand another"), path)
+    again = load(path)
+    assert (again.case.program, again.case.schedule, again.seed) == (case.program, case.schedule, 7)
+    assert again.differs == "a line\nand another\n"
+    for name, tensor in case.tensors.items():
+        found = again.case.tensors[name]
+        assert (found.format, found.fill) == (tensor.format, tensor.fill)
+        np.testing.assert_array_equal(found.coordinates(), tensor.coordinates())
+        np.testing.assert_array_equal(found.values, tensor.values)
+
+
+def test_a_seed_draws_the_same_programs() -> None:
+    drawn: list[list[str]] = [[], []]
+
+    def note(case: Case, into: list[str]) -> program_fuzz.Checked:
+        into.append(repr(case))
+        return program_fuzz.Checked(case.schedule, ())
+
+    for into in drawn:
+        program_fuzz.run(3, 20, lambda case, into=into: note(case, into))
+    assert drawn[0] == drawn[1] and len(drawn[0]) == 20
+
+
+def test_a_difference_is_made_smaller_and_told() -> None:
+    def wrong(case: Case) -> program_fuzz.Checked:
+        if len(case.program.einsums) > 1:
+            raise Difference("more than one")
+        return program_fuzz.Checked(case.schedule, ())
+
+    (kept,) = program_fuzz.run(5, 50, wrong).differing
+    assert len(kept.case.program.einsums) == 2 and kept.differs == "more than one" and kept.seed == 5
+
+
+ORACLE = """
+tensor x[] f64
+tensor c[] f64
+a = sin(x) * sin(x)
+b = 1 - cos(x) * cos(x)
+Y = {}
+output Y
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("a[] == b[]", 1, np.inf),
+        ("1 / (a[] - b[])", 1, np.inf),
+        ("log(a[] - b[])", 1, np.inf),
+        ("where(a[] - b[], 1, 2)", 1, np.inf),
+        ("1 / (-(c[] - c[]))", 1, np.inf),
+        ("1 / (c[] - c[])", 0, 0),
+        ("a[] < 2", 0, 0),
+        ("c[] * c[] + 0.5", 0, 0),
+        ("a[] - b[]", 1e-17, 1e-14),
+        ("exp(a[])", 1e-17, 1e-14),
+    ],
+)
+def test_the_oracle_knows_what_rounding_decides(text: str, low: float, high: float) -> None:
+    """a and b are the same number up to rounding, c is exact."""
+    found = torch_oracle.evaluate(parse(ORACLE.format(text)), {"x": 0.5, "c": 4.0})["Y"]
+    assert low <= found.value.error.item() <= high
