@@ -8,6 +8,7 @@ import click
 
 import fuseflow as ff
 from fuseflow.cli.common import StrictCommand, debug_option, model_options, schedule_options, write_out
+from fuseflow.cli.explain_fusion import fusion
 from fuseflow.fusion.text import show_order
 from fuseflow.schedule import Schedule
 
@@ -26,3 +27,6 @@ def order(model: Path, data: str | None, data_dir: Path | None, tensors: Path | 
     """Explain the loop order of every region of MODEL: what it must respect, and why it was chosen."""
     compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, seed=seed)
     write_out("\n".join(show_order(region.fused) for region in compiled.regions), None)
+
+
+explain.add_command(fusion)

@@ -29,7 +29,7 @@ def _natural_width(console: Console, table: Table) -> int:
     return console.measure(table, options=console.options.update(width=10_000)).maximum
 
 
-def _table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
+def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
     """A plain table whose columns from `numbers_from` on are numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_footer=footer)
     vertical: VerticalAlignMethod = "bottom" if any("\n" in column for column in columns) else "top"
@@ -40,7 +40,7 @@ def _table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
 
 def operator_table() -> Table:
     """Every pointwise operator: how it is written, what an operand alone decides, its value at zeros, what it costs."""
-    table = _table("operator", "written", "annihilators", "at zero", "unit", "FLOPs", numbers_from=5)
+    table = plain_table("operator", "written", "annihilators", "at zero", "unit", "FLOPs", numbers_from=5)
     for row in OPERATORS.values():
         fixed = (f"{_written(row, at, value)} = {result:g}" for at, value, result in row.annihilators)
         zero = row.scalar(*[0.0] * row.arity) + 0.0  # no -0
@@ -57,7 +57,7 @@ def _written(row: Operator, position: int | None = None, value: float = 0) -> st
 
 
 def reducer_table() -> Table:
-    table = _table("reduction", "written", "identity", "unit", numbers_from=4)
+    table = plain_table("reduction", "written", "identity", "unit", numbers_from=4)
     for row in REDUCERS.values():
         table.add_row(row.name, f"{row.name}(k) ...", f"{row.identity:g}", row.unit)
     return table
@@ -73,7 +73,7 @@ class CheckRow:
 
 
 def check_table(rows: Iterable[CheckRow]) -> Table:
-    table = _table("check", "", "found", numbers_from=3)
+    table = plain_table("check", "", "found", numbers_from=3)
     for row in rows:
         table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", escape(row.found))
     return table
@@ -81,7 +81,7 @@ def check_table(rows: Iterable[CheckRow]) -> Table:
 
 def compiled_table(compiled: Compiled) -> Table:
     """What was made of each region, and what it is expected to cost."""
-    table = _table("region", "order", "Einsums", "nodes", "about\ncycles", "about\nFLOPs", "about\nbytes", numbers_from=2)
+    table = plain_table("region", "order", "Einsums", "nodes", "about\ncycles", "about\nFLOPs", "about\nbytes", numbers_from=2)
     for region in compiled.regions:
         cost = region.estimate
         numbers = (len(region.einsums), len(region.graph.nodes), cost.cycles, cost.flops, cost.bytes)
@@ -92,7 +92,7 @@ def compiled_table(compiled: Compiled) -> Table:
 def result_table(result: Result) -> Table:
     """A row for each region, and the totals."""
     columns = ("Einsums", "cycles", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten")
-    table = _table("region", *columns, numbers_from=1, footer=True)
+    table = plain_table("region", *columns, numbers_from=1, footer=True)
     rows = [_numbers(region) for region in result.regions]
     for region, row in zip(result.regions, rows, strict=True):
         table.add_row(escape(region.name), *(f"{n:,}" for n in row))
@@ -115,7 +115,7 @@ def top_tables(result: Result, count: int) -> tuple[Table, Table]:
 
 def _top_table(result: Result, count: int, title: str, field: str) -> Table:
     """Nodes that are not at all so are left out; equal ones stand in graph order."""
-    table = _table("region", title, "op", "busy\n%", "starved\n%", "blocked\n%", numbers_from=3)
+    table = plain_table("region", title, "op", "busy\n%", "starved\n%", "blocked\n%", numbers_from=3)
     for region in result.regions:
         name, cycles = escape(region.name), attrgetter(field)
         found = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]

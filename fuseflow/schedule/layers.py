@@ -9,7 +9,7 @@ from fuseflow.schedule.partition import Partition, Region
 
 def layerwise(program: Program) -> tuple[Region, ...]:
     """A region for each layer, cut at reshapes; without modules the same as `full`."""
-    labels = _layers(program)
+    labels = layer_labels(program)
     return _grow(program, labels) if labels else full(program)
 
 
@@ -45,7 +45,7 @@ def layer_of(path: str) -> str:
     return ".".join(words[: numbered[0] + 1] if numbered else words[:1])
 
 
-def _layers(program: Program) -> dict[str, str]:
+def layer_labels(program: Program) -> dict[str, str]:
     """The layer of every Einsum; empty if the program has none. An operator in the `forward` of a parent of layers has the layer
     of what it works on: of its first operand that is computed, or, at the start of the model, of what reads it."""
     layers = {layer_of(e.location.path) for e in program.einsums}

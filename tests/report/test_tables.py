@@ -15,10 +15,10 @@ from fuseflow.compiler.settings import Settings
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.report.tables import (
     CheckRow,
-    _table,
     check_line,
     check_table,
     operator_table,
+    plain_table,
     print_table,
     reducer_table,
     result_table,
@@ -54,7 +54,7 @@ def test_a_terminal_of_80_columns_holds_the_operators() -> None:
 @pytest.mark.parametrize("width", [160, 74, 30, 1])
 def test_a_narrow_terminal_cuts_neither_names_nor_numbers(width: int) -> None:
     columns = ("name", "one\ncolumn", "another\ncolumn", "third")
-    table = _table(*columns, numbers_from=1)
+    table = plain_table(*columns, numbers_from=1)
     table.add_row("transformer.layer2.matmul", *(f"{n:,}" for n in (10**9, 123456, 78)))
     row = printed(table, width).splitlines()[-1]
     assert row.split() == ["transformer.layer2.matmul", "1,000,000,000", "123,456", "78"]
