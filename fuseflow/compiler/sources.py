@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from fuseflow import frontend
 from fuseflow.einsum.indices import with_indices
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
-from fuseflow.errors import FuseFlowError, Span, UsageError, did_you_mean
+from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.files import pack_declared, plain_array
@@ -134,7 +134,15 @@ def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> 
     for name in given:
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
-    return {name: pack_declared(plain_array(array), declared[name]) for name, array in given.items()}
+    return {name: _packed(array, declared[name]) for name, array in given.items()}
+
+
+def _packed(array: Any, declared: TensorType) -> Tensor:
+    """Errors name the tensor."""
+    try:
+        return pack_declared(plain_array(array), declared)
+    except FuseFlowError as error:
+        raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error
 
 
 def _refuse(what: str, source: str, **given: Any) -> None:

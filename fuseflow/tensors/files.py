@@ -90,7 +90,9 @@ _READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_n
 def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
     """Pack an array in the format, dtype and implicit value declared; raises `FileError` if it does not fit."""
     if array.shape != declaration.shape:
-        raise FileError(f"shape {list(array.shape)}, declared {list(declaration.shape)}")
+        sizes = enumerate(zip(array.shape, declaration.shape, strict=False)) if array.ndim == len(declaration.shape) else ()
+        wrong = next((f": dimension {d} has size {given}, not {size}" for d, (given, size) in sizes if given != size), "")
+        raise FileError(f"shape {list(array.shape)}, declared {list(declaration.shape)}{wrong}")
     dtype = dtype_named(declaration.dtype)
     exact = array if isinstance(array, np.ndarray) else array.data
     with np.errstate(invalid="ignore"):
