@@ -21,8 +21,12 @@ def show_order(region: FusedRegion) -> str:
     for v in region.indices:
         uses = ", ".join(str(view) for view in region.views if v in view.indices)
         lines.append(f"  {v} = 0..{region.sizes[v] - 1}  in {uses or 'no stored tensor'}")
+    lines += [f"  {u} before {v}: {why}" for u, v, why in order_edges(region)] or ["  any order"]
+    return "\n".join(lines) + "\n"
+
+
+def order_edges(region: FusedRegion) -> list[tuple[str, str, str]]:
+    """The partial-order graph as (above, below, why), in the order of the region's indices."""
     place = {v: p for p, v in enumerate(region.indices)}
     edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
-    edges.sort(key=lambda e: (place[e[0]], place[e[1]]))
-    lines += [f"  {u} before {v}: {why}" for u, v, why in edges] or ["  any order"]
-    return "\n".join(lines) + "\n"
+    return sorted(edges, key=lambda e: (place[e[0]], place[e[1]]))

@@ -1,0 +1,229 @@
+"""Why each region runs in the order it does, and how many orders there were: as text and tables, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.compiler import Compiled, CompiledRegion
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.estimate import Estimate
+from fuseflow.estimate.statistics import DEFAULT_DENSITY
+from fuseflow.fusion import FusedRegion
+from fuseflow.fusion.expand import OrderCount, count_legal, count_merged, count_reference
+from fuseflow.fusion.orders import CANDIDATES, NEAR, Candidate
+from fuseflow.fusion.text import order_edges
+from fuseflow.fusion.tree import reductions
+from fuseflow.report.tables import plain_table
+
+SCHEMA = 1
+
+Rule: TypeAlias = Literal["reference", "merged"]
+RULES: dict[str, str] = {
+    "reference": "every use inlined on its own, all mode orders",
+    "merged": "equal views merged, all mode orders",
+    "legal": "as compiled: dense levels in any order",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OrderReport:
+    """A region and how many orders it has, by rule (none were asked for: empty)."""
+
+    region: CompiledRegion
+    counts: Mapping[str, OrderCount] = field(default_factory=dict)
+
+
+def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderReport, ...]:
+    """Every region; with a `rule`, its orders are counted by that, and beside it with views merged and as they are legal here."""
+    if rule is None:
+        return tuple(OrderReport(region) for region in compiled.regions)
+    stored = {t.name: t for t in compiled.program.inputs}
+    found = []
+    for region in compiled.regions:
+        counts: dict[str, OrderCount] = {}
+        if region.einsums:  # a copy has no Einsums that could be inlined
+            counts |= {"reference": count_reference(compiled.program, region.fused, stored)} if rule == "reference" else {}
+            counts["merged"] = count_merged(compiled.program, region.fused, stored)
+        found.append(OrderReport(region, counts | {"legal": count_legal(region.fused)}))
+        stored |= {t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in region.graph.tensors}
+    return tuple(found)
+
+
+def without_data(compiled: Compiled) -> tuple[str, ...]:
+    """Inputs whose statistics had to be assumed."""
+    return tuple(t.name for t in compiled.program.inputs if t.name not in compiled.source.tensors)
+
+
+def order_lines(report: OrderReport) -> Iterator[str | Table]:
+    """The explanation of one region, piece by piece: lines are rich markup."""
+    region = report.region.fused
+    yield escape(f"region {report.region.name}: {', '.join(report.region.einsums) or 'a copy in another order'}")
+    yield escape(f"order {','.join(region.order)}: {chosen_because(region)}" if region.order else "one value: no loops")
+    yield ""
+    if region.indices:
+        yield index_table(region)
+        yield ""
+    yield from (escape(f"{above} before {below}: {why}") for above, below, why in order_edges(region))
+    if not region.constraints.edges and len(region.indices) > 1:
+        yield "no loop has to enclose another"
+    if not region.locate:
+        yield "dense levels are scanned and joined, not located"
+    yield ""
+    if report.counts:
+        yield count_table(report.counts)
+        yield ""
+    if len(region.compared) > 1:
+        yield candidate_table(region)
+        yield from (escape(f"refused: {c.refusal}") for c in region.compared if c.cost is None)
+        yield ""
+
+
+def chosen_because(region: FusedRegion) -> str:
+    """The rule by which the order was taken, in words."""
+    if len(region.compared) == 1:
+        return "the only legal one"
+    refused = sum(c.cost is None for c in region.compared)
+    searched = "a sample and what was found from its cheapest" if sampled(region) else "all there are"
+    among = f"{len(region.compared)} orders compared{f', {refused} of them refused' if refused else ''}: {searched}"
+    if refused == len(region.compared) - 1:
+        return f"the only one that is not refused ({among})"
+    of = "" if region.compared[0].order == region.order else " of those"
+    return f"the nearest to the program{of} within {NEAR - 1:.0%} of the least cost ({among})"
+
+
+def sampled(region: FusedRegion) -> bool:
+    """Whether there were more orders than were compared."""
+    return len(region.compared) >= CANDIDATES and count_legal(region).constrained.orders > len(region.compared)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What an index stands for: the results that keep it, the reductions over it, the views that read along it, and what it is called in
+    the Einsums where that is something else."""
+
+    index: str
+    size: int
+    results: tuple[str, ...]
+    reduced: tuple[str, ...]
+    views: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def loops(region: FusedRegion) -> list[Loop]:
+    made = reductions(*region.trees)
+    return [
+        Loop(
+            index=v,
+            size=region.sizes[v],
+            results=tuple(r.name for r in region.results if v in r.indices),
+            reduced=tuple(dict.fromkeys(f"{r.op} {r}" for r in made if v in r.over)),
+            views=tuple(str(view) for view in region.views if v in view.indices),
+            names=tuple(f"{e}.{own}" for e, names in region.local.items() for own, now in names.items() if now == v != own),
+        )
+        for v in region.indices
+    ]
+
+
+def index_table(region: FusedRegion) -> Table:
+    """What every index means, outermost loop first."""
+    table = plain_table("loop", "size", "kept by", "reduced by", "read in", "also called", numbers_from=6)
+    table.columns[1].justify = "right"
+    place = {v: p for p, v in enumerate(region.order or region.indices)}
+    for loop in sorted(loops(region), key=lambda loop: place[loop.index]):
+        cells = (", ".join(loop.results), "\n".join(loop.reduced), "\n".join(loop.views), "\n".join(loop.names))
+        table.add_row(loop.index, f"{loop.size:,}", *map(escape, cells))
+    return table
+
+
+def count_table(counts: Mapping[str, OrderCount]) -> Table:
+    """Orders by counting rule."""
+    table = plain_table("orders", "", "variables", "unconstrained", "constrained", numbers_from=2)
+    for rule, count in counts.items():
+        table.add_row(rule, RULES[rule], str(count.variables), f"{count.unconstrained:,}", str(count.constrained))
+    return table
+
+
+def candidate_table(region: FusedRegion) -> Table:
+    """The orders that were compared, the cheapest first."""
+    table = plain_table("compared", "about\ncycles", "about\nfirings", "about\nFLOPs", "about\nbytes", "cost", "", numbers_from=1)
+    table.columns[6].justify = "left"
+    least = min(c.rank for c in region.compared)
+    for candidate in sorted(region.compared, key=lambda c: c.rank):
+        cost = candidate.cost
+        note = "chosen" if candidate.order == region.order else "refused" if cost is None else ""
+        numbers = (cost.cycles, cost.firings, cost.flops, cost.bytes) if isinstance(cost, Estimate) else ()
+        relative = f"{cost.rank / least:.2f}" if cost is not None and least else ""
+        cells = [f"{n:,.0f}" for n in numbers] or [""] * 4
+        table.add_row(",".join(candidate.order), *cells, relative, note)
+    return table
+
+
+def assumed_line(compiled: Compiled) -> str | None:
+    """What the costs rest on, where there is no data."""
+    names = without_data(compiled)
+    if not names:
+        return None
+    return escape(
+        f"no data for {', '.join(names)}: compressed levels are taken to hold {DEFAULT_DENSITY:.0%} of their coordinates"
+    )
+
+
+def order_json(compiled: Compiled, reports: tuple[OrderReport, ...]) -> dict[str, Any]:
+    """The explanation as plain values (schema 1); counts are whole numbers, however large."""
+    return {
+        "schema": SCHEMA,
+        "model": compiled.name,
+        "data": compiled.source.data,
+        "schedule": compiled.schedule.to_yaml(),
+        "seed": compiled.seed,
+        "without_data": list(without_data(compiled)),
+        "regions": [_region_json(report) for report in reports],
+    }
+
+
+def _region_json(report: OrderReport) -> dict[str, Any]:
+    region = report.region.fused
+    return {
+        "name": report.region.name,
+        "einsums": list(report.region.einsums),
+        "order": list(region.order),
+        "why": chosen_because(region),
+        "loops": [
+            {
+                "index": loop.index,
+                "size": loop.size,
+                "results": list(loop.results),
+                "reduced": list(loop.reduced),
+                "views": list(loop.views),
+                "names": list(loop.names),
+            }
+            for loop in loops(region)
+        ],
+        "constraints": [{"above": above, "below": below, "why": why} for above, below, why in order_edges(region)],
+        "counts": {rule: _count_json(count) for rule, count in report.counts.items()},
+        "compared": [_candidate_json(candidate) for candidate in region.compared],
+    }
+
+
+def _count_json(count: OrderCount) -> dict[str, Any]:
+    return {
+        "variables": count.variables,
+        "unconstrained": count.unconstrained,
+        "constrained": count.constrained.orders,
+        "exact": count.constrained.exact,
+    }
+
+
+def _candidate_json(candidate: Candidate) -> dict[str, Any]:
+    cost = candidate.cost
+    numbers = (
+        {k: round(getattr(cost, k)) for k in ("cycles", "firings", "flops", "bytes", "rank")}
+        if isinstance(cost, Estimate)
+        else None
+    )
+    return {"order": list(candidate.order), "cost": numbers, "refused": candidate.refusal or None}
