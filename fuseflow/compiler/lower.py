@@ -32,6 +32,7 @@ def lower(
     observe(program)
     regions = form_regions(program, schedule) if regions is None else regions
     results, orders = region_results(program, regions), chains(program, regions, schedule)
+    refuse_unread(schedule, regions, results, orders)
     refuse_unwritten(program, schedule, {name for names in results.values() for name in names})
     stored = {t.name: t for t in program.inputs}
     lowering = Lowering(program, schedule, declared, stored, statistics(stored, tensors))
@@ -43,6 +44,19 @@ def lower(
             compiled.append(made)
             observe(made)
     return program, tuple(compiled)
+
+
+def refuse_unread(
+    schedule: Schedule, regions: tuple[Region, ...], results: Mapping[str, tuple[str, ...]], orders: Mapping[str, tuple[str, ...]]
+) -> None:
+    """A region of which nothing is read is not compiled: an order of it would be silently ignored."""
+    for region in regions:
+        if region.name in orders and not results[region.name]:
+            raise ScheduleError(
+                f"order of `{region.name}`: nothing that it computes is read, so that it never runs",
+                hint="leave the order out, or make a result of it an output of the program",
+                span=schedule.place("order", region.name) or schedule.place("order", region.einsums[0]),
+            )
 
 
 def refuse_unwritten(program: Program, schedule: Schedule, written: set[str]) -> None:

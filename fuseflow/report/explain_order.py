@@ -79,7 +79,7 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
         yield ""
     if len(region.compared) > 1:
         yield candidate_table(region)
-        yield from (escape(f"refused: {c.refusal}") for c in region.compared if c.cost is None)
+        yield from (escape(f"refused: {_reason(c, region.name)}") for c in region.compared if c.cost is None)
         yield ""
 
 
@@ -94,6 +94,12 @@ def chosen_because(region: FusedRegion) -> str:
         return f"the only one that is not refused ({among})"
     of = "" if region.compared[0].order == region.order else " of those"
     return f"the nearest to the program{of} within {NEAR - 1:.0%} of the least cost ({among})"
+
+
+def _reason(candidate: Candidate, region: str) -> str:
+    """Why an order was refused, without the name of the region that this stands under."""
+    order = ",".join(candidate.order)
+    return f"{order} {candidate.refusal.removeprefix(f'order {order} of region `{region}` ')}"
 
 
 def sampled(region: FusedRegion) -> bool:
