@@ -136,9 +136,11 @@ def region_names(
     local: Mapping[str, Mapping[str, str]],
     indices: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """The user's index names as the region's own: they may be those of its only Einsum."""
+    """The user's index names as the region's own: they may be those of its only Einsum, unless it reduces a name twice."""
     table = local.get(einsums[0], {}) if len(einsums) == 1 else {}
     names = tuple(table.get(v, v) for v in chain)
+    if len(set(names)) < len(names) and set(chain) <= set(indices):
+        names = chain
     for given, v in zip(chain, names, strict=True):
         if v not in indices:
             raise FusionError(
