@@ -38,6 +38,12 @@ from fuseflow.tensors import Tensor
 
 Arrays = Mapping[str, npt.NDArray[np.float64]]
 
+REASONS = (
+    "has no legal order",  # the constraints contradict each other, and no copy helps or is allowed
+    "between two of its levels",  # an enclosed loop
+    "nothing is left to compute",  # a constant
+)
+"""Why a program may be refused. Anything else is a fault: a graph that does not verify, a diagonal that the program does not have."""
 FIRINGS = 5_000_000
 SECONDS = 20
 ORDERS = 24
@@ -72,7 +78,12 @@ def check(case: Case) -> Checked:
     """Compile and run a case and compare all levels."""
     with limited(SECONDS):
         want = meaning(case)
-        schedule, regions = compiled(case)
+        try:
+            schedule, regions = compiled(case)
+        except FuseFlowError as error:
+            if not any(reason in error.message for reason in REASONS):
+                raise Difference(f"refused without a reason that is known: {error}") from error
+            raise
         return Checked(schedule, tuple(execution(case, want, regions)))
 
 
@@ -166,7 +177,7 @@ class Unmerged(Lowering):
             results,
             self.stored,
             chain=chain,
-            merge=False,
+            merge="never",
             iteration=iteration,
             price=price,
         )

@@ -107,6 +107,33 @@ def pointwise(b: Builder) -> Expr:
     return binary(b, x, aligned(b, b.one(like), x))
 
 
+def branches(b: Builder) -> Expr:
+    """One tensor in two branches that may hide its entries from each other: x*q + x*r, x*q + x, behind a mask now and then."""
+    x = b.access(b.operand(1))
+    like = [n for n in b.sorts if set(b.sorts[n]) <= set(b.sorts[x.tensor])]
+    one = aligned(b, b.one(like), x)
+    left, right = binary(b, x, one), x if b.chance(3) else binary(b, x, aligned(b, b.one(like), x))
+    body = Apply(b.one(("add", "max", "sub", "mul")), (left, right))
+    if b.chance(3):
+        body = Apply("where", (Apply("eq", (aligned(b, b.one(like), x), Const(0.0))), Const(-math.inf), body))
+    return body
+
+
+def inside_and_outside(b: Builder) -> Expr:
+    """A tensor with a reduction of itself, over an index of its own or across two: A[i, j] + sum(k) A[i, k] * B[k, j]."""
+    x = b.access(b.operand(1))
+    if not x.names:  # there are only scalars
+        return unary(b, x)
+    index = b.one(x.names)
+    u = b.new(b.sort(index), x.names)
+    inner = Access(x.tensor, tuple(u if v == index else v for v in x.names))
+    body: Expr = inner
+    if b.chance(2):
+        body = Apply("mul", (inner, b.access(b.operand(1), (u, *x.names))))
+    over = (u, *(v for v in free_indices(body) if v not in x.names and v != u))
+    return binary(b, x, Reduce(b.one(REDUCTIONS), over, body))
+
+
 def aligned(b: Builder, name: str, to: Access) -> Access:
     """A tensor at the indices of an access, in their order where the sizes allow it: equal tensors are the same view, mostly."""
     taken: list[str] = []

@@ -8,13 +8,16 @@ from collections.abc import Sequence
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Reduce, accesses, free_indices
 
-from .bodies import REDUCTIONS, binary, contraction, free_body, pointwise, unary
+from .bodies import REDUCTIONS, binary, branches, contraction, free_body, inside_and_outside, pointwise, unary
 from .builder import SPREAD, Builder
+
+KINDS = ("free", "contraction", "pointwise")
 
 
 def statement(b: Builder, leaves: int) -> None:
-    """One statement: any expression, a product, an operator of two tensors, a reduction or a tensor joined with its transpose."""
-    kind = b.one(("free", "free", "contraction", "contraction", "pointwise", "pointwise", "reduction", "transpose"))
+    """One statement: any expression, a product, an operator of two tensors, a reduction, a tensor joined with its transpose, in two
+    branches, or with a reduction of itself."""
+    kind = b.one((*KINDS, *KINDS, "reduction", "transpose", "branches", "inside"))
     match kind:
         case "contraction":
             body = contraction(b)
@@ -28,6 +31,9 @@ def statement(b: Builder, leaves: int) -> None:
             x = b.access(b.operand(1))
             keep = b.some(x.names)[: max(0, len(x.names) - 1)]
             b.state(keep, unary(b, x) if b.chance(2) else x, b.one(REDUCTIONS))
+        case "branches" | "inside":
+            body = branches(b) if kind == "branches" else inside_and_outside(b)
+            b.state(b.shuffled(free_indices(body))[: b.one((2, 4))], body, b.one(REDUCTIONS))
         case "transpose":
             x = b.access(b.operand(2))
             pairs = [(u, v) for u in x.names for v in x.names if u < v and b.sort(u) == b.sort(v)]

@@ -40,7 +40,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, finite: bool
     return replace(
         schedule,
         iteration=rare("factored", "global") if finite else "factored",
-        copies=draw(st.sampled_from([True] * 8 + [False])),
+        copies=draw(st.sampled_from([True] * 11 + [False])),
         locate=draw(st.sampled_from(["auto", "auto", "always", "never"])),
         repeat=rare("value", "reference"),
         drop_zeros=draw(st.sampled_from([(), (), (), droppable(program)])),

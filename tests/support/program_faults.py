@@ -1,0 +1,189 @@
+"""Faults planted in the compiler, its operators and a simulator, one at a time: what the random programs must find.
+
+Each is a context manager that replaces one function (or row of a table) of the package while it is open.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from fuseflow import ops
+from fuseflow.fusion import inline, iteration, merge
+from fuseflow.fusion.region import Copy
+from fuseflow.samml.nodes import Operand
+from fuseflow.samml.streams import Stop, stop
+from fuseflow.sim.reference import reduce, repeat
+from fuseflow.table import build, cells, joins, results
+from fuseflow.tensors import Format
+
+FUSE = importlib.import_module("fuseflow.fusion.fuse")  # a function of the package has its name
+FAULTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {}
+
+
+def fault(about: str) -> Callable[[Callable[[], AbstractContextManager[Any]]], Callable[[], AbstractContextManager[Any]]]:
+    def register(plant: Callable[[], AbstractContextManager[Any]]) -> Callable[[], AbstractContextManager[Any]]:
+        FAULTS[about] = plant
+        return plant
+
+    return register
+
+
+# Joins and what is absent ----------------------------------------------------------------------------------------------------
+
+
+@fault("a union is lowered as an intersection")
+def swapped_join() -> AbstractContextManager[Any]:
+    real = joins.joined
+    return patch.object(joins, "joined", lambda kind, trees: real("intersect" if kind == "union" else kind, trees))
+
+
+@fault("implicit values are taken as 0")
+def zero_fills() -> AbstractContextManager[Any]:
+    real = FUSE.fills
+    return patch.object(FUSE, "fills", lambda *given: dict.fromkeys(real(*given), 0.0))
+
+
+@fault("the implicit value of a producer is taken as 0 where its consumer reads it")
+def zero_slots() -> AbstractContextManager[Any]:
+    return patch.object(build, "Operand", lambda value, constant=False: Operand(value if constant else 0.0, constant=constant))
+
+
+@fault("absent entries never count in a reduction (L8)")
+def no_full_loops() -> AbstractContextManager[Any]:
+    return patch.object(build.Builder, "full_loops", lambda self, node, loops: set())
+
+
+@fault("a payload is not probed again below the join (L3)")
+def no_probing() -> AbstractContextManager[Any]:
+    return patch.object(joins.Joiner, "run", lambda self, tree: self._realize(tree))
+
+
+@fault("N is not replaced before a reduction (L9)")
+def no_copy() -> AbstractContextManager[Any]:
+    return patch.object(build.Builder, "copy", lambda self, value, fill: value)
+
+
+@fault("the other operand of a subtraction annihilates too")
+def wrong_annihilator() -> AbstractContextManager[Any]:
+    row = ops.OPERATORS["sub"]
+    return patch.dict(ops.OPERATORS, sub=replace(row, annihilators=(*row.annihilators, (1, ops.INF, -ops.INF), (1, 0.0, 0.0))))
+
+
+# Streams ---------------------------------------------------------------------------------------------------------------------
+
+
+@fault("streams below a join are not aligned (L5)")
+def no_align() -> AbstractContextManager[Any]:
+    return patch.object(build.Builder, "align", lambda self, column, old, new, stream, row: stream)
+
+
+@fault("a value is repeated by every coordinate instead of the final ones (L1)")
+def wrong_repeat() -> AbstractContextManager[Any]:
+    real = build.Builder.lift
+
+    def lift(self: Any, port: Any, ctx: Any, depth: int, column: str) -> Any:
+        if self.cells.depth(port) < depth:
+            v, outer = ctx[depth - 1][0], ctx[: depth - 1]
+            ctx = (*outer, (v, self.everywhere(v, outer)))
+        return real(self, port, ctx, depth, column)
+
+    return patch.object(build.Builder, "lift", lift)
+
+
+@fault("a dense level is located below the root instead of its parent")
+def wrong_parent() -> AbstractContextManager[Any]:
+    real = build.Builder.locate
+
+    def locate(self: Any, view: Any, level: int, crd: Any, ref: Any, v: str, ctx: Any) -> Any:
+        return real(self, view, level, crd, self.root, v, ctx)
+
+    return patch.object(build.Builder, "locate", locate)
+
+
+@fault("equal primitives are recognized without their attributes (L10)")
+def careless_cells() -> AbstractContextManager[Any]:
+    def key(node: Any, name: str) -> Any:
+        return replace(node, name=name) if name or not node.inputs else (type(node), node.inputs)
+
+    return patch.object(cells, "replace", key)
+
+
+# Simulators ------------------------------------------------------------------------------------------------------------------
+
+
+@fault("a maximum starts from 0")
+def wrong_identity() -> AbstractContextManager[Any]:
+    real = reduce.reducer
+    return patch.object(reduce, "reducer", lambda name: replace(real(name), identity=0.0) if name == "max" else real(name))
+
+
+@fault("a repeat drops the outermost stop")
+def dropped_stop() -> AbstractContextManager[Any]:
+    real = repeat._stop
+
+    def lower(p: Any, token: Stop) -> Any:
+        return real(p, stop(token.low, max(token.low, token.high - 1)))
+
+    return patch.object(repeat, "_stop", lower)
+
+
+# Fusion ----------------------------------------------------------------------------------------------------------------------
+
+
+@fault("merging captures an index (F4, condition ii)")
+def captures() -> AbstractContextManager[Any]:
+    return patch.object(merge, "_captures", lambda fused: False)
+
+
+@fault("merging into an index that the reduction uses (F4, condition i)")
+def merged_inside() -> AbstractContextManager[Any]:
+    return patch.object(merge, "_indices_inside", lambda reduction: set())
+
+
+@fault("reduction indices are not renamed")
+def not_fresh() -> AbstractContextManager[Any]:
+    def fresh(self: Any, wanted: str, size: int) -> str:
+        self.sizes[wanted] = size
+        return wanted
+
+    return patch.object(inline.Inliner, "fresh", fresh)
+
+
+@fault("equal names of producers are one view at any indices")
+def one_view() -> AbstractContextManager[Any]:
+    real = inline.Inliner.view
+
+    def view(self: Any, tensor: str, indices: tuple[str, ...]) -> Any:
+        known = next((i for t, i in self.views if t == tensor and sorted(i) == sorted(indices)), indices)
+        return real(self, tensor, known)
+
+    return patch.object(inline.Inliner, "view", view)
+
+
+@fault("a permuted copy is stored in the order of its source")
+def copied_as_it_is() -> AbstractContextManager[Any]:
+    return patch.object(Copy, "order", lambda self, loops: tuple(range(len(self.indices))))
+
+
+@fault("a result is declared with the inverse of its mode order")
+def inverse_order() -> AbstractContextManager[Any]:
+    def inverse(levels: Any, order: tuple[int, ...]) -> Format:
+        return Format(levels, tuple(order.index(d) for d in range(len(order))))
+
+    return patch.object(results, "Format", inverse)
+
+
+@fault("global iteration moves a sum out of a divisor")
+def sum_out_of_divisor() -> AbstractContextManager[Any]:
+    return patch.dict(iteration.LINEAR, div=(0, 1))
+
+
+@fault("dropping zeros drops the number 0")
+def drops_zero() -> AbstractContextManager[Any]:
+    real = results.Drop
+    return patch.object(results, "Drop", lambda name, ports, value: real(name, ports, None if value is None else 0.0))
