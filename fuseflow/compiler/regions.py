@@ -10,12 +10,16 @@ from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate, TensorStatistics, estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse, settle
+from fuseflow.fusion.fuse import Merge
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.schedule import Region, Schedule
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.transform import fifos
+
+MERGES: tuple[Merge, ...] = ("early", "late", "never")
+"""How views are merged: what compiles fast, then what sees all constraints, then what has the most freedom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,10 @@ class Lowering:
         wishes = [
             (copies, merge, pinned)
             for copies in ((False, True) if self.schedule.copies else (False,))
-            for merge in (True, False)
+            for merge in MERGES
             for pinned in (fixed | scanned, fixed)
         ]
-        refusals: dict[tuple[bool, bool, frozenset[str]], FusionError] = {}
+        refusals: dict[tuple[bool, Merge, frozenset[str]], FusionError] = {}
         for wish in dict.fromkeys(wishes):
             copies, merge, pinned = wish
             try:
@@ -82,7 +86,7 @@ class Lowering:
                 return self._ordered(fused)
             except FusionError as error:
                 refusals[wish] = error
-        raise refusals[self.schedule.copies, True, fixed]
+        raise refusals[self.schedule.copies, MERGES[0], fixed]
 
     def _ordered(self, fused: FusedRegion) -> FusedRegion:
         """The best order, and dense levels located or joined as the schedule says, or as it costs less."""

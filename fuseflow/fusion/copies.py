@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import networkx as nx
 
-from fuseflow.fusion.merge import Fused
+from fuseflow.fusion.fused import Fused
 from fuseflow.fusion.order_graph import Source, refuse_cycle, shortest_cycle
 from fuseflow.fusion.region import Copy, FusedRegion
 from fuseflow.fusion.tree import Reduction, Tree, Trees, View

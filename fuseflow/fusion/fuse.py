@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Literal, TypeAlias
 
 import networkx as nx
 
@@ -12,14 +13,16 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import Price, break_cycles
+from fuseflow.fusion.fused import Fused
 from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.iteration import one_space
-from fuseflow.fusion.merge import Fused, merge_views
+from fuseflow.fusion.merge import Refused, merge_views
 from fuseflow.fusion.order_graph import constraints, refuse_cycle, refuse_order
 from fuseflow.fusion.orders import Ranked, best, compare, enumerate_orders
 from fuseflow.fusion.region import FusedRegion, Result
-from fuseflow.fusion.tree import Tree, fills, views
+from fuseflow.fusion.tree import Reduction, Tree, fills, views
 
+Merge: TypeAlias = Literal["early", "late", "never"]
 Cost = Callable[[FusedRegion], Ranked]
 """What an ordered region costs. May refuse the order with a `FusionError`."""
 
@@ -35,7 +38,7 @@ def fuse(
     *,
     chain: tuple[str, ...] = (),
     pinned: Collection[str] = (),
-    merge: bool = True,
+    merge: Merge = "early",
     iteration: str = "factored",
     price: Price | None = None,
 ) -> FusedRegion:
@@ -46,101 +49,133 @@ def fuse(
     are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for: names of the
     region, or of its only Einsum. `iteration`: `factored`, or `global` for one iteration space (`fusion.iteration`).
     `price` gives the expected stored values of a tensor; with it, permuted copies break a cycle of the constraints.
+    Views are merged `early`, before their producers are expanded; `late`, when all constraints are known; or `never`.
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
     chosen = {e.name: e for e in program.einsums if e.name in einsums}
-    inliner = Inliner(chosen, extents(program))
-    try:
-        found = inliner.results(results)
-    except RecursionError:
-        message = f"region `{name}` chains more Einsums than can be inlined into each other ({len(chosen)} in all)"
-        raise FusionError(message, hint="fuse fewer Einsums") from None
-    trees, declared = inliner.trees, program.declared
+    fuser = _Fuser(name, program.declared, stored, frozenset(pinned), chain, price, Inliner(name, chosen, extents(program)))
+    fused = fuser.inlined(results, merging=merge == "early" and iteration == "factored")
     if iteration == "global":
-        memo: dict[Tree, Tree] = {}
-        found = {n: (i, one_space(t, trees, memo)) for n, (i, t) in found.items()}
-    fused = Fused(tuple((n, i, t) for n, (i, t) in found.items()), tuple(inliner.views))
-
-    taken = {*declared, *stored}
-
-    def constrain(candidate: Fused, order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
-        kept = [
-            (result, tuple(indices[d] for d in format.order), format.short())
-            for result, indices, _ in candidate.results
-            if result in pinned and result not in candidate.permuted and (format := declared[result].format) is not None
-        ]
-        known = {**stored, **{c.name: copied(stored[c.source], c.name) for c in candidate.copies}}
-        asked = [(f"the schedule orders {','.join(chain)}", order)]
-        return constraints(candidate.indices(), views(*candidate.trees), known, candidate.merged, kept, asked)
-
-    def broken(candidate: Fused, order: tuple[str, ...] = ()) -> Fused:
-        ask = lambda trial: constrain(trial, order)  # noqa: E731
-        return candidate if price is None else break_cycles(candidate, trees, ask, price, taken, name)
-
-    fused = broken(fused)
-    if merge and nx.is_directed_acyclic_graph(constrain(fused)):
-        fused = merge_views(fused, trees, inliner.sizes, constrain)
-    graph = constrain(fused)
+        fused = fuser.one_space(fused)
+    if merge != "never":
+        fused = fuser.merged(fused)
+    free = fuser.constraints(fused)
+    refuse_cycle(free, name)
+    asked = region_names(chain, name, fuser.alone, fused.indices())
+    if price is None and set(asked) == set(fused.indices()):
+        refuse_order(free, asked, name, islice(enumerate_orders(free, fused.indices()), SHOWN_ORDERS))
+    graph = fuser.constraints(fused, asked)
     refuse_cycle(graph, name)
-    local = local_names(fused, inliner)
-    if chain:
-        order = region_names(chain, name, tuple(chosen), local, fused.indices())
-        if price is None and set(order) == set(fused.indices()):
-            legal = islice(enumerate_orders(graph, fused.indices()), SHOWN_ORDERS)
-            refuse_order(graph, order, name, legal)
-        fused = broken(fused, order)
-        graph = constrain(fused, order)
-        refuse_cycle(graph, name)
+    known = fuser.known(fused)
     return FusedRegion(
         name=name,
         einsums=tuple(chosen),
-        results=tuple(
-            Result(declared[n], i, t, _levels(declared[n], i) if n in fused.permuted else ()) for n, i, t in fused.results
-        ),
-        sizes={v: inliner.sizes[v] for v in fused.indices()},
-        stored=(known := _stored(fused, stored)),
-        fill=fills(fused.trees, {n: t.fill for n, t in known.items()}, inliner.sizes),
+        results=fuser.results(fused),
+        sizes={v: fuser.inliner.sizes[v] for v in fused.indices()},
+        stored={view.tensor: known[view.tensor] for view in views(*fused.trees)},
+        fill=fills(fused.trees, {n: t.fill for n, t in known.items()}, fuser.inliner.sizes),
         merged=fused.merged,
         constraints=graph,
-        local=local,
+        local=fuser.inliner.local,
         copies=fused.copies,
     )
 
 
-def copied(source: TensorType, name: str) -> TensorType:
-    """The declaration of a copy whose order is not known yet."""
-    return replace(source, name=name, format=None)
+@dataclass(frozen=True, slots=True)
+class _Fuser:
+    """The steps of Algorithm 1 on one region, and what they all need."""
+
+    region: str
+    declared: Mapping[str, TensorType]
+    stored: Mapping[str, TensorType]
+    pinned: frozenset[str]
+    chain: tuple[str, ...]
+    price: Price | None
+    inliner: Inliner
+    refused: Refused = field(default_factory=set)
+
+    def inlined(self, results: Sequence[str], merging: bool) -> Fused:
+        """Every Einsum expanded, consumers first; if it has several views, they are merged before that."""
+        fused = Fused()
+        for einsum in reversed(tuple(self.inliner.einsums.values())):
+            if einsum.name in results:
+                fused = self.inliner.write(fused, einsum)
+            if merging and sum(tensor == einsum.name for tensor, _ in fused.views) > 1:
+                fused = self.merged(fused)
+            fused = self.acyclic(self.inliner.expand(fused, einsum))
+        return fused
+
+    def one_space(self, fused: Fused) -> Fused:
+        memo: dict[Tree, Tree] = {}
+        results = tuple((name, indices, one_space(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
+        merged = tuple((now, v) for r, v in fused.merged if isinstance(now := memo[r], Reduction))
+        return replace(fused, results=results, merged=merged)
+
+    def merged(self, fused: Fused) -> Fused:
+        if not nx.is_directed_acyclic_graph(self.honoured(fused)):
+            return fused
+        merged = merge_views(fused, self.inliner.trees, self.inliner.sizes, self.honoured, self.refused)
+        gone = self.inliner.rename(dict(merged.renamed))
+        self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
+        return replace(merged, renamed=())
+
+    def acyclic(self, fused: Fused) -> Fused:
+        """With copies where the constraints, and the order that the user asked for, contradict each other."""
+        if self.price is None:
+            return fused
+        taken = {*self.declared, *self.stored}
+        broken = break_cycles(fused, self.inliner.trees, self.honoured, self.price, taken, self.region)
+        if broken is not fused:
+            self.refused.clear()  # there are fewer constraints now
+        return broken
+
+    def honoured(self, fused: Fused) -> nx.DiGraph[str]:
+        """The constraints; where copies make any order possible, with what the user asked for, as far as its indices are there yet."""
+        if self.price is None:
+            return self.constraints(fused)
+        there = fused.indices()
+        return self.constraints(fused, tuple(v for v in own_names(self.chain, self.alone, there) if v in there))
+
+    @property
+    def alone(self) -> Mapping[str, str]:
+        """What the indices of the only Einsum are called in the region: the user may use its own names."""
+        return next(iter(self.inliner.local.values()), {}) if len(self.inliner.einsums) == 1 else {}
+
+    def constraints(self, fused: Fused, asked: tuple[str, ...] = ()) -> nx.DiGraph[str]:
+        kept = [
+            (name, tuple(indices[d] for d in format.order), format.short())
+            for name, indices, _ in fused.results
+            if name in self.pinned and name not in fused.permuted and (format := self.declared[name].format) is not None
+        ]
+        orders = [(f"the schedule orders {','.join(asked)}", asked)]
+        return constraints(fused.indices(), views(*fused.trees), self.known(fused), fused.merged, kept, orders)
+
+    def known(self, fused: Fused) -> dict[str, TensorType]:
+        """What the trees may read: stored tensors, copies whose order is not known yet, and Einsums that are not expanded yet."""
+        copies = {c.name: replace(self.stored[c.source], name=c.name, format=None) for c in fused.copies}
+        return {**{n: replace(self.declared[n], format=None) for n in self.inliner.einsums}, **self.stored, **copies}
+
+    def results(self, fused: Fused) -> tuple[Result, ...]:
+        """In program order."""
+        found = {name: (indices, tree) for name, indices, tree in fused.results}
+        made = []
+        for name in (e for e in self.inliner.einsums if e in found):
+            (indices, tree), tensor = found[name], self.declared[name]
+            permuted = tensor.format is not None and name in fused.permuted
+            levels = tuple(indices[d] for d in tensor.format.order) if tensor.format is not None and permuted else ()
+            made.append(Result(tensor, indices, tree, levels))
+        return tuple(made)
 
 
-def _stored(fused: Fused, stored: Mapping[str, TensorType]) -> dict[str, TensorType]:
-    """What the trees read."""
-    known = {**stored, **{c.name: copied(stored[c.source], c.name) for c in fused.copies}}
-    return {view.tensor: known[view.tensor] for view in views(*fused.trees)}
+def own_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
+    """The user's index names as the region's own: they may be the `local` ones of its only Einsum, unless it reduces a name twice."""
+    names = tuple(local.get(v, v) for v in chain)
+    return chain if len(set(names)) < len(names) and set(chain) <= set(indices) else names
 
 
-def _levels(tensor: TensorType, indices: tuple[str, ...]) -> tuple[str, ...]:
-    """The indices of a result in the order of its declared levels."""
-    return () if tensor.format is None else tuple(indices[d] for d in tensor.format.order)
-
-
-def local_names(fused: Fused, inliner: Inliner) -> dict[str, dict[str, str]]:
-    """For every Einsum, what its indices are called in the region."""
-    now = dict(fused.renamed)
-    return {e: {v: now.get(w, w) for v, w in table.items()} for e, table in inliner.local.items()}
-
-
-def region_names(
-    chain: tuple[str, ...],
-    region: str,
-    einsums: tuple[str, ...],
-    local: Mapping[str, Mapping[str, str]],
-    indices: tuple[str, ...],
-) -> tuple[str, ...]:
-    """The user's index names as the region's own: they may be those of its only Einsum, unless it reduces a name twice."""
-    table = local.get(einsums[0], {}) if len(einsums) == 1 else {}
-    names = tuple(table.get(v, v) for v in chain)
-    if len(set(names)) < len(names) and set(chain) <= set(indices):
-        names = chain
+def region_names(chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
+    """The same; raises `FusionError` for one that is not there, and for one that is named twice."""
+    names = own_names(chain, local, indices)
     for given, v in zip(chain, names, strict=True):
         if v not in indices:
             raise FusionError(

@@ -1,47 +1,77 @@
-"""Inlining: producers substituted into consumers, reduction indices renamed, one node for each view (rule F1)."""
+"""Inlining: producers substituted into consumers, reduction indices renamed, one node for each view (rule F1).
+
+One Einsum at a time, consumers first: until its turn comes, a view of it is read like a stored tensor. So the views of an Einsum can be
+merged before it is expanded, and what uses it many times expands it a few times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError
-from fuseflow.fusion.tree import Tree, Trees
+from fuseflow.fusion.fused import Fused, ViewKey
+from fuseflow.fusion.tree import Reduction, Tree, Trees
+
+MOST_VIEWS = 500
+"""Views of one Einsum in a region, at most. Beyond, it is recomputed so often that no machine would want it."""
 
 
 @dataclass(slots=True)
 class Inliner:
-    """Builds the trees of a region. `views` maps (tensor, indices) to its node: equal uses are one view.
+    """Expands the Einsums of one region.
 
     `extents` gives the size of every local index of every Einsum; `sizes` those of the region's own indices, as they are named.
     `local` maps the index names of each Einsum, in its first view, to the region's.
     """
 
+    region: str
     einsums: Mapping[str, ein.Einsum]
     extents: Mapping[str, Mapping[str, int]]
     trees: Trees = field(default_factory=Trees)
     sizes: dict[str, int] = field(default_factory=dict)
-    views: dict[tuple[str, tuple[str, ...]], Tree] = field(default_factory=dict)
     local: dict[str, dict[str, str]] = field(default_factory=dict)
-    reductions: dict[tuple[str, tuple[str, ...]], Tree] = field(default_factory=dict)
+    _views: dict[ViewKey, None] = field(default_factory=dict)
+    _reductions: dict[ViewKey, Tree] = field(default_factory=dict)
 
-    def results(self, names: Sequence[str]) -> dict[str, tuple[tuple[str, ...], Tree]]:
-        """Indices and tree of each result. The first result's own names are kept where they are free.
+    def write(self, fused: Fused, einsum: ein.Einsum) -> Fused:
+        """With this Einsum as a result. Its own index names are kept where they are free; one that is also an operand takes the indices
+        of its first view."""
+        extents = self.extents[einsum.name]
+        known = [indices for tensor, indices in fused.views if tensor == einsum.name]
+        indices = known[0] if known else tuple(self.fresh(v, extents[v]) for v in plain(einsum, einsum.indices))
+        result = einsum.name, indices, self.trees.view(einsum.name, indices)
+        views = dict.fromkeys((*fused.views, (einsum.name, indices)))
+        return replace(fused, results=(result, *fused.results), views=tuple(views))
 
-        Consumers come first, so that a result which is also an operand takes the indices of its first view.
-        """
-        found: dict[str, tuple[tuple[str, ...], Tree]] = {}
-        for einsum in reversed(tuple(self.einsums.values())):
-            if einsum.name not in names:
-                continue
-            known = [indices for tensor, indices in self.views if tensor == einsum.name]
-            extents = self.extents[einsum.name]
-            local = plain(einsum, einsum.indices)
-            indices = known[0] if known else tuple(self.fresh(v, extents[v]) for v in local)
-            found[einsum.name] = indices, self.view(einsum.name, indices)
-        return {e: found[e] for e in self.einsums if e in found}
+    def expand(self, fused: Fused, einsum: ein.Einsum) -> Fused:
+        """With every view of this Einsum replaced by its body. Raises `FusionError` beyond `MOST_VIEWS`."""
+        mine = [indices for tensor, indices in fused.views if tensor == einsum.name]
+        if len(mine) > MOST_VIEWS:
+            raise FusionError(
+                f"region `{self.region}` would compute `{einsum.name}` in {len(mine)} places",
+                hint="fuse fewer Einsums: what a region boundary stores is computed once",
+                span=einsum.location.span,
+            )
+        self._views, self._reductions = dict.fromkeys(fused.views), {}
+        memo: dict[Tree, Tree] = {}
+        for indices in mine:
+            table = dict(zip(plain(einsum, einsum.indices), indices, strict=True))
+            memo[self.trees.view(einsum.name, indices)] = self.body(einsum, einsum.body, table)
+            self.local.setdefault(einsum.name, table)
+        results = tuple((name, indices, self.trees.rename(tree, {}, memo)) for name, indices, tree in fused.results)
+        merged = tuple((node, v) for r, v in fused.merged if isinstance(node := memo[r], Reduction))
+        return replace(fused, results=results, views=tuple(self._views), merged=merged)
+
+    def rename(self, names: Mapping[str, str]) -> set[str]:
+        """Indices have other names now. Returns the old ones, which are free again."""
+        for table in self.local.values():
+            table.update({v: names[w] for v, w in table.items() if w in names})
+        gone = set(names)
+        self.sizes = {v: size for v, size in self.sizes.items() if v not in gone}
+        return gone
 
     def fresh(self, wanted: str, size: int) -> str:
         """A new region index: the wanted name if it is free, else the first free letter."""
@@ -58,18 +88,8 @@ class Inliner:
                 f"`{tensor}[{', '.join(indices)}]` repeats an index: a diagonal cannot be streamed",
                 hint="multiply by an identity matrix, or take the diagonal outside",
             )
-        if (tensor, indices) not in self.views:
-            self.views[tensor, indices] = self.expand(tensor, indices)
-        return self.views[tensor, indices]
-
-    def expand(self, tensor: str, indices: tuple[str, ...]) -> Tree:
-        if tensor not in self.einsums:
-            return self.trees.view(tensor, indices)
-        einsum = self.einsums[tensor]
-        table = dict(zip(plain(einsum, einsum.indices), indices, strict=True))
-        tree = self.body(einsum, einsum.body, table)
-        self.local.setdefault(tensor, table)
-        return tree
+        self._views[tensor, indices] = None
+        return self.trees.view(tensor, indices)
 
     def body(self, einsum: ein.Einsum, node: ein.Expr, table: dict[str, str]) -> Tree:
         match node:
@@ -85,12 +105,12 @@ class Inliner:
     def reduction(self, einsum: ein.Einsum, node: ein.Reduce, table: dict[str, str]) -> Tree:
         """A reduction inside a body is a producer like an Einsum: one node for each tuple of its free indices."""
         key = self.label(einsum, node), tuple(table[v] for v in ein.free_indices(node))
-        if key not in self.reductions:
+        if key not in self._reductions:
             for v in node.over:  # a name may be reduced twice in one body: each time it is another loop
                 table[v] = self.fresh(v, self.extents[einsum.name][v])
             over = tuple(table[v] for v in node.over)
-            self.reductions[key] = self.trees.reduction(node.op, over, key[1], self.body(einsum, node.body, table), key[0])
-        return self.reductions[key]
+            self._reductions[key] = self.trees.reduction(node.op, over, key[1], self.body(einsum, node.body, table), key[0])
+        return self._reductions[key]
 
     def label(self, einsum: ein.Einsum, node: ein.Reduce) -> str:
         """The name of a reduction: equal ones of an Einsum share it, no others (what has one name is views of one producer)."""

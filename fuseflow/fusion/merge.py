@@ -9,56 +9,72 @@ Softmax reads T[i, j] and, below a reduction, T[i, k]: with k unified with j it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeAlias
 
 import networkx as nx
 
-from fuseflow.fusion.region import Copy
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, loops, nodes, reductions, renamed, views
+from fuseflow.fusion.fused import Fused, ViewKey
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View, nodes, reductions, renamed, views
 
-ViewKey = tuple[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """Trees on their way through Algorithm 1: (result name, indices, tree), every view's key, the merges made so far, the copies read
-    and the results that are permuted as they are written."""
-
-    results: tuple[tuple[str, tuple[str, ...], Tree], ...]
-    views: tuple[ViewKey, ...]
-    merged: tuple[tuple[Reduction, str], ...] = ()
-    renamed: tuple[tuple[str, str], ...] = ()
-    copies: tuple[Copy, ...] = ()
-    permuted: tuple[str, ...] = ()
-
-    @property
-    def trees(self) -> tuple[Tree, ...]:
-        return tuple(tree for _, _, tree in self.results)
-
-    def indices(self) -> tuple[str, ...]:
-        return loops((indices for _, indices, _ in self.results), self.trees)
+Refused: TypeAlias = set[tuple[str, str]]
+"""Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
 
 
-def merge_views(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]) -> Fused:
-    """Merge until nothing more can be. `constrain` gives the order graph of a candidate: it must stay acyclic."""
-    while (better := _merge_one(fused, trees, sizes, constrain)) is not None:
+def merge_views(
+    fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]], refused: Refused
+) -> Fused:
+    """Merge until nothing more can be. `constrain` gives the order graph of a candidate: it must stay acyclic. `refused` is added to."""
+    while (better := _merge_one(fused, trees, sizes, constrain, refused)) is not None:
         fused = better
     return fused
 
 
-def _merge_one(fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]]) -> Fused | None:
+def _merge_one(
+    fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]], refused: Refused
+) -> Fused | None:
     """The first merge that is allowed, consumers first."""
     partners = _partners(fused.views)
+    beside = _beside(fused)
+    after: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
     for reduction in reversed(reductions(*fused.trees)):
         pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if sizes[u] == sizes[c]]
+        pairs = [(u, c) for u, c in pairs if c not in beside[u] and (u, c) not in refused]
         inside = _indices_inside(reduction) if pairs else set()
         for u, c in pairs:
             if c in inside:
                 continue
+            after = after or _after(constrain(fused))
+            if u in after[c] or c in after[u] or not after[c].isdisjoint(reduction.free):
+                refused.add((u, c))
+                continue
             trial = _unify(fused, trees, reduction, u, c)
             if not _captures(trial) and nx.is_directed_acyclic_graph(constrain(trial)):
                 return trial
+            refused.add((u, c))
     return None
+
+
+def _after(graph: nx.DiGraph[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for v in reversed(list(nx.topological_sort(graph))):
+        found[v] = {w for below in graph.successors(v) for w in (below, *found[below])}
+    return found
+
+
+def _tuples(fused: Fused) -> list[tuple[str, ...]]:
+    """The indices of every result, stored view and reduction: they must stay distinct."""
+    tuples = [indices for _, indices, _ in fused.results]
+    return tuples + [v.indices for v in views(*fused.trees)] + [(*r.free, *r.over) for r in reductions(*fused.trees)]
+
+
+def _beside(fused: Fused) -> dict[str, set[str]]:
+    """For every index, those that stand beside it somewhere: unified with one of them, it would be captured."""
+    found: dict[str, set[str]] = {v: set() for v in fused.indices()}
+    for indices in _tuples(fused):
+        for v in indices:
+            found[v].update(indices)
+    return found
 
 
 def _partners(keys: tuple[ViewKey, ...]) -> dict[str, dict[str, None]]:
@@ -109,9 +125,7 @@ def _renamed(fused: Fused, trees: Trees, table: dict[str, str]) -> Fused:
 
 def _captures(fused: Fused) -> bool:
     """Whether a renaming made two indices of one view, reduction or result the same."""
-    tuples = [indices for _, indices, _ in fused.results]
-    tuples += [v.indices for v in views(*fused.trees)] + [(*r.free, *r.over) for r in reductions(*fused.trees)]
-    return any(len(set(t)) < len(t) for t in tuples)
+    return any(len(set(t)) < len(t) for t in _tuples(fused))
 
 
 def _indices_inside(reduction: Reduction) -> set[str]:

@@ -7,7 +7,7 @@ so identity is equality and reuse of a producer never grows the tree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -118,19 +118,18 @@ def children(node: Tree) -> tuple[Tree, ...]:
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) -> tuple[Tree, ...]:
     """All nodes of the trees, producers first, each once. `below` may hide what is not to be looked into."""
     seen: dict[Tree, None] = {}
-    stack: list[tuple[Tree, Iterator[Tree]]] = []
-    for tree in trees:
-        if tree in seen:
+    stack = list(reversed(trees))
+    while stack:
+        node = stack[-1]
+        if node in seen:
+            stack.pop()
             continue
-        stack.append((tree, iter(below(tree))))
-        while stack:
-            node, rest = stack[-1]
-            child = next((c for c in rest if c not in seen), None)
-            if child is None:
-                stack.pop()
-                seen[node] = None
-            else:
-                stack.append((child, iter(below(child))))
+        waiting = [child for child in below(node) if child not in seen]
+        if waiting:
+            stack += reversed(waiting)
+        else:
+            stack.pop()
+            seen[node] = None
     return tuple(seen)
 
 

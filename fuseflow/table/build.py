@@ -48,6 +48,8 @@ class Builder:
         self.root = self.cells.root()
         self.recorder = Recorder()
         self.evaluations: dict[Evaluation, None] = {}
+        self.below: dict[Reduction, tuple[Tree, ...]] = {}  # the views and reductions in its body
+        self.nests: dict[tuple[Reduction, Context, tuple[Leaf | Bundle | None, ...]], Bundle] = {}
 
     def note(self, column: str, row: str, text: str) -> None:
         self.recorder.note(column, row, text)
@@ -63,8 +65,16 @@ class Builder:
     # One nest ----------------------------------------------------------------------------------------------------------------
 
     def nest(self, node: Reduction, ctx: Context, env: Env) -> Bundle:
-        """Run the loops of `node` that the context has not run."""
-        entry, env = len(ctx), dict(env)
+        """Run the loops of `node` that the context has not run, once for all that need it where everything stands the same."""
+        if node not in self.below:
+            self.below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Reduction))
+        key = node, ctx, tuple(env.get(n) for n in self.below[node])
+        if key not in self.nests:
+            self.nests[key] = self.run(node, ctx, dict(env))
+        return self.nests[key]
+
+    def run(self, node: Reduction, ctx: Context, env: Env) -> Bundle:
+        entry = len(ctx)
         done = {v for v, _ in ctx}
         loops = sorted({*node.free, *node.over} - done, key=self.place.__getitem__)
         self.reopen(node.body, loops, env)

@@ -25,8 +25,9 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class FusionTable:
-    """`order` are the loops, outermost first; `steps` how the table was filled, `columns` what it is then; `nodes` every primitive that a cell names, inputs first; `writes` those that store the
-    results; `tensors` what is read and written; `evaluations` where every producer is computed, which may be several times."""
+    """`order` are the loops, outermost first; `steps` how the table was filled, `columns` what it is then; `nodes` every primitive that
+    a cell names, inputs first; `writes` those that store the results; `tensors` what is read and written; `evaluations` where every
+    producer is computed, which may be several times."""
 
     region: str
     order: tuple[str, ...]

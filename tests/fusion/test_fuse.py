@@ -11,9 +11,11 @@ from random_programs import Case, cases
 
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
-from fuseflow.fusion import fuse, text
+from fuseflow.fusion import FusedRegion, fuse, text
+from fuseflow.fusion.fuse import Merge
 from fuseflow.fusion.orders import candidates, enumerate_orders, nearest
 from fuseflow.fusion.program import as_program
 from fuseflow.fusion.tree import nodes, reductions
@@ -41,7 +43,7 @@ def test_softmax_reads_its_operand_through_one_view():
 
 def test_without_merging_softmax_has_an_index_for_each_reduction():
     p = programs.program("masked_softmax")
-    region = fuse(p, "s", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge=False)
+    region = fuse(p, "s", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge="never")
     assert len(region.indices) > 2 and not region.merged
 
 
@@ -85,12 +87,34 @@ def test_stacked_softmaxes_read_one_row():
     assert region.indices == ("i", "j") and len(reductions(*region.trees)) == 22
 
 
-def test_a_chain_too_long_to_inline_is_refused():
+def residual(depth: int) -> Program:
+    """Every layer reads the one before twice: at the rows of its neighbours and at its own."""
+    lines = ["tensor A[9, 9] csr", "tensor X[9, 4] dense"]
+    for k in range(depth):
+        before = f"T{k - 1}" if k else "X"
+        lines.append(f"T{k}[i, j] = (sum(k) A[i, k] * {before}[k, j]) + {before}[i, j]")
+    return infer(parse("\n".join([*lines, f"output T{depth - 1}"])))
+
+
+def whole(p: Program, merge: Merge = "early") -> FusedRegion:
+    return fuse(p, "all", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge=merge)
+
+
+def test_reuse_grows_linearly_where_views_merge():
+    """One loop a layer, though the first layer is needed at 2^12 combinations of rows."""
+    assert len(whole(residual(12)).indices) == 2 + 12
+    assert len(whole(residual(4), "never").indices) == 2 + 15
+
+
+def test_reuse_without_end_is_refused():
+    with pytest.raises(FusionError, match=r"region `all` would compute `T2` in 512 places"):
+        whole(residual(12), "never")
+
+
+def test_a_long_chain_is_inlined():
     lines = ["tensor A[3, 3]", "T0[i, j] = A[i, j] + 1"]
-    lines += [f"T{k}[i, j] = relu(T{k - 1}[i, j])" for k in range(1, 2000)]
-    p = infer(parse("\n".join([*lines, "output T1999"])))
-    with pytest.raises(FusionError, match=r"chains more Einsums than can be inlined into each other \(2000 in all\)"):
-        fuse(p, "chain", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs})
+    lines += [f"T{k}[i, j] = relu(T{k - 1}[i, j])" for k in range(1, 300)]
+    assert len(nodes(*whole(infer(parse("\n".join([*lines, "output T299"])))).trees)) == 302
 
 
 @pytest.mark.parametrize(("body", "line"), [("X[i, h * 2 + d]", "Y[i, h, d]"), ("X[i, k]", "Y[i, k * 1 + l]")])

@@ -99,7 +99,7 @@ def test_an_integer_result_has_an_integer_for_its_absent_entries(body: str, impl
 
 def lowered(text: str, order: str):
     p = infer(parse(text))
-    region = fuse(p, "r", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge=False)
+    region = fuse(p, "r", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge="never")
     return emit(build_table(replace(region, order=tuple(order.split(",")))))
 
 
