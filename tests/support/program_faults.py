@@ -140,11 +140,6 @@ def captures() -> AbstractContextManager[Any]:
     return patch.object(merge, "_captures", lambda fused: False)
 
 
-@fault("merging into an index that the reduction uses (F4, condition i)")
-def merged_inside() -> AbstractContextManager[Any]:
-    return patch.object(merge, "_indices_inside", lambda reduction: set())
-
-
 @fault("reduction indices are not renamed")
 def not_fresh() -> AbstractContextManager[Any]:
     def fresh(self: Any, wanted: str, size: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +17,18 @@ import torch_oracle
 from engines import LIMITS, differences, on_engine
 from random_programs import Case
 
-from fuseflow.compiler.lower import chains, lower
-from fuseflow.compiler.regions import CompiledRegion, Lowering
+from fuseflow.compiler import regions
+from fuseflow.compiler.lower import lower
+from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.interpret import evaluate
-from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError, FusionError, GraphError
-from fuseflow.estimate import statistics
-from fuseflow.fusion import FusedRegion, fuse
+from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.orders import candidates
 from fuseflow.fusion.program import as_program
 from fuseflow.samml import streams
 from fuseflow.samml.nodes import Graph
-from fuseflow.schedule import Region, Schedule, form_regions, region_results
+from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.reference.execute import execute
@@ -79,12 +79,12 @@ def check(case: Case) -> Checked:
     with limited(SECONDS):
         want = meaning(case)
         try:
-            schedule, regions = compiled(case)
+            schedule, made = compiled(case)
         except FuseFlowError as error:
             if not any(reason in error.message for reason in REASONS):
                 raise Difference(f"refused without a reason that is known: {error}") from error
             raise
-        return Checked(schedule, tuple(execution(case, want, regions)))
+        return Checked(schedule, tuple(execution(case, want, made)))
 
 
 @contextmanager
@@ -130,20 +130,20 @@ def agree(level: str, name: str, got: npt.NDArray[np.generic], want: npt.NDArray
 
 def compiled(case: Case) -> tuple[Schedule, list[CompiledRegion]]:
     """The regions of a case, and its schedule with the order that it picked among the legal ones."""
-    regions = lowered(case, case.schedule)
-    own = [r.fused for r in regions if r.einsums]  # the others are copies
+    made = lowered(case, case.schedule)
+    own = [r.fused for r in made if r.einsums]  # the others are copies
     if not case.pick or case.schedule.orders or not own:
-        return case.schedule, regions
+        return case.schedule, made
     region = own[case.pick % len(own)]
     order = picked(region, case.pick)
     if order is None:
-        return case.schedule, regions
+        return case.schedule, made
     schedule = case.schedule.order(region.name, order)
-    regions = lowered(case, schedule)
-    asked = next(r for r in regions if r.name == region.name)
-    if asked.fused.order != order:
-        raise Difference(f"order {','.join(order)} of `{region.name}` was asked for, it runs {','.join(asked.fused.order)}")
-    return schedule, regions
+    made = lowered(case, schedule)
+    runs = next(r.fused.order for r in made if r.name == region.name)
+    if runs != order:
+        raise Difference(f"order {','.join(order)} of `{region.name}` was asked for, it runs {','.join(runs)}")
+    return schedule, made
 
 
 def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
@@ -160,65 +160,32 @@ def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
 
 
 def lowered(case: Case, schedule: Schedule) -> list[CompiledRegion]:
-    if case.merge:
+    """All regions, their views merged as the compiler likes or in the one way that the case asks for."""
+    ways = regions.MERGES if case.merge == "any" else (case.merge,)
+    with patch.object(regions, "MERGES", ways):
         return list(lower(case.program, schedule, case.tensors)[1])
-    return list(unmerged(infer(case.program), schedule, case.tensors))
-
-
-class Unmerged(Lowering):
-    """Regions with their views left apart."""
-
-    def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
-        iteration, price = self.schedule.iteration, self._price if self.schedule.copies else None
-        fused = fuse(
-            self.program,
-            region.name,
-            region.einsums,
-            results,
-            self.stored,
-            chain=chain,
-            merge="never",
-            iteration=iteration,
-            price=price,
-        )
-        return self._ordered(fused)
-
-
-def unmerged(program: Program, schedule: Schedule, tensors: Mapping[str, Tensor]) -> Iterator[CompiledRegion]:
-    regions = form_regions(program, schedule)
-    results, orders = region_results(program, regions), chains(program, regions, schedule)
-    stored = {t.name: t for t in program.inputs}
-    lowering = Unmerged(program, schedule, frozenset(), stored, statistics(stored, tensors))
-    for region in regions:
-        if results[region.name]:
-            yield from lowering.region(region, results[region.name], orders.get(region.name, ()))
 
 
 # Execution -------------------------------------------------------------------------------------------------------------------
 
 
-def execution(case: Case, want: Arrays, regions: list[CompiledRegion]) -> Iterator[Run]:
-    """Run every region on what the ones before it really wrote."""
+def execution(case: Case, want: Arrays, made: list[CompiledRegion]) -> Iterator[Run]:
+    """Run every region on what the ones before it really wrote. (What is not in the program is a copy: it is as its region means it.)"""
     memory: dict[str, Tensor] = dict(case.tensors)
-    for region in regions:
-        arrays = {name: tensor.to_dense() for name, tensor in memory.items()}
+    for region in made:
         program = as_program(region.fused)
-        for name, array in evaluate(program, {t.name: arrays[t.name] for t in program.inputs}).items():
-            if name in want and name in region.graph.outputs:
-                agree(f"fused interpreter, region `{region.name}`", name, array, want[name])
+        meant = evaluate(program, {t.name: memory[t.name].to_dense() for t in program.inputs})
         outcome = simulated(region.graph, memory, case.limits)
+        inputs = {name: memory[name] for name in region.graph.inputs}
         for name in region.graph.outputs:
+            due = want.get(name, meant[name])
+            agree(f"fused interpreter, region `{region.name}`", name, meant[name], due)
             memory[name] = assemble(region.graph.declared[name], outcome.written[name])
-            if name in want:
-                agree(
-                    f"graph of region `{region.name}` in order {','.join(region.fused.order)}",
-                    name,
-                    memory[name].to_dense(),
-                    want[name],
-                )
+            order = ",".join(region.fused.order)
+            agree(f"graph of region `{region.name}` in order {order}", name, memory[name].to_dense(), due)
             if name in case.schedule.drop_zeros:
                 dropped(memory[name], name)
-        yield Run(region, {name: memory[name] for name in region.graph.inputs}, outcome)
+        yield Run(region, inputs, outcome)
 
 
 def simulated(graph: Graph, memory: Mapping[str, Tensor], limits: int) -> Outcome:

@@ -111,9 +111,12 @@ def branches(b: Builder) -> Expr:
     """One tensor in two branches that may hide its entries from each other: x*q + x*r, x*q + x, behind a mask now and then."""
     x = b.access(b.operand(1))
     like = [n for n in b.sorts if set(b.sorts[n]) <= set(b.sorts[x.tensor])]
-    one = aligned(b, b.one(like), x)
-    left, right = binary(b, x, one), x if b.chance(3) else binary(b, x, aligned(b, b.one(like), x))
-    body = Apply(b.one(("add", "max", "sub", "mul")), (left, right))
+
+    def branch() -> Expr:
+        other = aligned(b, b.one(like), x)
+        return Apply("mul", (x, other)) if b.chance(2) else binary(b, x, other)
+
+    body = Apply(b.one(("add", "add", "max", "sub", "mul")), (branch(), x if b.chance(4) else branch()))
     if b.chance(3):
         body = Apply("where", (Apply("eq", (aligned(b, b.one(like), x), Const(0.0))), Const(-math.inf), body))
     return body

@@ -15,13 +15,13 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, repr=False)
 class Case:
-    """What to compile and run. `merge`: whether views are merged. `pick`: 0 for the orders that the compiler chooses, else which of
-    the legal orders of which region is asked for. `limits`: which limits the fast engine gets."""
+    """What to compile and run. `merge`: how views are merged, `any` for what the compiler likes. `pick`: 0 for the orders that the
+    compiler chooses, else which of the legal orders of which region is asked for. `limits`: which limits the fast engine gets."""
 
     program: Program
     tensors: dict[str, Tensor]
     schedule: Schedule = field(default_factory=Schedule)
-    merge: bool = True
+    merge: str = "any"
     pick: int = 0
     limits: int = 0
 
