@@ -16,17 +16,20 @@ from fuseflow.fusion.copies import Price, break_cycles
 from fuseflow.fusion.fused import Fused
 from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.iteration import one_space
-from fuseflow.fusion.merge import Refused, merge_views
+from fuseflow.fusion.merge import Merger, Refused
 from fuseflow.fusion.order_graph import constraints, refuse_cycle, refuse_order
-from fuseflow.fusion.orders import Ranked, best, compare, enumerate_orders
+from fuseflow.fusion.orders import CANDIDATES, Ranked, best, compare, enumerate_orders
 from fuseflow.fusion.region import FusedRegion, Result
-from fuseflow.fusion.tree import Reduction, Tree, fills, views
+from fuseflow.fusion.tree import Reduction, Tree, fills, nodes, views
 
 Merge: TypeAlias = Literal["early", "late", "never"]
 Cost = Callable[[FusedRegion], Ranked]
 """What an ordered region costs. May refuse the order with a `FusionError`."""
 
 SHOWN_ORDERS = 6
+FEWEST = 6
+WORK = 2_000
+"""Nodes of trees that are lowered, in all, to choose an order: some tenths of a second."""
 
 
 def fuse(
@@ -114,7 +117,8 @@ class _Fuser:
     def merged(self, fused: Fused) -> Fused:
         if not nx.is_directed_acyclic_graph(self.honoured(fused)):
             return fused
-        merged = merge_views(fused, self.inliner.trees, self.inliner.sizes, self.honoured, self.refused)
+        inliner = self.inliner
+        merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.honoured, self.refused).merge(fused)
         gone = self.inliner.rename(dict(merged.renamed))
         self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
         return replace(merged, renamed=())
@@ -186,7 +190,13 @@ def region_names(chain: tuple[str, ...], region: str, local: Mapping[str, str], 
     return names
 
 
+def effort(region: FusedRegion) -> int:
+    """How many orders of a region are compared: fewer where lowering one takes long."""
+    return max(FEWEST, min(CANDIDATES, WORK // len(nodes(*region.trees))))
+
+
 def choose_order(region: FusedRegion, cost: Cost) -> FusedRegion:
     """The region in its best-ranked legal order, with the orders that it was compared with."""
-    compared = compare(region.constraints, region.indices, lambda order: cost(replace(region, order=order)), region.name)
+    price = lambda order: cost(replace(region, order=order))  # noqa: E731
+    compared = compare(region.constraints, region.indices, price, region.name, effort(region))
     return replace(region, order=best(compared), compared=compared)

@@ -4,55 +4,85 @@ Softmax reads T[i, j] and, below a reduction, T[i, k]: with k unified with j it 
 
     m[i] = max(k) T[i, k];  Y[i, j] = T[i, j] - m[i]        views T[i, k], T[i, j]
     m[i] = max(j) T[i, j];  Y[i, j] = T[i, j] - m[i]        view  T[i, j], and m must be complete before loop j
+
+Two reductions beside each other (neither inside a loop of the other) are merged only if that makes them share a producer: to share the
+scan of a stored tensor alone is not worth that both must stand at the same place of every order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import networkx as nx
 
 from fuseflow.fusion.fused import Fused, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, nodes, reductions, renamed, views
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View, children, nodes, reductions, renamed, views
 
 Refused: TypeAlias = set[tuple[str, str]]
 """Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
 
 
-def merge_views(
-    fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]], refused: Refused
-) -> Fused:
-    """Merge until nothing more can be. `constrain` gives the order graph of a candidate: it must stay acyclic. `refused` is added to."""
-    while (better := _merge_one(fused, trees, sizes, constrain, refused)) is not None:
-        fused = better
-    return fused
+@dataclass(frozen=True, slots=True)
+class Merger:
+    """`constrain` gives the order graph of a candidate: it must stay acyclic. `producers` are the Einsums of the region; `refused` is
+    added to."""
+
+    trees: Trees
+    sizes: Mapping[str, int]
+    producers: Collection[str]
+    constrain: Callable[[Fused], nx.DiGraph[str]]
+    refused: Refused
+
+    def merge(self, fused: Fused) -> Fused:
+        """Merge until nothing more can be."""
+        while (better := _merge_one(fused, self)) is not None:
+            fused = better
+        return fused
 
 
-def _merge_one(
-    fused: Fused, trees: Trees, sizes: dict[str, int], constrain: Callable[[Fused], nx.DiGraph[str]], refused: Refused
-) -> Fused | None:
+def _merge_one(fused: Fused, merger: Merger) -> Fused | None:
     """The first merge that is allowed, consumers first."""
     partners = _partners(fused.views)
-    beside = _beside(fused)
+    beside, around, refused = _beside(fused), _around(fused), merger.refused
     after: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
     for reduction in reversed(reductions(*fused.trees)):
-        pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if sizes[u] == sizes[c]]
+        pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if merger.sizes[u] == merger.sizes[c]]
         pairs = [(u, c) for u, c in pairs if c not in beside[u] and (u, c) not in refused]
         inside = _indices_inside(reduction) if pairs else set()
         for u, c in pairs:
-            if c in inside:
+            if c in inside or not (c in around[reduction] or _shares(fused.views, merger.producers, u, c)):
                 continue
-            after = after or _after(constrain(fused))
+            after = after or _after(merger.constrain(fused))
             if u in after[c] or c in after[u] or not after[c].isdisjoint(reduction.free):
                 refused.add((u, c))
                 continue
-            trial = _unify(fused, trees, reduction, u, c)
-            if not _captures(trial) and nx.is_directed_acyclic_graph(constrain(trial)):
+            trial = _unify(fused, merger.trees, reduction, u, c)
+            if _captures(trial) or not nx.is_directed_acyclic_graph(merger.constrain(trial)):
+                refused.add((u, c))
+            else:
                 return trial
-            refused.add((u, c))
     return None
+
+
+def _around(fused: Fused) -> dict[Tree, set[str]]:
+    """For every node, the indices of everything that it stands inside of."""
+    found: dict[Tree, set[str]] = {}
+    for _, indices, tree in fused.results:
+        found.setdefault(tree, set()).update(indices)
+    for node in reversed(nodes(*fused.trees)):
+        mine = found[node].union((*node.free, *node.over) if isinstance(node, Reduction) else ())
+        for child in children(node):
+            found.setdefault(child, set()).update(mine)
+    return found
+
+
+def _shares(keys: tuple[ViewKey, ...], producers: Collection[str], u: str, c: str) -> bool:
+    """Whether two views of an Einsum are one when u is c."""
+    there = set(keys)
+    table = {u: c}
+    return any(tensor in producers and u in indices and (tensor, renamed(indices, table)) in there for tensor, indices in keys)
 
 
 def _after(graph: nx.DiGraph[str]) -> dict[str, set[str]]:

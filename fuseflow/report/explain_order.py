@@ -15,7 +15,8 @@ from fuseflow.estimate import Estimate
 from fuseflow.estimate.statistics import DEFAULT_DENSITY
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.expand import OrderCount, count_legal, count_merged, count_reference
-from fuseflow.fusion.orders import CANDIDATES, NEAR, Candidate
+from fuseflow.fusion.fuse import effort
+from fuseflow.fusion.orders import NEAR, Candidate
 from fuseflow.fusion.text import order_edges
 from fuseflow.fusion.tree import reductions
 from fuseflow.report.tables import plain_table
@@ -104,7 +105,7 @@ def _reason(candidate: Candidate, region: str) -> str:
 
 def sampled(region: FusedRegion) -> bool:
     """Whether there were more orders than were compared."""
-    return len(region.compared) >= CANDIDATES and count_legal(region).constrained.orders > len(region.compared)
+    return len(region.compared) >= effort(region) and count_legal(region).constrained.orders > len(region.compared)
 
 
 @dataclass(frozen=True, slots=True)
