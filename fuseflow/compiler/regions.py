@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate, TensorStatistics, estimate
-from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse, settle
+from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
+from fuseflow.fusion.copies import needed, restored, settle
 from fuseflow.fusion.fuse import Merge
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.nodes import Graph
@@ -20,6 +21,18 @@ from fuseflow.transform import fifos
 
 MERGES: tuple[Merge, ...] = ("early", "late", "never")
 """How views are merged: what compiles fast, then what sees all constraints, then what has the most freedom."""
+
+COPIES = {True: ("never", "cycles", "free"), False: ("never",)}
+"""Which tensors are copied, by whether copies are allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to fuse a region: which tensors are copied, how views are merged, the results that keep their declared mode order."""
+
+    copies: str
+    merge: Merge
+    pinned: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +57,7 @@ class Lowering:
     declared: frozenset[str]
     stored: dict[str, TensorType]
     known: dict[str, TensorStatistics]
-    _copied: set[str] = field(default_factory=set)
+    _copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
 
     def region(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> Iterator[CompiledRegion]:
         """The region in its best order, after the copies that it reads."""
@@ -65,38 +78,62 @@ class Lowering:
         return CompiledRegion(name, einsums, fused, table, graph, cost)
 
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
-        """Results that later regions scan keep their declared mode order if any order allows it; copies are the last resort."""
+        """The first way to fuse the region that some order can be lowered in."""
+        refusals: dict[Way, FusionError] = {}
+        for way in self._ways(results):
+            try:
+                return self._ordered(self._fused(region, results, chain, way))
+            except FusionError as error:
+                refusals[way] = error
+        best = [way for way in refusals if way.copies == COPIES[self.schedule.copies][-1] and way.merge == MERGES[0]]
+        raise refusals[best[-1]]  # that of the fewest wishes, views merged
+
+    def _fused(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...], way: Way) -> FusedRegion:
+        return fuse(
+            self.program,
+            region.name,
+            region.einsums,
+            results,
+            self.stored,
+            chain=chain,
+            pinned=way.pinned,
+            merge=way.merge,
+            iteration=self.schedule.iteration,
+            price=None if way.copies == "never" else self._price,
+            free=way.copies == "free",
+        )
+
+    def _ways(self, results: tuple[str, ...]) -> Iterable[Way]:
+        """Ways to fuse, best first. Results that later regions scan keep their declared mode order if any order allows it; copies are
+        made where nothing else helps: first those that break a cycle, then whatever makes an order possible."""
         fixed = frozenset(r for r in results if r in self.declared)
         formats = {r: self.program.declared[r].format for r in results}
         scanned = {r for r, f in formats.items() if f is not None and not f.all_dense and r not in self.program.outputs}
-        wishes = [
-            (copies, merge, pinned)
-            for copies in ((False, True) if self.schedule.copies else (False,))
+        ways = (
+            Way(copies, merge, pinned)
+            for copies in COPIES[self.schedule.copies]
             for merge in MERGES
             for pinned in (fixed | scanned, fixed)
-        ]
-        refusals: dict[tuple[bool, Merge, frozenset[str]], FusionError] = {}
-        for wish in dict.fromkeys(wishes):
-            copies, merge, pinned = wish
-            try:
-                fused = fuse(
-                    self.program, region.name, region.einsums, results, self.stored, chain=chain, pinned=pinned, merge=merge,
-                    iteration=self.schedule.iteration, price=self._price if copies else None,
-                )  # fmt: skip
-                return self._ordered(fused)
-            except FusionError as error:
-                refusals[wish] = error
-        raise refusals[self.schedule.copies, MERGES[0], fixed]
+        )
+        return dict.fromkeys(ways)
 
     def _ordered(self, fused: FusedRegion) -> FusedRegion:
-        """The best order, and dense levels located or joined as the schedule says, or as it costs less."""
+        """The best order; dense levels located or joined as the schedule says, or as it costs less; no copy that is not needed."""
         results = tuple(replace(r, drop_zeros=r.name in self.schedule.drop_zeros) for r in fused.results)
         fused = replace(fused, results=results, repeat=self.schedule.repeat, locate=self.schedule.locate != "never")
         chosen = choose_order(fused, self._cost)
+        for copy in chosen.copies:
+            if not needed(copy, self.stored[copy.source], chosen.order):
+                chosen = self._cheaper(chosen, restored(chosen, copy, self.stored[copy.source]))
         if self.schedule.locate == "auto":
-            joined = replace(chosen, locate=False)
-            chosen = joined if self._cost(joined).rank < self._cost(chosen).rank else chosen
-        return settle(chosen, {*self.program.declared})
+            chosen = self._cheaper(chosen, replace(chosen, locate=False))
+        return settle(chosen, self.program.declared)
+
+    def _cheaper(self, chosen: FusedRegion, other: FusedRegion) -> FusedRegion:
+        try:
+            return other if self._cost(other).rank < self._cost(chosen).rank else chosen
+        except FusionError:
+            return chosen
 
     def _copy(self, copy: Copy, fused: FusedRegion) -> FusedRegion:
         """The region that makes a copy: it reads the source in its own order and permutes what it writes."""
@@ -114,7 +151,21 @@ class Lowering:
         return known.stored if known else float(math.prod(self.program.declared[name].shape))
 
     def _cost(self, region: FusedRegion) -> Estimate:
-        return self._lower(region)[2]
+        """Of the region and the copies that its order needs."""
+        cost = self._lower(region)[2]
+        for copy in region.copies:
+            cost += self._copying(copy, region)
+        return cost
+
+    def _copying(self, copy: Copy, region: FusedRegion) -> Estimate:
+        """What a copy costs, nothing if it is not needed or made before."""
+        order = copy.order(region.order)
+        made = "_".join([f"{copy.source}.copy", *map(str, order)]) in self.stored
+        if made or not needed(copy, self.stored[copy.source], region.order):
+            return Estimate(0, 0, 0, 0)
+        if (copy.source, order) not in self._copies:
+            self._copies[copy.source, order] = self._lower(self._copy(copy, region))[2]
+        return self._copies[copy.source, order]
 
     def _lower(self, fused: FusedRegion) -> tuple[FusionTable, Graph, Estimate, dict[str, TensorStatistics]]:
         known = {**self.known}

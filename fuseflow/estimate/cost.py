@@ -90,6 +90,12 @@ class Estimate:
         """Expected cycles, for comparing loop orders: the bound, and what does not overlap with it."""
         return self.cycles + (1 - OVERLAP) * (self.firings - self.cycles)
 
+    def __add__(self, other: Estimate) -> Estimate:
+        """One graph after the other."""
+        return Estimate(
+            self.cycles + other.cycles, self.firings + other.firings, self.flops + other.flops, self.bytes + other.bytes
+        )
+
 
 def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
     """The cost of `graph`, and the statistics expected of the tensors it writes."""

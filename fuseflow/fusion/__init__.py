@@ -1,7 +1,6 @@
 """Cross-expression fusion: a program and its regions to fused trees with an order of their loops (the paper's Algorithm 1)."""
 
-from fuseflow.fusion.copies import settle
 from fuseflow.fusion.fuse import Cost, choose_order, fuse
 from fuseflow.fusion.region import Copy, FusedRegion, Result
 
-__all__ = ["Copy", "Cost", "FusedRegion", "Result", "choose_order", "fuse", "settle"]
+__all__ = ["Copy", "Cost", "FusedRegion", "Result", "choose_order", "fuse"]

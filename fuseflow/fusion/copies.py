@@ -9,15 +9,16 @@ A result that is to be stored in an order which the loops cannot take is permute
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
 
+from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.fused import Fused
-from fuseflow.fusion.order_graph import Source, refuse_cycle, shortest_cycle
+from fuseflow.fusion.order_graph import Source, refuse_cycle, shortest_cycle, storage_edges
 from fuseflow.fusion.region import Copy, FusedRegion
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View, views
 
 Price = Callable[[str], float]
 """The expected number of stored values of a tensor: what it costs to copy it. Infinite where it cannot be."""
@@ -76,6 +77,26 @@ def reread(fused: Fused, trees: Trees, tensors: dict[View, str]) -> Fused:
     return replace(fused, results=results, views=views, merged=tuple(merged))
 
 
+def copy_all(fused: Fused, trees: Trees, stored: Mapping[str, TensorType], taken: Collection[str]) -> Fused:
+    """With every view read from a copy whose storage constrains the loops: any order is possible then."""
+    for view in views(*fused.trees):
+        if storage_edges(view.indices, stored[view.tensor]):
+            fused = _copied(fused, trees, view, taken)
+    return fused
+
+
+def needed(copy: Copy, source: TensorType, loops: Sequence[str]) -> bool:
+    """Whether the source itself cannot be read in the order of these loops."""
+    place = {v: p for p, v in enumerate(loops)}
+    return any(place[above] > place[below] for above, below in storage_edges(copy.indices, source))
+
+
+def restored(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion:
+    """The region reading the source instead of a copy that is not needed."""
+    copies = tuple(c for c in region.copies if c is not copy)
+    return _reread(region, {copy.name: source.name}, copies, {**region.stored, source.name: source})
+
+
 def settle(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
     """The region in its order, with each copy named for the order in which it is stored (`A.copy_1_0`), so that equal ones are one.
 
@@ -89,11 +110,19 @@ def settle(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
         names[copy.name] = name
     if not names:
         return region
-    trees, memo = Trees(), dict[Tree, Tree]()
-    views = {view: names[view.tensor] for view in region.views if view.tensor in names}
-    results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, views)) for r in region.results)
-    merged = tuple((now, v) for r, v in region.merged if isinstance(now := memo[r], Reduction))
     copies = {names[c.name]: replace(c, name=names[c.name]) for c in region.copies}
     stored = {names.get(n, n): replace(t, name=names.get(n, n)) for n, t in region.stored.items()}
+    return _reread(region, names, tuple(copies.values()), stored)
+
+
+def _reread(
+    region: FusedRegion, names: Mapping[str, str], copies: tuple[Copy, ...], stored: Mapping[str, TensorType]
+) -> FusedRegion:
+    """The region with other names for some of the tensors that it reads."""
+    trees, memo = Trees(), dict[Tree, Tree]()
+    tensors = {view: names[view.tensor] for view in region.views if view.tensor in names}
+    results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)
+    merged = tuple((now, v) for r, v in region.merged if isinstance(now := memo[r], Reduction))
     fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
-    return replace(region, results=results, merged=merged, copies=tuple(copies.values()), stored=stored, fill=fill)
+    known = {view.tensor: stored[view.tensor] for view in views(*(r.tree for r in results))}
+    return replace(region, results=results, merged=merged, fill=fill, copies=copies, stored=known)

@@ -12,7 +12,7 @@ import networkx as nx
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FusionError, did_you_mean
-from fuseflow.fusion.copies import Price, break_cycles
+from fuseflow.fusion.copies import Price, break_cycles, copy_all
 from fuseflow.fusion.fused import Fused
 from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.iteration import one_space
@@ -44,6 +44,7 @@ def fuse(
     merge: Merge = "early",
     iteration: str = "factored",
     price: Price | None = None,
+    free: bool = False,
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
@@ -51,7 +52,8 @@ def fuse(
     earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order; the others
     are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for: names of the
     region, or of its only Einsum. `iteration`: `factored`, or `global` for one iteration space (`fusion.iteration`).
-    `price` gives the expected stored values of a tensor; with it, permuted copies break a cycle of the constraints.
+    `price` gives the expected stored values of a tensor; with it, permuted copies break a cycle of the constraints. `free`: every tensor
+    whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.restored` undoes what was not needed).
     Views are merged `early`, before their producers are expanded; `late`, when all constraints are known; or `never`.
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
@@ -62,11 +64,13 @@ def fuse(
         fused = fuser.one_space(fused)
     if merge != "never":
         fused = fuser.merged(fused)
-    free = fuser.constraints(fused)
-    refuse_cycle(free, name)
+    if free:
+        fused = copy_all(fused, fuser.inliner.trees, fuser.known(fused), fuser.taken)
+    unasked = fuser.constraints(fused)
+    refuse_cycle(unasked, name)
     asked = region_names(chain, name, fuser.alone, fused.indices())
     if price is None and set(asked) == set(fused.indices()):
-        refuse_order(free, asked, name, islice(enumerate_orders(free, fused.indices()), SHOWN_ORDERS))
+        refuse_order(unasked, asked, name, islice(enumerate_orders(unasked, fused.indices()), SHOWN_ORDERS))
     graph = fuser.constraints(fused, asked)
     refuse_cycle(graph, name)
     known = fuser.known(fused)
@@ -127,8 +131,7 @@ class _Fuser:
         """With copies where the constraints, and the order that the user asked for, contradict each other."""
         if self.price is None:
             return fused
-        taken = {*self.declared, *self.stored}
-        broken = break_cycles(fused, self.inliner.trees, self.honoured, self.price, taken, self.region)
+        broken = break_cycles(fused, self.inliner.trees, self.honoured, self.price, self.taken, self.region)
         if broken is not fused:
             self.refused.clear()  # there are fewer constraints now
         return broken
@@ -139,6 +142,11 @@ class _Fuser:
             return self.constraints(fused)
         there = fused.indices()
         return self.constraints(fused, tuple(v for v in own_names(self.chain, self.alone, there) if v in there))
+
+    @property
+    def taken(self) -> set[str]:
+        """Names that no copy may have."""
+        return {*self.declared, *self.stored}
 
     @property
     def alone(self) -> Mapping[str, str]:
