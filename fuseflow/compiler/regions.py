@@ -11,7 +11,7 @@ from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate, TensorStatistics, estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
 from fuseflow.fusion.copies import needed, restored, settle
-from fuseflow.fusion.fuse import Merge
+from fuseflow.fusion.fuse import Merge, own_names
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify as verify_graph
@@ -78,15 +78,32 @@ class Lowering:
         return CompiledRegion(name, einsums, fused, table, graph, cost)
 
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
-        """The first way to fuse the region that some order can be lowered in."""
+        """The first way to fuse the region that some order can be lowered in.
+
+        How views are merged decides which indices there are. A way in which all that the user orders exist settles it: an order is
+        never honoured in a region where its names mean other loops.
+        """
         refusals: dict[Way, FusionError] = {}
+        merge: Merge | None = None
         for way in self._ways(results):
+            if merge not in (None, way.merge):
+                continue
+            if chain and merge is None and self._has_indices(region, results, chain, way):
+                merge = way.merge
             try:
                 return self._ordered(self._fused(region, results, chain, way))
             except FusionError as error:
                 refusals[way] = error
-        best = [way for way in refusals if way.copies == COPIES[self.schedule.copies][-1] and way.merge == MERGES[0]]
-        raise refusals[best[-1]]  # that of the fewest wishes, views merged
+        said = [way for way in refusals if way.copies == COPIES[self.schedule.copies][-1] and way.merge == (merge or MERGES[0])]
+        raise refusals[said[-1]]  # that of the fewest wishes
+
+    def _has_indices(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...], way: Way) -> bool:
+        try:
+            fused = self._fused(region, results, (), way)
+        except FusionError:
+            return False
+        local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
+        return set(own_names(chain, local, fused.indices)) <= set(fused.indices)
 
     def _fused(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...], way: Way) -> FusedRegion:
         return fuse(
