@@ -69,6 +69,7 @@ class Lowering:
 
     def _compiled(self, name: str, einsums: tuple[str, ...], fused: FusedRegion) -> CompiledRegion:
         table, graph, cost, written = self._lower(fused)
+        graph = fifos(graph)
         verify_region(fused)
         verify_graph(graph)
         self.known |= written
@@ -189,7 +190,7 @@ class Lowering:
         for copy in fused.copies:
             known[copy.name] = self.known.get(copy.name) or self._permuted(copy, fused.order)
         table = build_table(fused)
-        graph = fifos(emit(table))
+        graph = emit(table)
         cost, written = estimate(graph, known)
         return table, graph, cost, written
 

@@ -48,6 +48,8 @@ class Builder:
         self.root = self.cells.root()
         self.recorder = Recorder()
         self.evaluations: dict[Evaluation, None] = {}
+        self.reached: dict[tuple[Tree, frozenset[Tree]], tuple[Tree, ...]] = {}
+        self.fixing: dict[Op, tuple[bool, ...]] = {}  # whether each operand fixes the result where it is absent
         self.below: dict[Reduction, tuple[Tree, ...]] = {}  # the views and reductions in its body
         self.nests: dict[tuple[Reduction, Context, tuple[Leaf | Bundle | None, ...]], Bundle] = {}
 
@@ -148,6 +150,9 @@ class Builder:
             own = v in node.free or v in node.over
             return any(self.place[r] <= self.place[v] for r in node.over) and (own or set(node.free) <= done)
 
+        if not any(isinstance(n, Reduction) and n not in env and ready(n) for n in self.reach(body, env)):
+            return []
+
         def below(node: Tree) -> tuple[Tree, ...]:
             inside = isinstance(node, Reduction) and (node in env or ready(node))
             return () if inside else children(node)
@@ -178,7 +183,10 @@ class Builder:
 
     def reach(self, body: Tree, env: Env) -> tuple[Tree, ...]:
         """Nodes below `body`, producers first, not looking inside completed reductions."""
-        return nodes(body, below=lambda n: () if isinstance(n, Reduction) and n in env else children(n))
+        completed = frozenset(n for n in env if isinstance(n, Reduction))
+        if (body, completed) not in self.reached:
+            self.reached[body, completed] = nodes(body, below=lambda n: () if n in completed else children(n))
+        return self.reached[body, completed]
 
     # One loop ------------------------------------------------------------------------------------------------------------------
 
@@ -196,13 +204,14 @@ class Builder:
                     bundle = env.get(node)
                     trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else trees[node.body]
                 case Op():
-                    operands = [
-                        (trees[a], annihilated(node, k, self.region.fill) is not None)
-                        for k, a in enumerate(node.args)
-                        if not isinstance(a, Number)
-                    ]
-                    trees[node] = combine(operands)
+                    pairs = zip(node.args, self.fixes(node), strict=True)
+                    trees[node] = combine([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Number)])
         return trees[body], scanned
+
+    def fixes(self, node: Op) -> tuple[bool, ...]:
+        if node not in self.fixing:
+            self.fixing[node] = tuple(annihilated(node, k, self.region.fill) is not None for k in range(len(node.args)))
+        return self.fixing[node]
 
     def view_tree(self, view: View, v: str, ctx: Context, env: Env, scanned: dict[View, Port]) -> JoinTree:
         levels = self.levels(view)
