@@ -111,3 +111,32 @@ def test_the_hint_of_an_order_cycle_works():
         compile(program, tensors={"A": a}, schedule=Schedule().lower(copies=False))
     result = compile(program, tensors={"A": a}, schedule=Schedule.format("A", "dense")).run()
     np.testing.assert_array_equal(result.tensors["Y"].to_dense(), a + a.T)
+
+
+ATTENTION = """
+tensor M[24, 24] csr f64
+tensor Q[24, 8] dense f64
+tensor K[24, 8] dense f64
+tensor V[24, 8] dense f64
+S[i, j] = sum(k) Q[i, k] * K[j, k]
+P[i, j] = where(M[i, j] == 0, -inf, S[i, j] / 8)
+m[i] = max(j) P[i, j]
+E[i, j] = exp(P[i, j] - m[i])
+D[i] = sum(j) E[i, j]
+W[i, j] = E[i, j] / D[i]
+O[i, l] = sum(j) W[i, j] * V[j, l]
+output O
+"""
+
+
+def test_fused_attention_computes_no_score_that_the_mask_hides():
+    """The mask is joined before the loop of the inner product: 8 products a stored entry, for the scores and for the values."""
+    rng = np.random.default_rng(0)
+    mask = rng.random((24, 24)) < 0.2
+    mask[:, 0] = True
+    tensors = {"M": mask.astype(np.float64), **{name: rng.random((24, 8)) for name in "QKV"}}
+    fused = compile(parse(ATTENTION), tensors=tensors).run()
+    alone = compile(parse(ATTENTION), tensors=tensors, schedule=Schedule.fuse("none")).run()
+    assert fused.check is not None and fused.check.passed and alone.check is not None and alone.check.passed
+    products = [sum(r.simulation.operators.get("mul", 0) for r in result.regions) for result in (fused, alone)]
+    assert products == [2 * 8 * mask.sum(), 8 * (24 * 24 + mask.sum())]
