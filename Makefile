@@ -4,6 +4,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 BIN := .venv/bin
 GRAPHS := 100000
+PROGRAMS := 20000
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 help:
 	@echo 'make demo    install into .venv, compile and run a two-layer GCN on the karate club, layer 1 fused'
 	@echo 'make test    install into .venv, then ruff, mypy and pytest'
-	@echo 'make fuzz    100,000 random graphs (GRAPHS=n) on the reference and on the engine'
+	@echo 'make fuzz    20,000 random programs (PROGRAMS=n) at every level, 100,000 random graphs (GRAPHS=n) on both simulators'
 	@echo 'make format  format the code'
 	@echo 'make proto   regenerate the protobuf modules'
 	@echo 'make clean   remove .venv and everything that was generated'
@@ -24,6 +25,7 @@ test: .venv/installed-test lint
 	$(BIN)/python -m pytest
 
 fuzz: .venv/installed-test
+	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --jobs 2
 	$(BIN)/python tools/fuzz.py --graphs $(GRAPHS) --jobs 2
 
 lint: .venv/installed-test

@@ -3,6 +3,7 @@ engine all mean the same. Random ones, and those that once differed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import program_fuzz
 import pytest
 import torch_oracle
 from hypothesis import HealthCheck, given, settings
+from program_faults import FAULTS
 from program_files import Kept, load, save
 from program_levels import Difference, check
 from random_programs import Case, planned
 
 from fuseflow.einsum.parse import parse
+from fuseflow.errors import FusionError
 
 KEPT = sorted((Path(__file__).parent / "data" / "programs").glob("*.yaml"))
 SEEDS, EXAMPLES = range(12), 25
@@ -80,6 +83,33 @@ def test_a_difference_is_made_smaller_and_told() -> None:
 
     (kept,) = program_fuzz.run(5, 50, wrong).differing
     assert len(kept.case.program.einsums) == 2 and kept.differs == "more than one" and kept.seed == 5
+
+
+@pytest.mark.parametrize("fault", ["a union is lowered as an intersection", "streams below a join are not aligned (L5)"])
+def test_a_planted_fault_is_found(fault: str) -> None:
+    """`tools/faults.py` plants all of them."""
+    with FAULTS[fault]():
+        assert any(program_fuzz.run(seed, program_fuzz.CHUNK, smaller=False).differing for seed in range(5))
+
+
+def test_what_a_program_may_be_refused_for_is_known() -> None:
+    error = FusionError("region `g0` has no legal order: it needs i before k, k before i")
+    assert program_fuzz.kind_of(error) == "fusion: region has no legal order"
+
+
+WANTED = [
+    *("Scan", "Range", "Locate", "Join", "Align", "Repeat", "Load", "Alu", "Reduce", "Accumulate", "Drop", "Permute"),
+    *("join intersect 2", "join union 2", "join left 2", "join union 3", "align val 1", "align crd 1", "accumulate order 2"),
+    *("scan singleton", "scan compressed(nonunique)", "load fill -inf", "load fill 1", "drop value 1", "drop empty 2"),
+    *("reduce sum", "reduce max", "reduce min", "reduce prod", "accumulate sum 1", "accumulate max 1"),
+]
+
+
+def test_the_programs_reach_every_primitive() -> None:
+    seen = Counter[str]()
+    for seed in SEEDS:
+        seen += fuzzed(seed).modes
+    assert [mode for mode in WANTED if not seen[mode]] == []
 
 
 ORACLE = """

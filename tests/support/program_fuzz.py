@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture.engine import ConjectureRunner
 from program_files import Kept
 from program_levels import Checked, Run, check, compiled
+from random_graphs.coverage import modes
 from random_programs import Case, planned
 
 from fuseflow.einsum.nodes import Program, Reduce, walk
@@ -36,12 +37,14 @@ REFUSALS = 0.05
 
 @dataclass
 class Tally:
-    """What became of the programs of some seeds. `refused` counts by kind, with an example of each."""
+    """What became of the programs of some seeds. `refused` counts by kind, with an example of each; `modes` the
+    programs whose graphs hold a primitive in some way (`random_graphs.coverage`)."""
 
     programs: int = 0
     compiled: int = 0
     regions: int = 0
     quotas: Counter[str] = field(default_factory=Counter)
+    modes: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     differing: list[Kept] = field(default_factory=list)
@@ -51,6 +54,7 @@ class Tally:
         self.compiled += other.compiled
         self.regions += other.regions
         self.quotas += other.quotas
+        self.modes += other.modes
         self.refused += other.refused
         self.examples = other.examples | self.examples
         self.differing += other.differing
@@ -124,6 +128,7 @@ def count(tally: Tally, program: Program, checked: Checked) -> None:
         "different patterns joined": any(joins_patterns(run) for run in checked.runs),
         "an empty operand": any(reads_nothing(run) for run in checked.runs),
     }
+    tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
     tally.quotas.update(name for name, held in holds.items() if held)
 
 
