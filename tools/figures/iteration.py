@@ -24,6 +24,7 @@ from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
+from fuseflow.errors import FuseFlowError
 from fuseflow.report.tables import plain_table
 from fuseflow.sim import Engine
 
@@ -117,8 +118,8 @@ def report(found: list[Case]) -> None:
 def main(data_dir: str | None, machine: str, output: str | None) -> None:
     try:
         found = list(cases(machine, data_dir))
-    except Differs as difference:
-        sys.exit(str(difference))
+    except (Differs, FuseFlowError) as error:
+        sys.exit(str(error))
     if output != "-":
         report(found)
     rows = [case.to_json() for case in found]

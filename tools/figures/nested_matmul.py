@@ -23,7 +23,7 @@ from measured import Differs, Run, must, show, write_json
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FusionError
+from fuseflow.errors import FuseFlowError, FusionError
 from fuseflow.frontend.karate import karate
 from fuseflow.report.tables import plain_table
 
@@ -158,14 +158,18 @@ def _refusals(points: Mapping[Point, Run | str]) -> Iterator[str]:
             yield f"refused, {form}: {run}"
 
 
-def plot(points: Mapping[Point, Run | str], machines: Sequence[str], output: str) -> None:
-    """Cycles by order, one panel for each machine; the orders that the paper plots are marked."""
+def blank_figure(panels: int) -> Any:
+    """Of matplotlib, which is loaded only for a plot."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise click.ClickException("--plot needs matplotlib: pip install 'fuseflow[report]'") from None
+    return Figure(figsize=(11, 3.5 * panels), layout="constrained")
+
+
+def plot(points: Mapping[Point, Run | str], machines: Sequence[str], figure: Any, output: str) -> None:
+    """Cycles by order, one panel for each machine; the orders that the paper plots are marked."""
     same = alike(points, machines)
-    figure = Figure(figsize=(11, 3.5 * len(machines)), layout="constrained")
     for axes, machine in zip(figure.subplots(len(machines), squeeze=False)[:, 0], machines, strict=True):
         forms = [form.name for form in FORMS if form.name not in same]
         for n, form in enumerate(forms):
@@ -201,15 +205,16 @@ def figures(points: Mapping[Point, Run | str], machines: Sequence[str], copies: 
 @click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
 @click.option("--plot", "picture", default=None, help="draw them (.png, .svg, .pdf)")
 def main(copies: bool, machines: tuple[str, ...], seed: int, output: str | None, picture: str | None) -> None:
+    figure = blank_figure(len(machines)) if picture else None
     try:
         points = study(operands(seed=seed), machines, copies)
-    except Differs as difference:
-        sys.exit(str(difference))
+    except (Differs, FuseFlowError) as error:
+        sys.exit(str(error))
     if output != "-":
         report(points, machines)
     write_json(figures(points, machines, copies, seed), output)
     if picture:
-        plot(points, machines, picture)
+        plot(points, machines, figure, picture)
 
 
 if __name__ == "__main__":
