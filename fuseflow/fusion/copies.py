@@ -124,5 +124,6 @@ def _reread(
     results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)
     merged = tuple((now, v) for r, v in region.merged if isinstance(now := memo[r], Reduction))
     fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
-    known = {view.tensor: stored[view.tensor] for view in views(*(r.tree for r in results))}
+    read = (*(view.tensor for view in views(*(r.tree for r in results))), *(copy.source for copy in copies))
+    known = {name: stored[name] for name in read}
     return replace(region, results=results, merged=merged, fill=fill, copies=copies, stored=known)

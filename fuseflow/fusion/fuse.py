@@ -79,7 +79,7 @@ def fuse(
         einsums=tuple(chosen),
         results=fuser.results(fused),
         sizes={v: fuser.inliner.sizes[v] for v in fused.indices()},
-        stored={view.tensor: known[view.tensor] for view in views(*fused.trees)},
+        stored={name: known[name] for name in (*(v.tensor for v in views(*fused.trees)), *(c.source for c in fused.copies))},
         fill=fills(fused.trees, {n: t.fill for n, t in known.items()}, fuser.inliner.sizes),
         merged=fused.merged,
         constraints=graph,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType
@@ -39,8 +39,6 @@ def as_program(region: FusedRegion) -> Program:
     for result in region.results:
         if names.get(result.tree) != result.name:
             made.state(result.name, result.indices, built[result.tree])
-    for copy in region.copies:
-        stored.setdefault(copy.source, replace(stored[copy.name], name=copy.source, format=None))
     tensors = (*(stored[n] for n in sorted(stored)), *made.declared)
     return Program(tensors, tuple(made.einsums), tuple(r.name for r in region.results), region.name)
 

@@ -51,9 +51,9 @@ class Copy:
 class FusedRegion:
     """A region in which every producer is inlined into its consumers.
 
-    `sizes` gives the extent of every index; `stored` the tensors it reads from memory; `fill` the implicit value of every node;
-    `merged` the reductions whose index was unified with an index of a consumer, which must be complete before that loop;
-    `constraints` the partial-order graph: an edge u -> v means that loop u encloses loop v.
+    `sizes` gives the extent of every index; `stored` the tensors it reads from memory, and the sources of its copies; `fill` the implicit
+    value of every node; `merged` the reductions whose index was unified with an index of a consumer, which must be complete before
+    that loop; `constraints` the partial-order graph: an edge u -> v means that loop u encloses loop v.
     `order` is the chosen loop order, outermost first (empty until one is chosen), `compared` what it was chosen from. `copies` are read
     in place of their source: they break cycles of the constraints.
     `locate`: dense levels are located, else scanned and joined where the order allows it. `repeat`: what is repeated in a loop that an
