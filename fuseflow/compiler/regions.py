@@ -104,7 +104,8 @@ class Lowering:
         except FusionError:
             return False
         local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
-        return set(own_names(chain, local, fused.indices)) <= set(fused.indices)
+        names = own_names(chain, local, fused.indices)
+        return len(set(names)) == len(names) and set(names) <= set(fused.indices)
 
     def _fused(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...], way: Way) -> FusedRegion:
         return fuse(
@@ -142,16 +143,20 @@ class Lowering:
         chosen = choose_order(fused, self._cost)
         for copy in chosen.copies:
             if not needed(copy, self.stored[copy.source], chosen.order):
-                chosen = self._cheaper(chosen, restored(chosen, copy, self.stored[copy.source]))
+                without = restored(chosen, copy, self.stored[copy.source])
+                chosen = chosen if self._rank(without) is None else without
         if self.schedule.locate == "auto":
-            chosen = self._cheaper(chosen, replace(chosen, locate=False))
+            joined = replace(chosen, locate=False)
+            ranks = [rank for region in (chosen, joined) if (rank := self._rank(region)) is not None]
+            chosen = joined if len(ranks) == 2 and ranks[1] < ranks[0] else chosen
         return settle(chosen, self.program.declared)
 
-    def _cheaper(self, chosen: FusedRegion, other: FusedRegion) -> FusedRegion:
+    def _rank(self, region: FusedRegion) -> float | None:
+        """Of the region in its order, None if that is refused."""
         try:
-            return other if self._cost(other).rank < self._cost(chosen).rank else chosen
+            return self._cost(region).rank
         except FusionError:
-            return chosen
+            return None
 
     def _copy(self, copy: Copy, fused: FusedRegion) -> FusedRegion:
         """The region that makes a copy: it reads the source in its own order and permutes what it writes."""

@@ -58,7 +58,7 @@ def fuse(
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
     chosen = {e.name: e for e in program.einsums if e.name in einsums}
-    fuser = _Fuser(name, program.declared, stored, frozenset(pinned), chain, price, Inliner(name, chosen, extents(program)))
+    fuser = _Fuser(name, program.declared, stored, frozenset(pinned), price, Inliner(name, chosen, extents(program)))
     fused = fuser.inlined(results, merging=merge == "early" and iteration == "factored")
     if iteration == "global":
         fused = fuser.one_space(fused)
@@ -71,6 +71,7 @@ def fuse(
     asked = region_names(chain, name, fuser.alone, fused.indices())
     if price is None and set(asked) == set(fused.indices()):
         refuse_order(unasked, asked, name, islice(enumerate_orders(unasked, fused.indices()), SHOWN_ORDERS))
+    fused = fuser.acyclic(fused, asked)
     graph = fuser.constraints(fused, asked)
     refuse_cycle(graph, name)
     known = fuser.known(fused)
@@ -96,7 +97,6 @@ class _Fuser:
     declared: Mapping[str, TensorType]
     stored: Mapping[str, TensorType]
     pinned: frozenset[str]
-    chain: tuple[str, ...]
     price: Price | None
     inliner: Inliner
     refused: Refused = field(default_factory=set)
@@ -119,29 +119,23 @@ class _Fuser:
         return replace(fused, results=results, merged=merged)
 
     def merged(self, fused: Fused) -> Fused:
-        if not nx.is_directed_acyclic_graph(self.honoured(fused)):
+        if not nx.is_directed_acyclic_graph(self.constraints(fused)):
             return fused
         inliner = self.inliner
-        merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.honoured, self.refused).merge(fused)
+        merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused).merge(fused)
         gone = self.inliner.rename(dict(merged.renamed))
         self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
         return replace(merged, renamed=())
 
-    def acyclic(self, fused: Fused) -> Fused:
+    def acyclic(self, fused: Fused, asked: tuple[str, ...] = ()) -> Fused:
         """With copies where the constraints, and the order that the user asked for, contradict each other."""
         if self.price is None:
             return fused
-        broken = break_cycles(fused, self.inliner.trees, self.honoured, self.price, self.taken, self.region)
+        constrain = lambda trial: self.constraints(trial, asked)  # noqa: E731
+        broken = break_cycles(fused, self.inliner.trees, constrain, self.price, self.taken, self.region)
         if broken is not fused:
             self.refused.clear()  # there are fewer constraints now
         return broken
-
-    def honoured(self, fused: Fused) -> nx.DiGraph[str]:
-        """The constraints; where copies make any order possible, with what the user asked for, as far as its indices are there yet."""
-        if self.price is None:
-            return self.constraints(fused)
-        there = fused.indices()
-        return self.constraints(fused, tuple(v for v in own_names(self.chain, self.alone, there) if v in there))
 
     @property
     def taken(self) -> set[str]:

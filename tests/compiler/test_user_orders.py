@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import islice, permutations
 
 import programs
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from fuseflow.compiler import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError, Span
+from fuseflow.fusion.orders import enumerate_orders
 from fuseflow.schedule import Schedule
 
 NAMES = ["spmm", "axw", "layer", "masked_softmax", "sddmm", "rows", "hoist", "row_max"]
@@ -93,3 +94,26 @@ def test_an_order_of_what_never_runs_is_refused():
     with pytest.raises(ScheduleError) as error:
         lower(parse(DEAD), schedule, {})
     assert error.value.span == Span("s.yaml", 3, 3)
+
+
+def test_an_order_of_its_own_loops_makes_no_other_region():
+    """The loops that a region shows are those that its order names, in any legal order, copies or not."""
+    text = """
+        tensor A[3, 3] csr f64
+        tensor T[3, 3] dense f64
+        T[j, i] = A[i, j] * (sum(k) A[k, j])
+        m[j] = max(i) A[i, j]
+        E[i, j] = exp(A[i, j] - m[j])
+        Y[i, j] = E[i, j] / (sum(k) E[k, j])
+        output T, Y
+    """
+    fused = lower(parse(text), Schedule.fuse("full"), {})[1][-1].fused
+    for asked in islice(enumerate_orders(fused.constraints, fused.indices), 10):
+        assert order_of(text, "full", asked, Schedule.fuse("full")) == asked
+
+
+def test_one_copy_serves_any_order_of_a_sum_with_its_transpose():
+    text = "tensor A[6, 6] csr\nY[i, j] = A[i, j] + A[j, i]\noutput Y"
+    for asked in ("ij", "ji"):
+        regions = lower(parse(text), Schedule.order("Y", list(asked)), {})[1]
+        assert [r.name for r in regions] == ["A.copy_1_0", "full"]

@@ -141,7 +141,7 @@ def compiled(case: Case) -> tuple[Schedule, list[CompiledRegion]]:
     schedule = case.schedule.order(region.name, order)
     made = lowered(case, schedule)
     runs = next(r.fused.order for r in made if r.name == region.name)
-    if tuple(v for v in runs if v in order) != order:
+    if runs != order:
         raise Difference(f"order {','.join(order)} of `{region.name}` was asked for, it runs {','.join(runs)}")
     return schedule, made
 
