@@ -1,0 +1,154 @@
+"""The state of an HBM2 channel: one block of 64-bit words at an address.
+
+A channel is 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. A flat bank is `pc * 16 + group * 4 + bank`. The
+fields of banks, groups and PCs hold the earliest cycle of their next commands; those of queues hold entries, oldest first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
+from fuseflow.sim.memory.histogram import BUCKETS
+from fuseflow.sim.memory.timing import NAMES
+
+BANKS, GROUPS, PCS = 32, 8, 2
+QUEUE = 32
+"""Entries of the read queue and of the write queue."""
+
+TIMING = Record(" ".join(NAMES))
+CHANNEL = Record(
+    "clock timing "
+    "reads writes active "  # entries of the queues
+    "writing "  # the queue that is served: 0 reads, 1 writes
+    "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
+    "last_data "  # of any read: data leave in order
+    "row_bus "  # free from this cycle on
+    "column_wake row_wake "  # no column, no row command can issue before
+    "first last "  # of the FIFO: slots of the pool, -1 if it is empty
+    "pool free room "  # address of the transactions, first free slot, number of free ones
+    # statistics
+    "hits misses conflicts forwarded absorbed turnarounds "
+    "refreshing refreshed "  # cycles of all refreshes so far; of those before the last completion
+    "read written read_latency write_latency service last_done"
+)
+BANK = Record(
+    "open "  # place of the open row, -1 if none
+    "conflict "  # it was closed for a request to another row
+    "act close read write "
+    "pinned "  # the request that opened the row is still to be served
+    "spare"
+)
+GROUP = Record("act read write spare")
+PC = Record(
+    "act read write close refresh "  # `close`, `refresh`: of all banks
+    "opened pinned "  # banks
+    "direction "  # of the data bus: 0 read, 1 write, -1 before the first
+    "act_1 act_2 act_3"  # cycles of the last ACTs
+)
+TRANSACTION = Record(
+    "next "  # slot, in the FIFO or among the free ones
+    "arrival unit place write accepted "  # unit: the address in 32 B; place: row * 32 + bank
+    "port request"  # whose answer it is part of
+)
+CHANNEL_SIZE, BANK_SIZE, GROUP_SIZE, PC_SIZE = CHANNEL.size, BANK.size, GROUP.size, PC.size
+TRANSACTION_SIZE = TRANSACTION.size
+channel_at, timing_at, transaction_at = CHANNEL.at, TIMING.at, TRANSACTION.at
+bank_at, group_at, pc_at = BANK.at, GROUP.at, PC.at
+
+READS, WRITES, ACTIVE = 0, 1, 2
+"""The queues. Active: requests whose ACT has been issued, in that order; at most one a bank."""
+
+# Where the parts of the block stand, in bytes
+COUNTS = CHANNEL.offset("reads")
+BANKS_AT = CHANNEL_SIZE
+GROUPS_AT = BANKS_AT + BANKS * BANK_SIZE
+PCS_AT = GROUPS_AT + GROUPS * GROUP_SIZE
+QUEUES_AT = PCS_AT + PCS * PC_SIZE
+QUEUE_SIZE = 8 * QUEUE
+HISTOGRAM_AT = QUEUES_AT + 3 * QUEUE_SIZE
+BLOCK = HISTOGRAM_AT + 8 * BUCKETS
+
+SLOT_BITS = 32
+"""An entry of a queue is one word: the place above, the slot of the transaction in the pool below."""
+SLOT_MASK = (1 << SLOT_BITS) - 1
+
+
+def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
+    """The block of a channel at cycle 0: all banks closed, no pool yet."""
+    block = np.zeros(BLOCK // 8, np.int64)
+    channel = block[: BANKS_AT // 8].view(CHANNEL.dtype)[0]
+    channel["timing"], channel["next_refresh"] = timing, refresh_period
+    channel["first"] = channel["last"] = channel["free"] = -1
+    block[BANKS_AT // 8 : GROUPS_AT // 8].view(BANK.dtype)["open"] = -1
+    pcs = block[PCS_AT // 8 : QUEUES_AT // 8].view(PC.dtype)
+    pcs["direction"] = -1
+    for last in ("act_1", "act_2", "act_3"):
+        pcs[last] = -(1 << 30)
+    return block
+
+
+@inline
+def bank_of(channel: int, bank: int) -> Any:
+    return bank_at(channel + BANKS_AT + BANK_SIZE * bank)
+
+
+@inline
+def group_of(channel: int, bank: int) -> Any:
+    return group_at(channel + GROUPS_AT + GROUP_SIZE * (bank >> 2))
+
+
+@inline
+def pc_of(channel: int, bank: int) -> Any:
+    return pc_at(channel + PCS_AT + PC_SIZE * (bank >> 4))
+
+
+@inline
+def transaction_of(channel: int, slot: int) -> Any:
+    return transaction_at(channel_at(channel).pool + TRANSACTION_SIZE * slot)
+
+
+@inline
+def entries(channel: int, queue: int) -> int:
+    """The address of the first entry of a queue."""
+    return channel + QUEUES_AT + QUEUE_SIZE * queue
+
+
+@inline
+def count(channel: int, queue: int) -> int:
+    """Entries of a queue."""
+    found: int = get_int(channel + COUNTS, queue)
+    return found
+
+
+@inline
+def append(channel: int, queue: int, entry: int) -> None:
+    n = count(channel, queue)
+    set_int(entries(channel, queue), n, entry)
+    set_int(channel + COUNTS, queue, n + 1)
+
+
+@inline
+def remove(channel: int, queue: int, position: int) -> None:
+    n, first = count(channel, queue) - 1, entries(channel, queue)
+    for j in range(position, n):
+        set_int(first, j, get_int(first, j + 1))
+    set_int(channel + COUNTS, queue, n)
+
+
+@inline
+def entry_of(place: int, slot: int) -> int:
+    return place << SLOT_BITS | slot
+
+
+@inline
+def place_of(entry: int) -> int:
+    return entry >> SLOT_BITS
+
+
+@inline
+def slot_of(entry: int) -> int:
+    return entry & SLOT_MASK

@@ -1,0 +1,59 @@
+"""The memory of the released Comal simulator, for comparison with it only: a pipe of fixed length. It is not HBM2: addresses are ignored.
+
+Eight channels take words of 4 bytes in turn. A channel starts one request every 2 cycles and answers it 16 cycles later, 2 and a start-up
+of 14 that every request pays; queues are unbounded. So at most 16 bytes a cycle. A port asks for up to 8 words at once, and sees the
+answer 19 cycles later if nothing is in its way: the start-up, and one cycle each for the way there, the way back and the hand-over. Derived
+from its source (https://github.com/stanford-ppl/comal), not measured.
+"""
+
+from __future__ import annotations
+
+from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
+from fuseflow.sim.memory.ports import (
+    finish,
+    head_of,
+    memory_at,
+    next_port,
+    port_at,
+    request_at,
+    sent,
+    settle,
+    start_sending,
+)  # fmt: skip
+
+CHANNELS = 8
+WORD = 4
+"""Bytes of a request to a channel."""
+INTERVAL, LATENCY = 2, 16
+HOPS = 3
+ROUND_TRIP = LATENCY + HOPS
+
+COMAL = Record("free turn")
+"""Address of the first cycle in which each channel can start another request; the channel of the next word."""
+comal_at = COMAL.at
+
+
+def advance_comal(memory: int, until: int) -> int:
+    """Answer what arrives before cycle `until`. Returns 0."""
+    start_sending(memory)
+    port = next_port(memory, until)
+    while port != 0:
+        p, r = port_at(port), request_at(head_of(port))
+        r.left = (r.bytes + WORD - 1) // WORD
+        p.transactions += r.left
+        for _ in range(r.left):
+            finish(head_of(port), r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
+        sent(port)
+        port = next_port(memory, until)
+    settle(memory)
+    return 0
+
+
+@inline
+def _start(memory: int, cycle: int) -> int:
+    """The cycle in which the next channel takes a word that arrives at `cycle`."""
+    model = comal_at(memory_at(memory).model)
+    started: int = max(cycle, get_int(model.free, model.turn))
+    set_int(model.free, model.turn, started + INTERVAL)
+    model.turn = (model.turn + 1) & (CHANNELS - 1)
+    return started

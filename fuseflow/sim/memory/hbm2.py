@@ -1,0 +1,119 @@
+"""HBM2, command by command: banks, bank groups, pseudo channels, FR-FCFS, write drain, refresh.
+
+The truth is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence; the successor of Luo et al.,
+"Ramulator 2.0", IEEE CAL 2023), DRAM `HBM2`, controller `HBM12`. The model is written anew, without any of its code, and accepts and
+completes every transaction in the same cycle (docs/memory.md).
+"""
+
+from __future__ import annotations
+
+from fuseflow.sim.engine.memory import Record, get_int, inline
+from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, count, timing_at, transaction_of
+from fuseflow.sim.memory.column import column_slot, flips
+from fuseflow.sim.memory.ports import (
+    arrival,
+    head_of,
+    memory_at,
+    next_port,
+    port_at,
+    request_at,
+    sent,
+    settle,
+    start_sending,
+)  # fmt: skip
+from fuseflow.sim.memory.queues import accept, enqueue
+from fuseflow.sim.memory.row import refresh_slot, row_slot
+
+HBM2 = Record("channels count moves move_count")
+"""Address of the addresses of the channels; the table of the mapping, three words a move."""
+hbm2_at = HBM2.at
+UNIT_BITS = 5  # of the bytes of a transaction
+PLACE_BITS = 21  # of row and bank in a packed place
+
+
+def advance_hbm2(memory: int, until: int) -> int:
+    """Run all channels to cycle `until` of the ports. Returns 0, or 1 + the channel whose pool needs room before it can go on."""
+    model = hbm2_at(memory_at(memory).model)
+    start_sending(memory)
+    port = next_port(memory, until)
+    while port != 0:
+        short = _send(memory, port)
+        if short != 0:
+            return short
+        port = next_port(memory, until)
+    end = arrival(memory, until)
+    for k in range(model.count):
+        advance_channel(get_int(model.channels, k), end)
+    settle(memory)
+    return 0
+
+
+@inline
+def _send(memory: int, port: int) -> int:
+    """Put the transactions of a port's first request into FIFOs. Returns 0, or 1 + the channel that has no room."""
+    model, p = hbm2_at(memory_at(memory).model), port_at(port)
+    r = request_at(head_of(port))
+    cycle = arrival(memory, r.cycle)
+    first, last = r.address >> UNIT_BITS, (r.address + r.bytes - 1) >> UNIT_BITS
+    if p.part == 0:
+        r.left = last - first + 1
+    for unit in range(first + p.part, last + 1):
+        packed = packed_place(model.moves, model.move_count, unit << UNIT_BITS)
+        k = packed >> PLACE_BITS
+        channel = get_int(model.channels, k)
+        if channel_at(channel).room == 0:
+            return k + 1
+        enqueue(channel, cycle, unit, packed & ((1 << PLACE_BITS) - 1), r.write, port, p.sent)
+        p.part += 1
+    p.transactions += p.part
+    sent(port)
+    return 0
+
+
+@inline
+def packed_place(moves: int, number: int, address: int) -> int:
+    """Channel, row and flat bank of a byte address, packed as `mapping` says."""
+    packed = 0
+    for k in range(0, 3 * number, 3):
+        packed ^= ((address >> get_int(moves, k)) & get_int(moves, k + 1)) << get_int(moves, k + 2)
+    return packed
+
+
+@inline
+def advance_channel(channel: int, end: int) -> None:
+    """Run a channel to memory cycle `end`. What arrives at `end` or later may be enqueued afterwards."""
+    c = channel_at(channel)
+    while c.clock < end:
+        accept(channel)
+        c.clock += 1
+        if c.clock == c.next_refresh:
+            c.next_refresh += timing_at(c.timing).refresh_period
+            c.refreshes, c.refresh_due = PCS, c.clock
+            c.column_wake = c.row_wake = c.clock
+        if c.refreshes == 0 and flips(channel):
+            c.writing = 1 - c.writing
+            c.column_wake = c.row_wake = c.clock
+        if c.clock >= c.column_wake:
+            column_slot(channel)
+        if c.clock >= c.row_wake:
+            if c.refreshes > 0:
+                refresh_slot(channel)
+            else:
+                row_slot(channel)
+        c.clock = max(c.clock, min(next_event(channel) - 1, end))
+
+
+@inline
+def next_event(channel: int) -> int:
+    """The next cycle in which anything can happen; nothing does in those before."""
+    c = channel_at(channel)
+    found: int = min(c.column_wake, c.row_wake, c.next_refresh)
+    if c.first >= 0:
+        t = transaction_of(channel, c.first)
+        if t.arrival >= c.clock:
+            found = min(found, t.arrival + 1)
+        elif count(channel, t.write) < QUEUE:  # refused before, it fits now
+            found = c.clock + 1
+    if c.refreshes == 0 and flips(channel):
+        found = c.clock + 1
+    return found

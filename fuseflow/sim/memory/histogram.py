@@ -1,0 +1,38 @@
+"""Latencies, counted: exact below 64 cycles, then 32 buckets for each doubling, so that a percentile is at most 3 % too high."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.sim.engine.memory import get_int, inline, set_int
+
+EXACT, STEPS = 64, 32
+BUCKETS = EXACT + STEPS * 36
+"""Up to 2^42 cycles, which is more than an hour of memory time; anything above counts as that."""
+
+
+@inline
+def count_latency(histogram: int, cycles: int) -> None:
+    """One more latency of so many cycles, in the histogram at an address."""
+    octave = 0
+    while cycles >= EXACT:
+        cycles >>= 1
+        octave += 1
+    bucket = min(STEPS * octave + cycles, BUCKETS - 1)
+    set_int(histogram, bucket, get_int(histogram, bucket) + 1)
+
+
+def longest(bucket: int) -> int:
+    """The longest latency that counts in a bucket, in cycles."""
+    octave = max(bucket // STEPS - 1, 0)
+    return ((bucket - STEPS * octave + 1) << octave) - 1
+
+
+def percentile(histogram: npt.NDArray[np.int64], percent: int) -> int:
+    """Cycles within which that many percent of the latencies lie; 0 if there are none."""
+    total = int(histogram.sum())
+    if total == 0:
+        return 0
+    due = -(-total * percent // 100)
+    return longest(int(np.searchsorted(np.cumsum(histogram), due)))

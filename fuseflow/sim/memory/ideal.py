@@ -1,0 +1,22 @@
+"""Memory that answers every request in the next cycle."""
+
+from __future__ import annotations
+
+from fuseflow.sim.memory.ports import finish, head_of, next_port, port_at, request_at, sent, settle, start_sending
+
+LATENCY = 1
+
+
+def advance_ideal(memory: int, until: int) -> int:
+    """Answer what arrives before cycle `until`. Returns 0."""
+    start_sending(memory)
+    port = next_port(memory, until)
+    while port != 0:
+        r = request_at(head_of(port))
+        r.left = 1
+        finish(head_of(port), r.cycle, r.cycle + LATENCY)
+        port_at(port).transactions += 1
+        sent(port)
+        port = next_port(memory, until)
+    settle(memory)
+    return 0

@@ -1,0 +1,152 @@
+"""A memory: ports, and a model behind them.
+
+Simulators use it in windows of at most `lookahead` cycles: first all requests of a window, then `advance` to its end. Compiled code asks
+through `ports.issue` at the address of a port and calls the kernel of `Model.advance`; the class is for everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import int64
+
+from fuseflow.sim.engine.jit import Function, library, specialize
+from fuseflow.sim.engine.memory import address
+from fuseflow.sim.memory.mapping import Integers
+from fuseflow.sim.memory.models import Model
+from fuseflow.sim.memory.ports import FOREVER, FULL, MEMORY, PORT, PORT_SIZE, REQUEST, issue
+from fuseflow.sim.memory.statistics import PortStatistics
+
+ADVANCE = int64(int64, int64)
+ISSUE = int64(int64, int64, int64, int64, int64)
+RING = 64
+"""Requests of a port for which there is room at first."""
+
+
+class Memory:
+    """`ports` ports in front of a model.
+
+    >>> from fuseflow.sim.memory import Hbm2
+    >>> memory = Memory(Hbm2(), ports=1)
+    >>> request = memory.issue(0, address=0, size=32, write=False, cycle=0)
+    >>> memory.advance(40)
+    >>> memory.seen(0, request)  # the bank was closed
+    32
+    """
+
+    def __init__(self, model: Model, ports: int) -> None:
+        self.model = model
+        self.cycle = 0
+        """All that happens before this cycle has happened."""
+        self.rings: list[npt.NDArray[Any]] = [REQUEST.array(RING) for _ in range(ports)]
+        self.ports = PORT.array(ports)
+        self.ports["due"] = FOREVER
+        for k in range(ports):
+            self._place(k)
+        self.state = MEMORY.array(1)
+        self.state["ports"], self.state["count"] = address(self.ports), ports
+        self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
+        self.state["delay"], self.state["model"] = model.delay, address(model.state)
+        self._advance, self._issue = compiled(model.advance, ADVANCE), compiled(issue, ISSUE)
+
+    def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
+        """Ask for bytes; returns the number of the request. At a port, cycles never decrease; none is before `self.cycle`."""
+        assert cycle >= self.cycle and size > 0
+        while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
+            self._grow(port)
+        return int(number)
+
+    def issue_all(self, port: int, addresses: Integers, sizes: Integers | int, writes: Integers | int, cycles: Integers) -> None:
+        """Many requests at once, in order; the same as `issue` for each."""
+        p, n = self.ports[port], len(cycles)
+        assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
+        while p["issued"] + n - p["released"] > len(self.rings[port]):
+            self._grow(port)
+        made = REQUEST.array(n)
+        made["address"], made["bytes"], made["write"], made["cycle"], made["seen"] = addresses, sizes, writes, cycles, -1
+        self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = made
+        if p["sent"] == p["issued"]:
+            p["due"] = cycles[0]
+        p["issued"] += n
+        p["bytes"] += made["bytes"].sum()
+
+    def advance(self, cycle: int) -> None:
+        """Go on to a cycle. Requests of that cycle and later ones may follow."""
+        while short := self._advance(address(self.state), cycle):
+            self.model.grow(int(short))
+        self.cycle = max(self.cycle, cycle)
+
+    def drain(self, step: int = 4096) -> None:
+        """Go on until everything is answered."""
+        while (self.ports["answered"] < self.ports["issued"]).any():
+            self.advance(max(self.cycle, int(self.ports["due"].min()) % FOREVER) + step)
+
+    def seen(self, port: int, request: int) -> int:
+        """The cycle in which the port sees the answer; -1 if that is not known yet."""
+        return int(self.rings[port][request & int(self.ports[port]["mask"])]["seen"])
+
+    def requests(self, port: int) -> npt.NDArray[Any]:
+        """The records of the requests that were not released, in order of issue."""
+        p = self.ports[port]
+        numbers: Integers = np.arange(p["released"], p["issued"])
+        found: npt.NDArray[Any] = self.rings[port][numbers & p["mask"]]
+        return found
+
+    def release(self, port: int, before: int) -> None:
+        """Nobody asks any more for the answers of the requests before this one, which have been answered."""
+        assert before <= self.ports[port]["answered"]
+        self.ports[port]["released"] = before
+
+    def port(self, k: int) -> int:
+        """The address of a port, for compiled code."""
+        return address(self.ports) + PORT_SIZE * k
+
+    def statistics(self) -> tuple[PortStatistics, ...]:
+        """Of each port. Those of the channels are the model's."""
+        return tuple(_statistics(p, self.model.transaction) for p in self.ports)
+
+    def _grow(self, port: int) -> None:
+        """Twice the ring of a port, the requests in it at their new places."""
+        p, old = self.ports[port], self.rings[port]
+        numbers = np.arange(p["released"], p["issued"])
+        self.rings[port] = REQUEST.array(2 * len(old))
+        self.rings[port][numbers & (2 * len(old) - 1)] = old[numbers & (len(old) - 1)]
+        self._place(port)
+
+    def _place(self, port: int) -> None:
+        ring = self.rings[port]
+        self.ports[port]["ring"], self.ports[port]["mask"] = address(ring), len(ring) - 1
+
+
+def _statistics(p: Any, transaction: int) -> PortStatistics:
+    requests, transactions, answered = int(p["issued"]), int(p["transactions"]), int(p["answered"])
+    return PortStatistics(
+        requests=requests,
+        transactions=transactions,
+        asked_bytes=int(p["bytes"]),
+        moved_bytes=transactions * transaction,
+        latency=int(p["latency"]) / max(answered, 1),
+    )
+
+
+def compiled(kernel: Function, signature: Any) -> Any:
+    """The kernel, callable, from the cache of compiled kernels. Its name there says which sources of this package it is made of."""
+    return library().compiled(_named(kernel), signature)
+
+
+@cache
+def _named(kernel: Function) -> Function:
+    return specialize(kernel, f"{kernel.__name__}_{_sources()}")
+
+
+@cache
+def _sources() -> str:
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,144 @@
+"""The memory models: what each keeps, and how it makes room. A new one is a class like these, and a kernel that advances it."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.sim.engine.jit import Function
+from fuseflow.sim.engine.memory import address
+from fuseflow.sim.memory import mapping as maps
+from fuseflow.sim.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_channel
+from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, ROUND_TRIP, WORD, advance_comal
+from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
+from fuseflow.sim.memory.histogram import percentile
+from fuseflow.sim.memory.ideal import LATENCY, advance_ideal
+from fuseflow.sim.memory.statistics import ChannelStatistics
+from fuseflow.sim.memory.timing import HBM2_2000, Device, distances, lookahead
+
+Array = npt.NDArray[Any]
+POOL = 256
+"""Transactions of a channel for which there is room at first."""
+
+
+class Model(Protocol):
+    """What stands behind the ports.
+
+    `advance` is the kernel: the address of the memory and a cycle, to 0 or what to `grow`. An answer that is not known at a cycle is
+    visible `lookahead` cycles later at the earliest. `clock`: memory cycles in one cycle of the ports. `delay`: from the acceptance of a
+    read, and from the completion of a write, to the earliest answer. `transaction`: bytes.
+    """
+
+    name: str
+    advance: Function
+    lookahead: int
+    clock: Fraction
+    delay: int
+    transaction: int
+    state: Array
+
+    def grow(self, short: int) -> None: ...
+
+    def channels(self) -> tuple[ChannelStatistics, ...]: ...
+
+
+class Ideal:
+    """Every request is answered in the next cycle."""
+
+    name, advance, lookahead, delay, transaction = "ideal", staticmethod(advance_ideal), LATENCY, 0, 1
+    clock = Fraction(1)
+
+    def __init__(self) -> None:
+        self.state: Array = np.zeros(1, np.int64)
+
+    def grow(self, short: int) -> None:
+        raise AssertionError("keeps nothing")
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return ()
+
+
+class ComalFixed:
+    """The fixed pipe of the released Comal simulator."""
+
+    name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
+    clock = Fraction(1)
+
+    def __init__(self) -> None:
+        self.free = np.zeros(CHANNELS, np.int64)
+        self.state: Array = COMAL.array(1)
+        self.state["free"] = address(self.free)
+
+    def grow(self, short: int) -> None:
+        raise AssertionError("has unbounded queues")
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return ()
+
+
+class Hbm2:
+    """Channels of HBM2 behind a mapping. Raises `MachineError` for a number of channels that cannot be."""
+
+    name, advance, transaction = "hbm2", staticmethod(advance_hbm2), maps.TRANSACTION
+
+    def __init__(
+        self,
+        channels: int = 8,
+        mapping: maps.Mapping = maps.DEFAULT,
+        device: Device = HBM2_2000,
+        clock: Fraction = Fraction(1),
+    ) -> None:
+        self.clock, self.delay = clock, lookahead(device)
+        self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
+        self.moves = np.array([astuple(move) for move in maps.moves(mapping, channels)], np.int64)
+        timing = distances(device)
+        self.timing = np.array(astuple(timing), np.int64)
+        self.blocks = [new_channel(address(self.timing), timing.refresh_period) for _ in range(channels)]
+        self.pools: list[Array] = [TRANSACTION.array(0)[:0] for _ in range(channels)]
+        self.listed = np.array([address(block) for block in self.blocks], np.int64)
+        self.state: Array = HBM2.array(1)
+        self.state[0] = (address(self.listed), channels, address(self.moves), len(self.moves))
+        for k in range(channels):
+            self.grow(k + 1)
+
+    def grow(self, short: int) -> None:
+        """Twice the room in the pool of a channel: its slots keep their numbers, the new ones are free."""
+        channel, old = self.record(short - 1), self.pools[short - 1]
+        pool = np.zeros(2 * len(old) or POOL, TRANSACTION.dtype)
+        pool[: len(old)] = old
+        pool["next"][len(old) :] = np.arange(len(old) + 1, len(pool) + 1)
+        pool["next"][-1] = channel["free"]
+        self.pools[short - 1] = pool
+        channel["pool"], channel["free"] = address(pool), len(old)
+        channel["room"] += len(pool) - len(old)
+
+    def record(self, k: int) -> Any:
+        """The record of channel k."""
+        return self.blocks[k][: CHANNEL.size // 8].view(CHANNEL.dtype)[0]
+
+    def channels(self) -> tuple[ChannelStatistics, ...]:
+        return tuple(self._statistics(k) for k in range(len(self.blocks)))
+
+    def _statistics(self, k: int) -> ChannelStatistics:
+        found = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
+        reads, writes = found["read"], found["written"]
+        return ChannelStatistics(
+            reads=reads,
+            writes=writes,
+            hits=found["hits"],
+            misses=found["misses"],
+            conflicts=found["conflicts"],
+            forwarded=found["forwarded"],
+            absorbed=found["absorbed"],
+            turnarounds=found["turnarounds"],
+            refresh_cycles=found["refreshed"],
+            service=found["service"] / max(reads + writes, 1),
+            read_latency=found["read_latency"] / max(reads, 1),
+            read_latency_p99=percentile(self.blocks[k][HISTOGRAM_AT // 8 :], 99),
+            write_latency=found["write_latency"] / max(writes, 1),
+            last_completion=found["last_done"],
+        )

@@ -1,0 +1,161 @@
+"""Ports: what the nodes of a graph, or a trace, ask of a memory, and when it is answered. The same for every model.
+
+A port is a ring of requests in order of issue. `issue` appends one, `next_port` gives the requests to a model in the order in which they
+arrive, `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to call. Cycles at ports are those of
+the accelerator; a memory with another clock converts in `arrival` and `settle`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.memory import Record, inline
+
+FOREVER = 1 << 60
+
+REQUEST = Record(
+    "address bytes write "
+    "cycle left "  # of issue; transactions without an answer
+    "accepted done "  # the latest of its transactions, memory cycles
+    "seen"  # by the port; -1 while open
+)
+PORT = Record(
+    "ring mask "
+    "issued sent answered released "  # requests so far; those before `released` may be overwritten
+    "due "  # cycle of the first request that was not sent
+    "part "  # transactions of it that were sent nevertheless
+    "last "  # cycle of the last answer
+    "bytes transactions latency"  # asked for; moved; from issue to answer, summed
+)
+MEMORY = Record(
+    "ports count "
+    "cycle turn index next "  # whose requests are being sent: see `next_port`
+    "numerator denominator "  # memory cycles in accelerator cycles
+    "delay "  # from acceptance, or the end of a write, to the earliest answer
+    "model"  # address of the model's own state
+)
+REQUEST_SIZE, PORT_SIZE = REQUEST.size, PORT.size
+FULL = -1
+request_at, port_at, memory_at = REQUEST.at, PORT.at, MEMORY.at
+
+
+@inline
+def request_of(port: int, number: int) -> int:
+    """The address of a request of a port."""
+    p = port_at(port)
+    found: int = p.ring + REQUEST_SIZE * (number & p.mask)
+    return found
+
+
+@inline
+def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
+    """Ask for `size` bytes, 1 or more; returns the number of the request, or FULL if the ring has no room for it. Cycles never decrease
+    and are not before the end of the last window."""
+    p = port_at(port)
+    number: int = p.issued
+    if number - p.released > p.mask:
+        return FULL
+    r = request_at(request_of(port, number))
+    r.address, r.bytes, r.write, r.cycle = address, size, write, cycle
+    r.left, r.accepted, r.done, r.seen = 0, 0, 0, -1
+    if p.sent == number:
+        p.due = cycle
+    p.issued = number + 1
+    p.bytes += size
+    return number
+
+
+@inline
+def start_sending(memory: int) -> None:
+    """Before the first `next_port` of a window."""
+    m = memory_at(memory)
+    m.turn, m.next = m.count, FOREVER
+    for k in range(m.count):
+        m.next = min(m.next, port_at(m.ports + PORT_SIZE * k).due)
+
+
+@inline
+def next_port(memory: int, until: int) -> int:
+    """The port whose first request arrives next, if that is before cycle `until`; else 0. Within cycle c, port c mod P comes first, then
+    upwards in a circle: an order that does not depend on windows."""
+    m = memory_at(memory)
+    while True:
+        while m.turn < m.count:
+            port: int = m.ports + PORT_SIZE * m.index
+            due = port_at(port).due
+            if due == m.cycle:
+                return port
+            m.next = min(m.next, due)
+            m.turn += 1
+            m.index = m.index + 1 if m.index + 1 < m.count else 0
+        if m.next >= until:
+            return 0
+        m.cycle, m.next, m.turn = m.next, FOREVER, 0
+        m.index = m.cycle % m.count
+
+
+@inline
+def head_of(port: int) -> int:
+    """The address of the first request that was not sent."""
+    return request_of(port, port_at(port).sent)
+
+
+@inline
+def sent(port: int) -> None:
+    """The first request is on its way, all of it."""
+    p = port_at(port)
+    p.sent += 1
+    p.part = 0
+    p.due = request_at(request_of(port, p.sent)).cycle if p.sent < p.issued else FOREVER
+
+
+@inline
+def arrival(memory: int, cycle: int) -> int:
+    """The memory cycle of a cycle of the accelerator: both clocks start together."""
+    m = memory_at(memory)
+    return cycle if m.numerator == m.denominator else cycle * m.numerator // m.denominator
+
+
+@inline
+def _at_port(m: Any, cycle: int) -> int:
+    """The first cycle of the accelerator that is not before a memory cycle."""
+    return cycle if m.numerator == m.denominator else (cycle * m.denominator + m.numerator - 1) // m.numerator
+
+
+@inline
+def finish(request: int, accepted: int, done: int) -> None:
+    """One transaction of a request has been accepted and completed at these memory cycles."""
+    r = request_at(request)
+    r.left -= 1
+    r.accepted = max(r.accepted, accepted)
+    r.done = max(r.done, done)
+
+
+@inline
+def settle(memory: int) -> None:
+    """Make answers visible: each port's in order of issue. A port sees a read no earlier than `delay` cycles after its acceptance, and
+    that a write is done `delay` cycles after it is; so nothing is seen that was not decided one window before."""
+    m = memory_at(memory)
+    for k in range(m.count):
+        port = m.ports + PORT_SIZE * k
+        p = port_at(port)
+        while p.answered < p.sent:
+            r = request_at(request_of(port, p.answered))
+            if r.left > 0:
+                break
+            seen = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
+            p.last = max(p.last, _at_port(m, seen))
+            p.latency += p.last - r.cycle
+            p.answered += 1
+            r.seen = p.last
+
+
+@inline
+def outstanding(memory: int) -> int:
+    """Requests without an answer, those not yet sent included."""
+    m = memory_at(memory)
+    found: int = 0
+    for k in range(m.count):
+        p = port_at(m.ports + PORT_SIZE * k)
+        found += p.issued - p.answered
+    return found

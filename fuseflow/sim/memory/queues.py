@@ -1,0 +1,104 @@
+"""What happens to a transaction before and after its commands: arrival in the FIFO, acceptance by the controller, completion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.memory import get_int, inline
+from fuseflow.sim.memory.channel import (
+    HISTOGRAM_AT,
+    QUEUE,
+    WRITES,
+    append,
+    channel_at,
+    count,
+    entries,
+    entry_of,
+    place_of,
+    slot_of,
+    transaction_of,
+)  # fmt: skip
+from fuseflow.sim.memory.histogram import count_latency
+from fuseflow.sim.memory.ports import finish, request_of
+
+
+@inline
+def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port: int, request: int) -> None:
+    """Put a transaction behind those in the FIFO. The pool must have room."""
+    c = channel_at(channel)
+    slot = c.free
+    t = transaction_of(channel, slot)
+    c.free = t.next
+    c.room -= 1
+    t.next, t.arrival, t.unit, t.place, t.write, t.port, t.request = -1, arrival, unit, place, write, port, request
+    if c.first < 0:
+        c.first = slot
+    else:
+        transaction_of(channel, c.last).next = slot
+    c.last = slot
+
+
+@inline
+def accept(channel: int) -> None:
+    """Accept what has arrived, in order, until a queue is full: then all behind it wait too."""
+    c = channel_at(channel)
+    while c.first >= 0:
+        slot = c.first
+        t = transaction_of(channel, slot)
+        if t.arrival > c.clock:
+            return
+        following, queue = t.next, t.write
+        queued = is_queued(channel, t)
+        if not queued and count(channel, queue) >= QUEUE:
+            return
+        t.accepted = c.clock
+        c.first = following
+        if not queued:
+            append(channel, queue, entry_of(t.place, slot))
+            c.column_wake = c.row_wake = c.clock + 1
+        elif queue == WRITES:  # the queued write takes the data along
+            c.absorbed += 1
+            complete(channel, slot, c.clock)
+        else:  # data from the queued write
+            c.forwarded += 1
+            complete_read(channel, slot, c.clock + 1)
+
+
+@inline
+def is_queued(channel: int, t: Any) -> bool:
+    """Whether a write to the same 32 bytes is in the write queue. One whose row has been opened for it is no longer seen."""
+    first = entries(channel, WRITES)
+    for j in range(count(channel, WRITES)):
+        entry = get_int(first, j)
+        if place_of(entry) == t.place and transaction_of(channel, slot_of(entry)).unit == t.unit:
+            return True
+    return False
+
+
+@inline
+def complete_read(channel: int, slot: int, ready: int) -> None:
+    """A read's data are there at cycle `ready`, and leave in order."""
+    c = channel_at(channel)
+    c.last_data = max(c.last_data, ready)
+    complete(channel, slot, c.last_data)
+
+
+@inline
+def complete(channel: int, slot: int, done: int) -> None:
+    """Answer a transaction and free its slot."""
+    c = channel_at(channel)
+    t = transaction_of(channel, slot)
+    finish(request_of(t.port, t.request), t.accepted, done)
+    c.service += done - t.accepted
+    if t.write == 0:
+        c.read += 1
+        c.read_latency += done - t.arrival
+        count_latency(channel + HISTOGRAM_AT, done - t.arrival)
+    else:
+        c.written += 1
+        c.write_latency += done - t.arrival
+    c.last_done = max(c.last_done, done)
+    c.refreshed = c.refreshing
+    t.next = c.free
+    c.free = slot
+    c.room += 1

@@ -1,0 +1,110 @@
+"""The row slot of a cycle: at most one ACT, PRE, PREab or REFab."""
+
+from __future__ import annotations
+
+from fuseflow.sim.engine.memory import get_int, inline
+from fuseflow.sim.memory.channel import (
+    ACTIVE,
+    BANKS,
+    PCS,
+    append,
+    bank_of,
+    channel_at,
+    count,
+    entries,
+    group_of,
+    pc_of,
+    place_of,
+    remove,
+    timing_at,
+)  # fmt: skip
+from fuseflow.sim.memory.ports import FOREVER
+
+
+@inline
+def row_slot(channel: int) -> None:
+    """For the oldest request that is ready: ACT if its bank is closed, PRE if another row is open and nobody is to be served there."""
+    c = channel_at(channel)
+    clock, queue, wake = c.clock, c.writing, FOREVER
+    first = entries(channel, queue)
+    for j in range(count(channel, queue)):
+        entry = get_int(first, j)
+        bank = place_of(entry) & 31
+        b = bank_of(channel, bank)
+        if b.open == place_of(entry) or b.pinned != 0:
+            continue
+        if b.open >= 0:
+            ready = max(b.close, c.row_bus)
+            if ready <= clock:
+                _close(channel, bank)
+                wake = clock + 1
+                break
+        else:
+            ready = max(b.act, group_of(channel, bank).act, pc_of(channel, bank).act, c.row_bus)
+            if ready <= clock:
+                remove(channel, queue, j)
+                append(channel, ACTIVE, entry)
+                _activate(channel, place_of(entry))
+                wake = c.row_bus
+                break
+        wake = min(wake, ready)
+    c.row_wake = wake
+
+
+@inline
+def _close(channel: int, bank: int) -> None:
+    c, b, p = channel_at(channel), bank_of(channel, bank), pc_of(channel, bank)
+    clock, after = c.clock, timing_at(c.timing)
+    b.open, b.conflict = -1, 1
+    p.opened -= 1
+    b.act = max(b.act, clock + after.close_to_act)
+    p.refresh = max(p.refresh, clock + after.close_to_refresh)
+
+
+@inline
+def _activate(channel: int, place: int) -> None:
+    bank = place & 31
+    c, b, g, p = channel_at(channel), bank_of(channel, bank), group_of(channel, bank), pc_of(channel, bank)
+    clock, after = c.clock, timing_at(c.timing)
+    c.conflicts += b.conflict
+    c.misses += 1 - b.conflict
+    b.open, b.conflict, b.pinned = place, 0, 1
+    p.opened += 1
+    p.pinned += 1
+    p.act = max(p.act, clock + after.act_to_act_far, p.act_3 + after.four_acts)
+    p.act_3, p.act_2, p.act_1 = p.act_2, p.act_1, clock
+    p.close = max(p.close, clock + after.act_to_close)
+    p.refresh = max(p.refresh, clock + after.act_to_refresh)
+    g.act = max(g.act, clock + after.act_to_act_near)
+    b.act = max(b.act, clock + after.act_to_act)
+    b.close = max(b.close, clock + after.act_to_close)
+    b.read = max(b.read, clock + after.act_to_read)
+    b.write = max(b.write, clock + after.act_to_write)
+    c.row_bus = clock + after.act_on_bus
+    c.column_wake = min(c.column_wake, clock + min(after.act_to_read, after.act_to_write))
+
+
+@inline
+def refresh_slot(channel: int) -> None:
+    """The next step of the pending refreshes, PC 0 first: PREab while a bank is open, then REFab."""
+    c = channel_at(channel)
+    clock, after = c.clock, timing_at(c.timing)
+    bank = (PCS - c.refreshes) * (BANKS // PCS)
+    p = pc_of(channel, bank)
+    ready = max(p.close if p.opened > 0 else p.refresh, c.row_bus)
+    c.row_wake = max(ready, clock + 1)
+    if ready > clock:
+        return
+    if p.opened == 0:
+        p.act = max(p.act, clock + after.refresh_to_act)
+        p.close = max(p.close, clock + after.refresh_to_close)
+        c.refreshes -= 1
+        if c.refreshes == 0:
+            c.column_wake = clock + 1
+            c.refreshing += clock + after.refresh_to_act - c.refresh_due
+    elif p.pinned == 0:
+        for k in range(bank, bank + BANKS // PCS):
+            bank_of(channel, k).open = -1
+        p.opened = 0
+        p.act = max(p.act, clock + after.close_to_act)
+        p.refresh = max(p.refresh, clock + after.close_to_refresh)
