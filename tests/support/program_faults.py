@@ -137,7 +137,8 @@ def dropped_stop() -> AbstractContextManager[Any]:
 
 @fault("merging captures an index (F4, condition ii)")
 def captures() -> AbstractContextManager[Any]:
-    return patch.object(merge, "_captures", lambda fused: False)
+    beside = lambda fused: {v: set[str]() for v in fused.indices()}  # noqa: E731
+    return patch.multiple(merge, _captures=lambda fused: False, _beside=beside)
 
 
 @fault("reduction indices are not renamed")
@@ -154,7 +155,7 @@ def one_view() -> AbstractContextManager[Any]:
     real = inline.Inliner.view
 
     def view(self: Any, tensor: str, indices: tuple[str, ...]) -> Any:
-        known = next((i for t, i in self.views if t == tensor and sorted(i) == sorted(indices)), indices)
+        known = next((i for t, i in self._views if t == tensor and sorted(i) == sorted(indices)), indices)
         return real(self, tensor, known)
 
     return patch.object(inline.Inliner, "view", view)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Reduce, accesses, free_indices
 
-from .bodies import REDUCTIONS, binary, branches, contraction, free_body, inside_and_outside, pointwise, unary
+from .bodies import REDUCTIONS, aligned, binary, branches, contraction, free_body, inside_and_outside, pointwise, unary
 from .builder import SPREAD, Builder
 
 KINDS = ("free", "contraction", "pointwise")
@@ -17,7 +17,7 @@ KINDS = ("free", "contraction", "pointwise")
 def statement(b: Builder, leaves: int) -> None:
     """One statement: any expression, a product, an operator of two tensors, a reduction, a tensor joined with its transpose, in two
     branches, or with a reduction of itself."""
-    kind = b.one((*KINDS, *KINDS, "reduction", "transpose", "branches", "inside"))
+    kind = b.one((*KINDS, *KINDS, "reduction", "transpose", *["branches"] * 3, "inside", "inside"))
     match kind:
         case "contraction":
             body = contraction(b)
@@ -49,8 +49,9 @@ def statement(b: Builder, leaves: int) -> None:
 
 
 def chain(b: Builder, room: int) -> None:
-    """A softmax, masked or not, a norm, a diamond or a tensor multiplied twice: three statements or more if there is room."""
-    kinds = [k for k, least in (("softmax", 3), ("norm", 3), ("diamond", 3), ("twice", 2)) if least <= room]
+    """A softmax, masked or not, a norm, a diamond, a tensor multiplied twice or a reduction whose absent entries count: three statements
+    or more if there is room."""
+    kinds = [k for k, least in (("softmax", 3), ("norm", 3), ("diamond", 3), ("twice", 2), ("absent", 2)) if least <= room]
     x = b.access(b.operand(1))
     if not kinds or not x.names:
         return statement(b, 2)
@@ -61,6 +62,8 @@ def chain(b: Builder, room: int) -> None:
             norm(b, x, room)
         case "diamond":
             diamond(b, x, room)
+        case "absent":
+            absent(b)
         case _:
             twice(b, x)
 
@@ -121,6 +124,17 @@ def twice(b: Builder, x: Access) -> None:
     factor = b.access(b.one((x.tensor, y.tensor)), again.names)
     body = Apply("mul", (factor, again))
     b.state([v for v in free_indices(body) if v not in meeting(body)][:4], body)
+
+
+def absent(b: Builder) -> None:
+    """A reduction whose absent entries are not 0, met by a tensor that stores others."""
+    x = b.access(b.operand(2))
+    keep = b.shuffled(x.names)[: max(1, len(x.names) - 1)]
+    f: Expr = Apply(b.one(("cos", "sigmoid")), (x,)) if b.chance(2) else Apply("add", (x, Const(b.one((1.0, -1.0)))))
+    t = read(b, b.state(keep, f, b.one(REDUCTIONS)), keep)
+    other = aligned(b, b.one([n for n in b.sorts if len(b.sorts[n]) <= len(keep)] or [t.tensor]), t)
+    body = Apply(b.one(("add", "sub", "max", "min")), (t, other) if b.chance(2) else (other, t))
+    b.state(b.shuffled(free_indices(body)), body)
 
 
 def read(b: Builder, name: str, at: Sequence[str]) -> Access:
