@@ -15,7 +15,7 @@ def advance_ideal(memory: int, until: int) -> int:
         r = request_at(head_of(port))
         r.left = 1
         finish(head_of(port), r.cycle, r.cycle + LATENCY)
-        port_at(port).transactions += 1
+        port_at(port).transactions += r.bytes
         sent(port)
         port = next_port(memory, until)
     settle(memory)

@@ -1,0 +1,118 @@
+"""How many transactions a second the HBM2 model completes, trace by trace, next to the golden check.
+
+    python tools/bench/memory.py --golden ../shared/golden/hbm [--trace c1_rand]... [--repeats 5] [--json FILE|-]
+
+Each trace, under both mappings of the golden data, is issued at once and advanced until everything is answered. The rate is that of the
+median CPU time; memory and requests are made before. A completion that is not the golden one is exit status 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from host import host
+
+from fuseflow.sim.memory import Hbm2, Memory, mapping_named
+
+GOLDEN = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}
+
+
+def measure(trace: dict[str, Any], mapping: str, latency: Any, repeats: int) -> dict[str, Any]:
+    """The figures of a trace."""
+    seconds = []
+    for repeat in range(repeats + 1):  # the first loads the kernels
+        memory = Memory(Hbm2(trace["nch"], mapping_named(mapping)), ports=1)
+        memory.issue_all(0, trace["addr"], 32, trace["rw"], trace["arr"])
+        start = time.process_time()
+        memory.drain()
+        if repeat:
+            seconds.append(time.process_time() - start)
+    done = memory.requests(0)["done"]
+    same, count = int((done - trace["arr"] == latency).sum()), len(done)
+    return {
+        "name": trace["name"],
+        "mapping": mapping,
+        "channels": trace["nch"],
+        "transactions": count,
+        "identical": same,
+        "bytes_per_cycle": round(32 * count / int(done.max()), 2),
+        "cpu_seconds": round(statistics.median(seconds), 6),
+        "transactions_per_second": round(count / statistics.median(seconds)),
+    }
+
+
+def traces(golden: Path, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    with np.load(golden / "traces.npz") as stored:
+        found = [key.removesuffix("/nch") for key in stored.files if key.endswith("/nch")]
+        return [
+            {
+                "name": name,
+                "nch": int(stored[f"{name}/nch"]),
+                "arr": stored[f"{name}/arr"].astype(np.int64),
+                "addr": stored[f"{name}/addr"].astype(np.int64) * 32,
+                "rw": stored[f"{name}/rw"].astype(np.int64),
+            }
+            for name in found
+            if not names or any(part in name for part in names)
+        ]
+
+
+@click.command()
+@click.option(
+    "--golden", default="tests/data/hbm", show_default=True, type=click.Path(exists=True, path_type=Path), help="their folder"
+)
+@click.option("--trace", "names", multiple=True, help="only traces whose name contains this")
+@click.option("--repeats", default=5, show_default=True, type=click.IntRange(min=1), help="runs of a trace")
+@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+def main(golden: Path, names: tuple[str, ...], repeats: int, output: str | None) -> None:
+    cases = []
+    for mapping, file in GOLDEN.items():
+        with np.load(golden / file) as latencies:
+            cases += [measure(t, mapping, latencies[f"{t['name']}/lat"], repeats) for t in traces(golden, names)]
+    if not cases:
+        raise click.UsageError("no trace has such a name")
+    rates = [case["transactions_per_second"] for case in cases]
+    figures = {
+        "benchmark": "memory",
+        "repeats": repeats,
+        "machine": {**host(), "load": round(os.getloadavg()[0], 1)},
+        "harmonic_mean": round(statistics.harmonic_mean(rates)),
+        "transactions": sum(case["transactions"] for case in cases),
+        "identical": sum(case["identical"] for case in cases),
+        "cases": cases,
+    }
+    show(figures, output)
+    if figures["identical"] != figures["transactions"]:
+        click.echo("completions differ from the golden data", err=True)
+        sys.exit(1)
+
+
+def show(figures: dict[str, Any], output: str | None) -> None:
+    if output == "-":
+        click.echo(json.dumps(figures, indent=1))
+        return
+    if output:
+        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+        return
+    for case in figures["cases"]:
+        rate = case["transactions_per_second"] / 1e6
+        click.echo(
+            f"{case['name']:20} {case['mapping']:10} {case['transactions']:6,} transactions  "
+            f"{100 * case['identical'] / case['transactions']:7.3f} % identical  {case['bytes_per_cycle']:7.2f} B/cycle  {rate:5.2f} M/s"
+        )
+    click.echo(
+        f"harmonic mean {figures['harmonic_mean'] / 1e6:.2f} M transactions/s; "
+        f"{figures['identical']:,} of {figures['transactions']:,} completions identical"
+    )
+
+
+if __name__ == "__main__":
+    main()
