@@ -22,7 +22,7 @@ QUEUE = 32
 TIMING = Record(" ".join(NAMES))
 CHANNEL = Record(
     "clock timing "
-    "reads writes active "  # entries of the queues
+    "queued_reads queued_writes active "  # entries of the queues
     "writing "  # the queue that is served: 0 reads, 1 writes
     "refreshes refresh_due next_refresh "  # PCs whose refresh is pending, and since when
     "last_data "  # of any read: data leave in order
@@ -33,7 +33,7 @@ CHANNEL = Record(
     # statistics
     "hits misses conflicts forwarded absorbed turnarounds "
     "refreshing refreshed "  # cycles of all refreshes so far; of those before the last completion
-    "read written read_latency write_latency service last_done"
+    "reads writes read_latency write_latency service last_done"
 )
 BANK = Record(
     "open "  # place of the open row, -1 if none
@@ -63,7 +63,7 @@ READS, WRITES, ACTIVE = 0, 1, 2
 """The queues. Active: requests whose ACT has been issued, in that order; at most one a bank."""
 
 # Where the parts of the block stand, in bytes
-COUNTS = CHANNEL.offset("reads")
+COUNTS = CHANNEL.offset("queued_reads")
 BANKS_AT = CHANNEL_SIZE
 GROUPS_AT = BANKS_AT + BANKS * BANK_SIZE
 PCS_AT = GROUPS_AT + GROUPS * GROUP_SIZE

@@ -42,8 +42,8 @@ def flips(channel: int) -> bool:
     """Whether the controller turns from reads to writes or back: writes wait until there are many, or no reads."""
     c = channel_at(channel)
     if c.writing == 0:
-        return bool(c.writes > HIGH or c.reads == 0)
-    return bool(c.writes < LOW and c.reads != 0)
+        return bool(c.queued_writes > HIGH or c.queued_reads == 0)
+    return bool(c.queued_writes < LOW and c.queued_reads != 0)
 
 
 @inline

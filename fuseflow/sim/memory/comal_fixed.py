@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
 from fuseflow.sim.memory.ports import (
+    LATE,
     finish,
     head_of,
     memory_at,
@@ -34,8 +35,9 @@ comal_at = COMAL.at
 
 
 def advance_comal(memory: int, until: int) -> int:
-    """Answer what arrives before cycle `until`. Returns 0."""
-    start_sending(memory)
+    """Answer what arrives before cycle `until`. Returns 0, or LATE."""
+    if start_sending(memory) == LATE:
+        return LATE
     port = next_port(memory, until)
     while port != 0:
         p, r = port_at(port), request_at(head_of(port))
@@ -45,7 +47,7 @@ def advance_comal(memory: int, until: int) -> int:
             finish(head_of(port), r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
         sent(port)
         port = next_port(memory, until)
-    settle(memory)
+    settle(memory, until)
     return 0
 
 

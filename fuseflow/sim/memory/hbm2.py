@@ -11,6 +11,7 @@ from fuseflow.sim.engine.memory import Record, get_int, inline
 from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, count, timing_at, transaction_of
 from fuseflow.sim.memory.column import column_slot, flips
 from fuseflow.sim.memory.ports import (
+    LATE,
     arrival,
     head_of,
     memory_at,
@@ -32,9 +33,10 @@ PLACE_BITS = 21  # of row and bank in a packed place
 
 
 def advance_hbm2(memory: int, until: int) -> int:
-    """Run all channels to cycle `until` of the ports. Returns 0, or 1 + the channel whose pool needs room before it can go on."""
+    """Run all channels to cycle `until` of the ports. Returns 0, 1 + the channel whose pool needs room before it can go on, or LATE."""
     model = hbm2_at(memory_at(memory).model)
-    start_sending(memory)
+    if start_sending(memory) == LATE:
+        return LATE
     port = next_port(memory, until)
     while port != 0:
         short = _send(memory, port)
@@ -44,7 +46,7 @@ def advance_hbm2(memory: int, until: int) -> int:
     end = arrival(memory, until)
     for k in range(model.count):
         advance_channel(get_int(model.channels, k), end)
-    settle(memory)
+    settle(memory, until)
     return 0
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.ports import finish, head_of, next_port, port_at, request_at, sent, settle, start_sending
+from fuseflow.sim.memory.ports import LATE, finish, head_of, next_port, port_at, request_at, sent, settle, start_sending
 
 LATENCY = 1
 
 
 def advance_ideal(memory: int, until: int) -> int:
-    """Answer what arrives before cycle `until`. Returns 0."""
-    start_sending(memory)
+    """Answer what arrives before cycle `until`. Returns 0, or LATE."""
+    if start_sending(memory) == LATE:
+        return LATE
     port = next_port(memory, until)
     while port != 0:
         r = request_at(head_of(port))
@@ -18,5 +19,5 @@ def advance_ideal(memory: int, until: int) -> int:
         port_at(port).transactions += r.bytes
         sent(port)
         port = next_port(memory, until)
-    settle(memory)
+    settle(memory, until)
     return 0

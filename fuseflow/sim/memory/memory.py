@@ -19,7 +19,7 @@ from fuseflow.sim.engine.jit import Function, library, specialize
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.mapping import Integers
 from fuseflow.sim.memory.models import Model
-from fuseflow.sim.memory.ports import FOREVER, FULL, MEMORY, PORT, PORT_SIZE, REQUEST, issue
+from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
 from fuseflow.sim.memory.statistics import PortStatistics
 
 ADVANCE = int64(int64, int64)
@@ -58,7 +58,7 @@ class Memory:
         """Ask for bytes; returns the number of the request. At a port, cycles never decrease; none is before `self.cycle`."""
         assert cycle >= self.cycle and size > 0
         while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
-            self._grow(port)
+            self.make_room(port)
         return int(number)
 
     def issue_all(self, port: int, addresses: Integers, sizes: Integers | int, writes: Integers | int, cycles: Integers) -> None:
@@ -66,7 +66,7 @@ class Memory:
         p, n = self.ports[port], len(cycles)
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
         while p["issued"] + n - p["released"] > len(self.rings[port]):
-            self._grow(port)
+            self.make_room(port)
         made = REQUEST.array(n)
         made["address"], made["bytes"], made["write"], made["cycle"], made["seen"] = addresses, sizes, writes, cycles, -1
         self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = made
@@ -77,14 +77,16 @@ class Memory:
 
     def advance(self, cycle: int) -> None:
         """Go on to a cycle. Requests of that cycle and later ones may follow."""
-        while short := self._advance(address(self.state), cycle):
-            self.model.grow(int(short))
+        while status := self._advance(address(self.state), cycle):
+            assert status != LATE, "a request is older than the end of the last window"
+            self.model.grow(int(status))
         self.cycle = max(self.cycle, cycle)
 
     def drain(self, step: int = 4096) -> None:
         """Go on until everything is answered."""
         while (self.ports["answered"] < self.ports["issued"]).any():
-            self.advance(max(self.cycle, int(self.ports["due"].min()) % FOREVER) + step)
+            due = int(self.ports["due"].min())  # the next request to come, if any
+            self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
     def seen(self, port: int, request: int) -> int:
         """The cycle in which the port sees the answer; -1 if that is not known yet."""
@@ -110,7 +112,7 @@ class Memory:
         """Of each port. Those of the channels are the model's."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
-    def _grow(self, port: int) -> None:
+    def make_room(self, port: int) -> None:
         """Twice the ring of a port, the requests in it at their new places."""
         p, old = self.ports[port], self.rings[port]
         numbers = np.arange(p["released"], p["issued"])

@@ -28,7 +28,7 @@ POOL = 256
 class Model(Protocol):
     """What stands behind the ports.
 
-    `advance` is the kernel: the address of the memory and a cycle, to 0 or what to `grow`. An answer that is not known at a cycle is
+    `advance` is the kernel: the address of the memory and a cycle, to 0, LATE, or what to `grow`. An answer that is not known at a cycle is
     visible `lookahead` cycles later at the earliest. `clock`: memory cycles in one cycle of the ports. `delay`: from the acceptance of a
     read, and from the completion of a write, to the earliest answer. `transaction`: bytes.
     """
@@ -125,7 +125,7 @@ class Hbm2:
 
     def _statistics(self, k: int) -> ChannelStatistics:
         found = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
-        reads, writes = found["read"], found["written"]
+        reads, writes = found["reads"], found["writes"]
         return ChannelStatistics(
             reads=reads,
             writes=writes,

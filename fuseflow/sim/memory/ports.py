@@ -29,13 +29,14 @@ PORT = Record(
 )
 MEMORY = Record(
     "ports count "
+    "now "  # the end of the last window
     "cycle turn index next "  # whose requests are being sent: see `next_port`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
     "model"  # address of the model's own state
 )
 REQUEST_SIZE, PORT_SIZE = REQUEST.size, PORT.size
-FULL = -1
+FULL, LATE = -1, -1
 request_at, port_at, memory_at = REQUEST.at, PORT.at, MEMORY.at
 
 
@@ -66,12 +67,13 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
 
 
 @inline
-def start_sending(memory: int) -> None:
-    """Before the first `next_port` of a window."""
+def start_sending(memory: int) -> int:
+    """Before the first `next_port` of a window. Returns 0, or LATE if a request should have been in an earlier window."""
     m = memory_at(memory)
     m.turn, m.next = m.count, FOREVER
     for k in range(m.count):
         m.next = min(m.next, port_at(m.ports + PORT_SIZE * k).due)
+    return LATE if m.next < m.now else 0
 
 
 @inline
@@ -132,10 +134,11 @@ def finish(request: int, accepted: int, done: int) -> None:
 
 
 @inline
-def settle(memory: int) -> None:
-    """Make answers visible: each port's in order of issue. A port sees a read no earlier than `delay` cycles after its acceptance, and
-    that a write is done `delay` cycles after it is; so nothing is seen that was not decided one window before."""
+def settle(memory: int, until: int) -> None:
+    """End the window, and make answers visible: each port's in order of issue. A port sees a read no earlier than `delay` cycles after its
+    acceptance, and that a write is done `delay` cycles after it is; so nothing is seen that was not decided one window before."""
     m = memory_at(memory)
+    m.now = max(m.now, until)
     for k in range(m.count):
         port = m.ports + PORT_SIZE * k
         p = port_at(port)
@@ -148,14 +151,3 @@ def settle(memory: int) -> None:
             p.latency += p.last - r.cycle
             p.answered += 1
             r.seen = p.last
-
-
-@inline
-def outstanding(memory: int) -> int:
-    """Requests without an answer, those not yet sent included."""
-    m = memory_at(memory)
-    found: int = 0
-    for k in range(m.count):
-        p = port_at(m.ports + PORT_SIZE * k)
-        found += p.issued - p.answered
-    return found

@@ -91,11 +91,11 @@ def complete(channel: int, slot: int, done: int) -> None:
     finish(request_of(t.port, t.request), t.accepted, done)
     c.service += done - t.accepted
     if t.write == 0:
-        c.read += 1
+        c.reads += 1
         c.read_latency += done - t.arrival
         count_latency(channel + HISTOGRAM_AT, done - t.arrival)
     else:
-        c.written += 1
+        c.writes += 1
         c.write_latency += done - t.arrival
     c.last_done = max(c.last_done, done)
     c.refreshed = c.refreshing

@@ -127,6 +127,17 @@ def test_bytes_asked_for_and_moved() -> None:
     assert first.latency == np.mean(memory.requests(0)["seen"] - [0, 1])
 
 
+@pytest.mark.parametrize("model", [Hbm2, ComalFixed, Ideal])
+def test_a_request_of_a_window_that_is_over_is_refused(model: type[Hbm2] | type[ComalFixed] | type[Ideal]) -> None:
+    memory = Memory(model(), ports=2)
+    memory.advance(16)
+    with pytest.raises(AssertionError):
+        memory.issue(0, 0, 64, False, 15)
+    memory._issue(memory.port(0), 0, 64, 0, 15)  # as compiled code does
+    with pytest.raises(AssertionError, match="older than the end of the last window"):
+        memory.advance(32)
+
+
 def test_statistics_do_not_depend_on_how_far_it_went_on() -> None:
     short, long = (Memory(Hbm2(1), ports=1) for _ in range(2))
     for memory, cycles in ((short, 7800), (long, 100_000)):
