@@ -134,4 +134,4 @@ def _unpin(channel: int, bank: int) -> None:
     c, b = channel_at(channel), bank_of(channel, bank)
     b.pinned = 0
     pc_of(channel, bank).pinned -= 1
-    c.row_wake = c.clock if c.refreshes > 0 else min(c.row_wake, max(b.close, c.row_bus))
+    c.row_wake = min(c.row_wake, max(b.close, c.row_bus))

@@ -145,6 +145,18 @@ def test_a_refresh_closes_rows_and_waits_for_the_request_that_opened_one() -> No
     assert found.channel.misses == 3 and found.channel.hits == 0
 
 
+def test_a_refresh_waits_for_a_write_that_the_bus_holds_back() -> None:
+    """The write opens its row in cycle 3861, but the last read turns the bus for it in 3906 only: PREab 23 later, REFab 14, ACT 349."""
+    found = run(
+        (3858, READ, place(2, row=1)),
+        (3860, WRITE, place(1, column=2)),
+        (3883, READ, place(2, row=1)),
+        (3892, READ, place(2, row=1)),
+        (3899, READ, place(1)),
+    )
+    assert found.done == [3890, 3906, 3900, 3909, 3906 + 23 + 14 + 349 + 31]
+
+
 def test_turnarounds_and_latencies_are_counted() -> None:
     found = run((0, READ, place()), (100, WRITE, place(column=1)), (200, READ, place(column=2)), (300, READ, place(16))).channel
     assert found.turnarounds == 2  # the bus of the other pseudo channel was never turned
