@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.memory import HBM2_2000, Hbm2, Memory, mapping_named
+from fuseflow.sim.memory.mapping import mapping_named
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import Hbm2
+from fuseflow.sim.memory.timing import HBM2_2000
 
 Cycles = npt.NDArray[np.int64]
 

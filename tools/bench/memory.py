@@ -20,7 +20,9 @@ import click
 import numpy as np
 from host import host
 
-from fuseflow.sim.memory import Hbm2, Memory, mapping_named
+from fuseflow.sim.memory.mapping import mapping_named
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import Hbm2
 
 GOLDEN = {"RoBaRaCoCh": "golden_r21_ro.npz", "MOP4CLXOR": "golden_r21_mop.npz"}
 

@@ -31,7 +31,7 @@ RING = 64
 class Memory:
     """`ports` ports in front of a model.
 
-    >>> from fuseflow.sim.memory import Hbm2
+    >>> from fuseflow.sim.memory.models import Hbm2
     >>> memory = Memory(Hbm2(), ports=1)
     >>> request = memory.issue(0, address=0, size=32, write=False, cycle=0)
     >>> memory.advance(40)

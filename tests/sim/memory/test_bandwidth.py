@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.sim.memory import Hbm2, Memory, mapping_named
+from fuseflow.sim.memory.mapping import mapping_named
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import Hbm2
 
 N = 60_000
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.sim.memory import ComalFixed, Ideal, Memory
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import ComalFixed, Ideal
 
 
 def read(memory: Memory, words: int) -> int:

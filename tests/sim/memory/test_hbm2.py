@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from fuseflow.sim.memory import ChannelStatistics, Hbm2, Memory, mapping_named
+from fuseflow.sim.memory.mapping import mapping_named
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import Hbm2
+from fuseflow.sim.memory.statistics import ChannelStatistics
 
 READ, WRITE = False, True
 

@@ -8,10 +8,10 @@ from numba import int64
 
 from fuseflow.errors import MachineError
 from fuseflow.sim.engine.memory import address
-from fuseflow.sim.memory import MAPPINGS, Hbm2, mapping_named
 from fuseflow.sim.memory.hbm2 import packed_place
-from fuseflow.sim.memory.mapping import CHANNELS, PLACES, Mapping, Piece, Xor, capacity, places
+from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS, PLACES, Mapping, Piece, Xor, capacity, mapping_named, places
 from fuseflow.sim.memory.memory import compiled
+from fuseflow.sim.memory.models import Hbm2
 
 # For 8 channels: of each field the address bits from its lowest on, then the bits that are xor-ed with them
 FIELDS = {

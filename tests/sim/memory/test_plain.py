@@ -8,7 +8,8 @@ import sys
 
 import numpy as np
 
-from fuseflow.sim.memory import ComalFixed, Hbm2, Memory, Model
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import ComalFixed, Hbm2, Model
 
 SCRIPT = """
 import runpy, sys

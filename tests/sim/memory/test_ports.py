@@ -7,7 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fuseflow.sim.memory import MAPPINGS, ComalFixed, Hbm2, Ideal, Memory, Model, mapping_named
+from fuseflow.sim.memory.mapping import MAPPINGS, mapping_named
+from fuseflow.sim.memory.memory import Memory
+from fuseflow.sim.memory.models import ComalFixed, Hbm2, Ideal, Model
 
 
 def closed_loop(

@@ -1,0 +1,79 @@
+"""Where the arrays of a region lie: one address space, tensors in name order, every array at a multiple of a line.
+
+Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so they share what is left evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, TypeAlias
+
+from fuseflow.errors import SimulationError
+from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.tensors import DTYPES, Tensor
+from fuseflow.tensors.levels import Compressed, Singleton
+from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+
+LINE = 64
+"""Bytes that a port asks for at once."""
+Array: TypeAlias = tuple[str, int, Literal["pos", "crd", "val"]]
+"""A tensor, a storage level of it (-1 for the values), and which array of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`base`: the address of the first byte; `length`: the bytes that it holds, or may grow to; `width`: those of one element."""
+
+    base: int
+    length: int
+    width: int
+
+
+def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int) -> dict[Array, Place]:
+    """The place of every array of the graph, in order of addresses. Raises `SimulationError` if `capacity` bytes are too few."""
+    found: dict[Array, Place] = {}
+    end = 0
+    for name in sorted(graph.inputs):
+        for array, width in arrays(graph.declared[name]):
+            length = _elements(tensors[name], array) * width
+            found[array] = Place(end, length, width)
+            end += -(-length // LINE) * LINE
+    written = [pair for name in sorted(graph.outputs) for pair in arrays(graph.declared[name])]
+    share = (capacity - end) // max(len(written), 1) // LINE * LINE
+    if share < LINE:
+        raise SimulationError(
+            f"graph `{graph.name}` reads {end:,} bytes; the memory has {capacity:,}, and its results need some of them",
+            hint="give the machine more channels",
+        )
+    for array, width in written:
+        found[array] = Place(end, share, width)
+        end += share
+    return found
+
+
+def arrays(tensor: TensorDecl) -> list[tuple[Array, int]]:
+    """The arrays of a tensor, outermost level first, then its values, each with the bytes of an element."""
+    found: list[tuple[Array, int]] = []
+    for p, level in enumerate(tensor.format.levels):
+        found += [((tensor.name, p, "pos"), POS_BYTES)] if isinstance(level, Compressed) else []
+        found += [((tensor.name, p, "crd"), CRD_BYTES)] if isinstance(level, Compressed | Singleton) else []
+    return [*found, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
+
+
+def _elements(tensor: Tensor, array: Array) -> int:
+    _, level, kind = array
+    if kind == "val":
+        return len(tensor.values)
+    stored = tensor.levels[level].arrays
+    return len(stored["seg" if kind == "pos" else "crd"])
+
+
+def show(places: Mapping[Array, Place]) -> str:
+    """The map, one array a line."""
+    rows = [
+        (f"{p.base:#012x}", f"{p.length:,}", f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}")
+        for (tensor, level, kind), p in places.items()
+    ]
+    return "".join(f"{base}  {length:>16}  {name}\n" for base, length, name in rows)
