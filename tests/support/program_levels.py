@@ -32,6 +32,7 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.reference.execute import execute
+from fuseflow.sim.reference.run import TooLong
 from fuseflow.sim.statistics import Outcome
 from fuseflow.table import build_table
 from fuseflow.tensors import Tensor
@@ -199,6 +200,8 @@ def simulated(graph: Graph, memory: Mapping[str, Tensor], limits: int) -> Outcom
         for port, kind in graph.types().items():
             streams.check(expected.streams[port].tokens, kind.depth, kind.kind)
         lines = list(differences(run, expected, on_engine(run, LIMITS[limits])))
+    except TooLong as error:
+        raise Hang(f"region `{graph.name}` fires more than {FIRINGS} times") from error
     except GraphError as error:
         raise Difference(f"a stream of region `{graph.name}`: {error}") from error
     except FuseFlowError as error:

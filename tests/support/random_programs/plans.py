@@ -34,12 +34,12 @@ def _runs(program: Program, labels: list[int]) -> bool:
     return nx.is_directed_acyclic_graph(nx.DiGraph((u, v) for u, v in edges if u != v))
 
 
-def settings(draw: st.DrawFn, schedule: Schedule, program: Program, finite: bool) -> Schedule:
-    """What else a schedule says. Global iteration reassociates products: only where every value is finite."""
+def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates: bool) -> Schedule:
+    """What else a schedule says. Global iteration reassociates products: only where that is fair."""
     rare = lambda usual, *others: draw(st.sampled_from([*[usual] * (3 * len(others)), *others]))  # noqa: E731
     return replace(
         schedule,
-        iteration=rare("factored", "global") if finite else "factored",
+        iteration=rare("factored", "global") if reassociates else "factored",
         copies=draw(st.sampled_from([True] * 11 + [False])),
         locate=draw(st.sampled_from(["auto", "auto", "always", "never"])),
         repeat=rare("value", "reference"),

@@ -39,7 +39,7 @@ def planned(draw: st.DrawFn) -> Case:
     b = _draw(draw, draw(st.sampled_from((1, 2, 2, 3, 3, 4, 4, 5, 6))), 3)
     program = b.program()
     schedule = partition(draw, program)
-    schedule = settings(draw, schedule, program, b.finite)
+    schedule = settings(draw, schedule, program, b.reassociates)
     merge = draw(st.sampled_from(("any",) * 6 + ("early", "late", "never", "never")))
     pick = draw(st.integers(1, 1000)) if draw(st.integers(0, 2)) == 2 else 0
     return Case(program, b.tensors, schedule, merge, pick, draw(st.sampled_from((0, 0, 0, 1, 2, 3))))
