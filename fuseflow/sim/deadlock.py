@@ -29,7 +29,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What the two halves of an accumulator wait for of each other: a workspace that is full, or one that is free."""
+    """What processes of one node wait for of each other: a workspace that is full, or one that is free; what the memory is asked for."""
 
 
 Awaited: TypeAlias = Token | Slot | Workspace

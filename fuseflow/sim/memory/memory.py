@@ -54,6 +54,11 @@ class Memory:
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
         self._advance, self._issue = compiled(model.advance, ADVANCE), compiled(issue, ISSUE)
 
+    @property
+    def lookahead(self) -> int:
+        """Cycles of the longest window."""
+        return self.model.lookahead
+
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
         """Ask for bytes; returns the number of the request. At a port, cycles never decrease; none is before `self.cycle`."""
         assert cycle >= self.cycle and size > 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import delays
 from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.layout import lay_out
 from fuseflow.sim.reference import (
     accumulate,
     align,
@@ -24,11 +25,15 @@ from fuseflow.sim.reference import (
     write,
 )  # fmt: skip
 from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.ports import Controller
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
+from fuseflow.sim.reference.remote import Remote, sequential
 from fuseflow.sim.timing import timing
 from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
 
+CAPACITY = 1 << 34
+"""Bytes of the memory: eight channels."""
 _FAMILIES = (accumulate, align, drop, join, lanes, levels, permute, pointwise, reduce, repeat, scan, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
@@ -42,6 +47,8 @@ class Network:
     streams: dict[n.Port, Output] = field(default_factory=dict)
     recorded: dict[n.Port, list[Item]] = field(default_factory=dict)
     written: dict[str, Written] = field(default_factory=dict)
+    controller: Controller | None = None
+    """Of the memory; None where it answers at once."""
 
     def nodes(self) -> list[list[Process]]:
         """The processes of each node, in graph order."""
@@ -51,11 +58,20 @@ class Network:
         return list(found.values())
 
 
-def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, record: bool = False) -> Network:
-    """The network of a verified graph. `record` keeps every token of every stream."""
-    network = Network(written={name: Written() for name in graph.outputs})
+def build(
+    graph: n.Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    record: bool = False,
+    controller: Controller | None = None,
+) -> Network:
+    """The network of a verified graph. `record` keeps every token of every stream. With a `controller`, nodes read and write through it."""
+    network = Network(written={name: Written() for name in graph.outputs}, controller=controller)
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
     rules, delayed = (RULES | comal.RULES, delays(graph)) if machine.rules == "comal" else (RULES, {})
+    if controller is not None:
+        places = lay_out(graph, tensors, CAPACITY)
+        rules = rules | Remote(controller, places, sequential(graph)).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:
         latency, interval = timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
@@ -74,6 +90,8 @@ def build(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machine, recor
             graph.declared, tensors, network.written,
         )  # fmt: skip
         add(network, place, rules)
+    if controller is not None:
+        controller.open()
     return network
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.deadlock import Awaited, Slot, Token, Waiting, Workspace
 from fuseflow.sim.reference.build import Network
+from fuseflow.sim.reference.ports import Answer, Touch
 from fuseflow.sim.reference.process import Fifo, Process, Slots
 from fuseflow.sim.reference.run import run
 
@@ -39,4 +40,6 @@ def _awaited(process: Process, place: dict[int, int]) -> tuple[Awaited, int | No
             return Slot(edge, depth), place.get(id(reader))
         case Slots(reader=reader):
             return Workspace(), place.get(id(reader))
+        case Answer() | Touch():
+            return Workspace(), place.get(id(waits.on))
     raise AssertionError(f"`{process.node.name}` waits for nothing of the model")

@@ -11,6 +11,7 @@ from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.reference.build import Network, build
 from fuseflow.sim.reference.deadlock import smallest_depth, waiting
+from fuseflow.sim.reference.ports import Controller
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording
@@ -24,17 +25,20 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limit: int | None = None,
+    controller: Controller | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, token by token. `progress` is called now and then with the number of firings so far; `record` keeps all
-    streams. Raises `SimulationError` if streams do not fit together, and `TooLong` soon after `limit` firings."""
-    network = build(graph, tensors, machine, record)
+    """Run a verified graph, token by token, at the memory of a new `controller`, or at one that answers at once. `progress` is called now
+    and then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together,
+    and `TooLong` soon after `limit` firings."""
+    network = build(graph, tensors, machine, record, controller)
     stuck = run(network, progress, limit=limit)
     nodes = tuple(_statistics(processes) for processes in network.nodes())
     if stuck:
         return Deadlock(waiting(stuck), nodes, partial(smallest_depth, rebuild=partial(build, graph, tensors, machine)))
+    acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
     return Outcome(
-        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(node.last for node in nodes),
+        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
         nodes=nodes,
         edges=_edges(graph, network),
         tokens={port: stream.count for port, stream in network.streams.items()},
@@ -47,6 +51,7 @@ def execute(
 
 def _statistics(processes: Sequence[Process]) -> NodeStatistics:
     node = processes[0].node
+    processes = [p for p in processes if not p.helper]
     return NodeStatistics(
         node.name,
         node.op,

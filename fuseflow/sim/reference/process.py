@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Node
@@ -152,7 +152,13 @@ class Backlog:
         return all(len(f) < self.limit for f in self.fifos)
 
 
-Wait: TypeAlias = Fifo | Slots | Backlog
+class Known(Protocol):
+    """Something that a process may wait for: true when it is there."""
+
+    def __bool__(self) -> bool: ...
+
+
+Wait: TypeAlias = Fifo | Slots | Known
 """What a process waits for. True when it is there."""
 Steps: TypeAlias = Generator[Wait, None, None]
 
@@ -161,8 +167,8 @@ class Process:
     """One sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
 
     __slots__ = (
-        "after", "bounded", "closings", "elements", "firings", "first", "inputs", "interval", "node", "outputs", "ready", "starved",
-        "steps", "waits",
+        "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "node", "outputs", "ready",
+        "starved", "steps", "waits",
     )  # fmt: skip
 
     steps: Steps
@@ -175,6 +181,7 @@ class Process:
         self.after = 0  # the cycle after the last firing
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
+        self.helper = False  # asks the memory for another process: its firings are not the node's
         self.elements: dict[Array, int] = {}  # elements requested from memory, by array: pos, crd, val
 
     def fire(self, seen: int, free: int = 0) -> int:

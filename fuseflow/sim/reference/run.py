@@ -36,7 +36,7 @@ def run(
                 moved = True
         if any(process.waits is None for process in live):
             live = [process for process in live if process.waits is not None]
-        if not moved and not _lift(live):
+        if not moved and not _lift(live) and not (network.controller is not None and network.controller.advance()):
             if growing is None or all(process.waits is not growing for process in live):
                 return live
             growing.grow()

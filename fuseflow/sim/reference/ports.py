@@ -1,0 +1,218 @@
+"""Ports of a node at the memory: what it asks for, when, and what it waits for. One port for each array of a node.
+
+A node that reads is two processes. The asker follows the inputs and sends at most one line a cycle; consecutive elements in one line are
+one request, and request n waits for the answer of request n - K. What it has asked for goes to the responder through a link, which waits
+for the answer and gives the node's output. A port that reads a whole array in order does not wait to be told: its lines are fetched ahead
+by a process of their own, line n when line n - D is first needed. A node that writes goes on once a line is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fuseflow.samml.nodes import Node
+from fuseflow.sim.memory.layout import LINE, Place
+from fuseflow.sim.reference.process import Process, Steps, Wait
+
+
+class Memory(Protocol):
+    """What the ports need of `fuseflow.sim.memory.Memory`, which loads a compiler."""
+
+    cycle: int
+    ports: Any
+    lookahead: int
+
+    def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
+
+    def seen(self, port: int, request: int) -> int: ...
+
+    def advance(self, cycle: int) -> None: ...
+
+    def drain(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Controller:
+    """The memory of a run, which `make` makes for so many ports. Ports join while the network is built; it opens when all are known.
+
+    `outstanding`: requests of a port without an answer, at most (K). `ahead`: lines fetched ahead (D; 0: none). `window`: cycles that the
+    memory goes on at a time; all up to the model's look-ahead give the same.
+    """
+
+    make: Callable[[int], Memory]
+    outstanding: int = 32
+    ahead: int = 8
+    window: int = 0
+    ports: int = 0
+    memory: Memory = field(init=False)
+
+    def open(self) -> None:
+        self.memory = self.make(self.ports)
+
+    def join(self) -> int:
+        self.ports += 1
+        return self.ports - 1
+
+    def advance(self) -> bool:
+        """No process can go on without an answer: let the memory go on. False if nothing is asked for.
+
+        What is asked for later depends on an answer that is not known yet, and that is seen `lookahead` cycles later at the earliest.
+        """
+        state = self.memory.ports
+        if (state["answered"] >= state["issued"]).all():
+            return False
+        start = self.memory.cycle
+        if (state["answered"] >= state["sent"]).all():
+            start = max(start, int(state["due"].min()))  # the memory idles until then
+        self.memory.advance(start + (self.window or self.memory.lookahead))
+        return True
+
+    def acknowledged(self) -> int:
+        """The cycle of the last answer, after everything was asked for."""
+        self.memory.drain()
+        return int(self.memory.ports["last"].max(initial=-1))
+
+
+class Answer:
+    """True once the answer of a request is known."""
+
+    __slots__ = ("port", "request")
+
+    def __init__(self, port: Port, request: int) -> None:
+        self.port, self.request = port, request
+
+    def __bool__(self) -> bool:
+        return self.cycle >= 0
+
+    @property
+    def on(self) -> Process:
+        """Who asks."""
+        return self.port.sender
+
+    @property
+    def cycle(self) -> int:
+        return self.port.controller.memory.seen(self.port.number, self.request)
+
+
+class Touch:
+    """True once a line that is fetched ahead was needed."""
+
+    __slots__ = ("line", "port")
+
+    def __init__(self, port: Fetched, line: int) -> None:
+        self.port, self.line = port, line
+
+    def __bool__(self) -> bool:
+        return self.line < len(self.port.touched)
+
+    @property
+    def on(self) -> Process:
+        """Who needs the line."""
+        return self.port.asker
+
+
+class Port:
+    """Sends lines, in order, as far as the answers allow. `sender` is the process that does."""
+
+    sender: Process
+
+    def __init__(self, controller: Controller, place: Place) -> None:
+        self.controller, self.place = controller, place
+        self.number = controller.join()
+        self.issued = 0
+
+    def send(self, p: Process, line: int, seen: int, write: bool, free: int = 0) -> Generator[Wait, None, int]:
+        """A firing of `p` that asks for a line; its cycle."""
+        credit = self.issued - self.controller.outstanding
+        if credit >= 0:
+            answer = Answer(self, credit)
+            while not answer:
+                yield answer
+            free = max(free, answer.cycle)
+        t = p.fire(seen, free)
+        self.controller.memory.issue(self.number, line * LINE, LINE, write, t)
+        self.issued += 1
+        return t
+
+
+class Asked(Port):
+    """Reads what the asker names."""
+
+    def __init__(self, controller: Controller, place: Place) -> None:
+        super().__init__(controller, place)
+        self.line = -1
+
+    def ask(self, p: Process, low: int, high: int, seen: int) -> Generator[Wait, None, tuple[int, int]]:
+        """The firings that read bytes `low` to `high` of the array: the cycle of the last, and the request that brings the last byte."""
+        first, last = (self.place.base + low) // LINE, (self.place.base + high - 1) // LINE
+        first += first == self.line
+        if first > last:
+            return p.fire(seen), self.issued - 1
+        t = 0
+        for line in range(first, last + 1):
+            t = yield from self.send(p, line, seen, False)
+        self.line = last
+        return t, self.issued - 1
+
+
+class Fetched(Port):
+    """Reads the whole array in order, ahead of the `asker`. `touched`: for each line, the cycle in which it was first needed."""
+
+    asker: Process
+
+    def __init__(self, controller: Controller, place: Place) -> None:
+        super().__init__(controller, place)
+        self.lines = -(-place.length // LINE)
+        self.touched: list[int] = []
+
+    def ask(self, p: Process, low: int, high: int, seen: int) -> Generator[Wait, None, tuple[int, int]]:
+        t, last = p.fire(seen), (high - 1) // LINE
+        while len(self.touched) <= last:
+            self.touched.append(t)
+        return t, last
+        yield  # a generator like that of `Asked`
+
+    def fetch(self, node: Node) -> Process:
+        """The process that reads ahead."""
+        process = Process(node, (), (), 1)
+        process.helper = True
+        self.sender = process
+        process.steps = self._steps(process)
+        return process
+
+    def _steps(self, p: Process) -> Steps:
+        first = self.place.base // LINE
+        for n in range(self.lines):
+            free, needed = 0, n - self.controller.ahead
+            if needed >= 0:
+                touch = Touch(self, needed)
+                while not touch:
+                    yield touch
+                free = self.touched[needed] + 1
+            yield from self.send(p, first + n, 0, False, free)
+
+
+class Posted(Port):
+    """Writes an array from its start. `filled`: bytes so far."""
+
+    def __init__(self, controller: Controller, place: Place, filled: int = 0) -> None:
+        super().__init__(controller, place)
+        self.filled = filled
+
+    def put(self, p: Process, size: int, seen: int) -> Generator[Wait, None, int]:
+        """The firings that write an element: one for each line that is full then, or just one. The cycle of the last."""
+        before = self.filled // LINE
+        self.filled += size
+        if self.filled > self.place.length:
+            raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")
+        first, t = self.place.base // LINE, -1
+        for line in range(before, self.filled // LINE):
+            t = yield from self.send(p, first + line, seen, True)
+        return p.fire(seen) if t < 0 else t
+
+    def flush(self, p: Process, seen: int) -> Generator[Wait, None, None]:
+        """The firing that writes the last line, if it was begun."""
+        if self.filled % LINE:
+            yield from self.send(p, (self.place.base + self.filled) // LINE, seen, True)

@@ -1,0 +1,283 @@
+"""Scan, load and write at a memory that takes time. Their meaning is that of `scan`, `pointwise` and `write`; see `ports` for the rest."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Generator, Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any, TypeAlias
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.sim.memory.layout import Array
+from fuseflow.sim.memory.layout import Place as Bytes
+from fuseflow.sim.reference.fibers import reader
+from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.ports import Answer, Asked, Controller, Fetched, Posted
+from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, output, room
+from fuseflow.sim.reference.write import _Tiles as Tiles
+from fuseflow.tensors.levels.base import POS_BYTES, Fibers
+from fuseflow.tensors.levels.compressed import CompressedFibers
+from fuseflow.tensors.levels.singleton import SingletonFibers
+from fuseflow.tile_ops import filled
+
+Reading: TypeAlias = Asked | Fetched
+HANDED_ON = 1
+"""Cycles from a firing of an asker until its responder sees what it asked for."""
+END = stop(0, 0)
+
+
+class Remote:
+    """Builds the processes of the nodes that read and write, on one memory."""
+
+    def __init__(self, controller: Controller, places: dict[Array, Bytes], sequential: set[str]) -> None:
+        """`sequential`: names of the nodes that read their arrays from the first element to the last."""
+        self.controller, self.places, self.sequential = controller, places, sequential
+
+    def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
+        def scan(node: n.Scan, place: Place) -> Sequence[Process]:
+            level = place.tensors[node.tensor].levels[node.level]
+            stored = isinstance(level, CompressedFibers | SingletonFibers)
+            return self.scan(node, place, level) if stored else local[n.Scan](node, place)
+
+        def write_level(node: n.WriteLevel, place: Place) -> Sequence[Process]:
+            full = place.declared[node.tensor].format.levels[node.level].full
+            return local[n.WriteLevel](node, place) if full else self.write_level(node, place)
+
+        return {n.Scan: scan, n.Load: self.load, n.WriteLevel: write_level, n.WriteValues: self.write_values}
+
+    def read(self, node: n.Scan | n.Load, name: Array) -> tuple[Reading, list[Process]]:
+        """A port that reads, with the process that fetches ahead."""
+        if node.name in self.sequential and self.controller.ahead:
+            fetched = Fetched(self.controller, self.places[name])
+            return fetched, [fetched.fetch(node)]
+        return Asked(self.controller, self.places[name]), []
+
+    def load(self, node: n.Load, place: Place) -> Sequence[Process]:
+        decl = place.declared[node.tensor]
+        tensor = place.tensors[node.tensor].values.astype(float)
+        tensor.flags.writeable = False
+        values: list[Any] = list(tensor) if decl.tile else tensor.tolist()
+        fill = filled(decl.tile, decl.fill)
+        port, fetching = self.read(node, (node.tensor, -1, "val"))
+        asker, link = _asker(node, place.inputs, port)
+        width, words = self.places[node.tensor, -1, "val"].width, prod(decl.tile)
+        asker.steps = _ask(asker, port, width, width, len(values), words)
+        responder = _responder(node, place, link)
+        responder.steps = _respond(responder, port, lambda ref: (fill if ref is N else values[ref],))
+        return [asker, *fetching, responder]
+
+    def scan(self, node: n.Scan, place: Place, level: Fibers) -> Sequence[Process]:
+        fiber = reader(level)
+        crds, fetching = self.read(node, (node.tensor, node.level, "crd"))
+        made: list[Process] = []
+        source, pos = place.inputs[0], None
+        if isinstance(level, CompressedFibers):
+            pos, more = self.read(node, (node.tensor, node.level, "pos"))
+            asker, source = _asker(node, place.inputs, pos)
+            asker.steps = _ask(asker, pos, POS_BYTES, 2 * POS_BYTES, int(fiber.parents))
+            made = [asker, *more]
+        walker, link = _asker(node, (source,), crds)
+        walker.steps = _walk(walker, _heads(pos), fiber, _ends(level), crds, fiber.parents)
+        (made[0] if made else walker).elements = fiber.requested
+        responder = _responder(node, place, link)
+        responder.steps = _respond(responder, crds, lambda pair: pair)
+        return [*made, walker, *fetching, responder]
+
+    def write_level(self, node: n.WriteLevel, place: Place) -> Sequence[Process]:
+        written = place.written[node.tensor]
+        crd = written.crd[node.level] = array("q")
+        pos = written.pos[node.level] = array("q", [0])
+        crds = Posted(self.controller, self.places[node.tensor, node.level, "crd"])
+        ends = Posted(self.controller, self.places[node.tensor, node.level, "pos"], filled=POS_BYTES)
+        made = place.process(_write, crd, pos, crds, ends)
+        crds.sender = ends.sender = made[0]
+        return made
+
+    def write_values(self, node: n.WriteValues, place: Place) -> Sequence[Process]:
+        values = place.written[node.tensor].values = array("d")
+        elements = Tiles(values) if place.declared[node.tensor].tile else values
+        port = Posted(self.controller, self.places[node.tensor, -1, "val"])
+        made = place.process(_write, elements, None, port, None)
+        port.sender = made[0]
+        return made
+
+
+def _asker(node: n.Node, inputs: Sequence[Fifo], port: Reading) -> tuple[Process, Fifo]:
+    link = Fifo()
+    process = Process(node, inputs, (output(HANDED_ON, (link,)),), 1)
+    link.writer = process
+    process.helper = True
+    if isinstance(port, Fetched):
+        port.asker = process
+    else:
+        port.sender = process
+    return process, link
+
+
+def _responder(node: n.Node, place: Place, link: Fifo) -> Process:
+    return Process(node, (link,), place.outputs, place.interval)
+
+
+def _ask(p: Process, port: Reading, stride: int, size: int, count: int, words: int = 0) -> Steps:
+    """Ask for `size` bytes at `stride` times every reference; what goes on is the token and the request that answers it."""
+    (source,), (link,) = p.inputs, p.outputs
+    asked = 0
+    while True:
+        while not source:
+            yield source
+        token, seen = source[0]
+        request: int | None = None
+        if token is D or token.__class__ is Stop:
+            t = p.close(seen)
+        elif token is N:
+            t = p.fire(seen)
+        else:
+            if not 0 <= token < count:
+                raise p.outside()
+            asked += 1
+            t, request = yield from port.ask(p, stride * token, stride * token + size, seen)
+        source.take(t)
+        link.push((token, request), t)
+        if token is D:
+            if words:
+                p.elements = {"val": asked * words}
+            return
+
+
+Head: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
+
+
+def _heads(pos: Reading | None) -> tuple[Head, Head]:
+    """How a scan looks at its next reference: at the token alone, and with the answer that says where its fiber lies."""
+
+    def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
+        while not source:
+            yield source
+        item, seen = source[0]
+        return (item if pos is None else item[0]), seen
+
+    def answered(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
+        found, seen = yield from token(source)
+        request = None if pos is None else source[0][0][1]
+        if pos is not None and request is not None:
+            answer = Answer(pos, request)
+            while not answer:
+                yield answer
+            seen = max(seen, answer.cycle)
+        return found, seen
+
+    return token, answered
+
+
+def _ends(level: Fibers) -> Callable[[int], int]:
+    """Where the coordinates below a reference end."""
+    if isinstance(level, CompressedFibers):
+        return lambda ref: int(level.pos[ref + 1])
+    assert isinstance(level, SingletonFibers)
+    return lambda ref: int(level.stop[ref])
+
+
+def _walk(
+    p: Process, heads: tuple[Head, Head], fiber: Callable[[Any], Any], ends: Callable[[int], int], port: Reading, parents: float
+) -> Steps:
+    """A scan that asks for its coordinates: the firings of `scan`, and one more for every further line."""
+    (source,), (link,) = p.inputs, p.outputs
+    token_of, answered = heads
+    while True:
+        token, seen = yield from answered(source)
+        if token is D or token.__class__ is Stop:
+            t = p.close(seen)
+            source.take(t)
+            link.push((token.raised() if token.__class__ is Stop else D, None), t)
+            if token is D:
+                return
+            continue
+        if token is not N and not 0 <= token < parents:
+            raise p.outside()
+        crds, refs = fiber(token)
+        pending = True
+        bounds = [*refs, ends(token)] if refs else []
+        for crd, (low, high) in zip(crds, pairwise(bounds), strict=True):
+            t, request = yield from port.ask(p, port.place.width * low, port.place.width * high, seen)
+            if pending:
+                source.take(t)
+                pending = False
+            link.push(((crd, low), request), t)
+        if pending:
+            source.take(p.fire(seen))
+        token, seen = yield from token_of(source)
+        t = p.close(seen)
+        end = END
+        if token.__class__ is Stop:
+            if token.low != 0:
+                raise p.error(f"stop {token} does not end a fiber of references")
+            source.take(t)
+            end = stop(0, token.high + 1)
+        link.push((end, None), t)
+
+
+def _respond(p: Process, port: Reading, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
+    """Give what was asked for once it is there: one firing a token."""
+    (link,) = p.inputs
+    outputs: tuple[Output, ...] = p.outputs
+    while True:
+        while not link:
+            yield link
+        (token, request), seen = link[0]
+        if request is not None:
+            answer = Answer(port, request)
+            while not answer:
+                yield answer
+            seen = max(seen, answer.cycle)
+        free = (yield from room(*outputs)) if p.bounded else 0
+        ends = token is D or token.__class__ is Stop
+        t = p.close(seen, free) if ends else p.fire(seen, free)
+        link.take(t)
+        for out, item in zip(outputs, [token] * len(outputs) if ends else values(token), strict=True):
+            out.push(item, t)
+        if token is D:
+            return
+
+
+def _write(p: Process, elements: Any, ends: Any, port: Posted, stops: Posted | None) -> Steps:
+    """Append every value; a stop that ends a fiber appends the number of values so far."""
+    (source,) = p.inputs
+    while True:
+        while not source:
+            yield source
+        token, seen = source[0]
+        if token is N:
+            raise p.refused()
+        if token.__class__ is Stop:
+            if token.low == 0 and stops is not None:
+                ends.append(len(elements))
+                source.take((yield from stops.put(p, POS_BYTES, seen)))
+            else:
+                source.take(p.close(seen))
+        elif token is D:
+            source.take(p.close(seen))
+            yield from port.flush(p, seen)
+            if stops is not None:
+                yield from stops.flush(p, seen)
+            return
+        else:
+            source.take((yield from port.put(p, port.place.width, seen)))
+            elements.append(token)
+
+
+def sequential(graph: n.Graph) -> set[str]:
+    """Names of the scans and loads that read all of their array in order: their references come, all and as they are, from the scan of the
+    level above, up to the root."""
+    found: set[str] = set()
+    made = graph.by_name
+    for node in graph.nodes:
+        if isinstance(node, n.Scan | n.Load):
+            above = made[node.inputs[0].node]
+            level = node.level if isinstance(node, n.Scan) else len(graph.declared[node.tensor].format.levels)
+            first = isinstance(above, n.Root) and level == 0
+            below = isinstance(above, n.Scan) and above.name in found and above.tensor == node.tensor and above.level == level - 1
+            if first or below:
+                found.add(node.name)
+    return found
