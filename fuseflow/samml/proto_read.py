@@ -16,7 +16,8 @@ import networkx as nx
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY, StreamMessage
+from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY
+from fuseflow.samml.proto_writer import StreamMessage
 from fuseflow.tensors import Format
 
 KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}

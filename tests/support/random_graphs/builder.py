@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.bounds import UNKNOWN, below
-from fuseflow.samml.rules import RULES, Context, Position, Stream
+from fuseflow.samml.context import Context, Position, Stream
+from fuseflow.samml.rules import RULES
 from fuseflow.samml.shapes import Shape
 
 from .data import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.rules import Stream
+from fuseflow.samml.context import Stream
 from fuseflow.samml.streams import D, N, Stop, Token
 from fuseflow.samml.verify import streams
 

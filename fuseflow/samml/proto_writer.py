@@ -1,0 +1,131 @@
+"""The message of a graph under construction: its operations, the streams that they make and read, and what public readers will miss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.verify import streams
+
+CHANNEL_SIZE = 1024
+"""The FIFO depth that published graphs ask for. Ours is the machine's to choose: our reader passes over it."""
+
+StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSigStream
+
+
+class Writer:
+    """Fills in one message for each node by its rule, then numbers the streams."""
+
+    def __init__(self, graph: n.Graph, rules: Rules) -> None:
+        self.graph, self.rules = graph, rules
+        self.declared = graph.declared
+        self.known = streams(graph)
+        self.read_by = graph.readers()
+        self.by_name = graph.by_name
+        self.operations: dict[str, list[pb.Operation]] = {}
+        self.made: dict[n.Port, StreamMessage] = {}
+        self.reads: dict[n.Port, list[StreamMessage]] = {}
+        self.warnings: list[str] = []
+
+    def run(self) -> pb.ComalGraph:
+        for node in self.graph.nodes:
+            self.operations[node.name] = []
+            self.rules[type(node)](self, node)
+        self._number()
+        message = pb.ComalGraph(name=self.graph.name, channel_size=CHANNEL_SIZE)
+        message.graph.name = self.graph.name
+        operations = (op for node in self.graph.nodes for op in self.operations[node.name])
+        for k, operation in enumerate(operations, 1):
+            operation.id = k
+            message.graph.operators.append(operation)
+        self._declare(message)
+        return message
+
+    def _declare(self, message: pb.ComalGraph) -> None:
+        for t in self.graph.tensors:
+            levels = [level.text for level in t.format.levels]
+            message.tensors.add(
+                name=t.name, shape=t.shape, levels=levels, order=t.format.order, dtype=t.dtype, fill=t.fill, tile=t.tile
+            )
+        message.outputs.extend(self.graph.outputs)
+        for edge in self.graph.fiber_fifos:
+            message.fiber_fifos.add(node=edge.node, input=edge.input)
+        for edge, depth in self.graph.depths:
+            message.depths.add(edge=pb.Edge(node=edge.node, input=edge.input), depth=depth)
+            self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
+
+    def _number(self) -> None:
+        """One id for each stream, one more for each reader of a stream that several read."""
+        last = 0
+        for port, maker in self.made.items():
+            readers = self.reads.get(port, [])
+            if not readers:
+                maker.id.id = 0
+                continue
+            last += 1
+            maker.id.id = last
+            if len(readers) == 1:
+                readers[0].id.id = last
+                continue
+            for k, reader in enumerate(readers, last + 1):
+                reader.id.id = k
+            self.operations[port.node].append(_broadcast(maker, readers))
+            last += len(readers)
+
+    # What the writers of nodes use -----------------------------------------------------------------------------------------------
+
+    def new(self, node: n.Node) -> pb.Operation:
+        operation = pb.Operation(name=node.name)
+        self.operations[node.name].append(operation)
+        return operation
+
+    def reading(self, port: n.Port, stream: StreamMessage) -> None:
+        stream.name = n.stream_name(self.by_name[port.node], port.output)
+        self.reads.setdefault(port, []).append(stream)
+
+    def making(self, node: n.Node, output: int, stream: StreamMessage) -> None:
+        stream.name = n.stream_name(node, output)
+        self.made[n.Port(node.name, output)] = stream
+
+    def kind(self, port: n.Port) -> n.Kind:
+        return self.known[port].type.kind
+
+    def companion(self, port: n.Port) -> n.Port | None:
+        """The references or values that one node makes together with these coordinates: readers that repeat by references or
+        values only can use them instead."""
+        outputs = [n.Port(port.node, k) for k in range(len(self.by_name[port.node].port_names()))]
+        found = [p for p in outputs if self.kind(p) != "crd" and self.known[p].shape is self.known[port].shape]
+        return min(found, key=lambda p: (self.known[p].nullable, self.kind(p), p.output), default=None)
+
+    def block(self, node: n.Node, message: Any, stream: n.Port) -> None:
+        """Say that a stream carries tiles: other readers know square ones, all of one size."""
+        tile = self.known[stream].type.tile
+        message.blocked = bool(tile)
+        if tile and tile[0] == tile[1]:
+            message.stream_shape = tile[0]
+        elif tile:
+            self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
+
+    def warn(self, name: str, what: str) -> None:
+        self.warnings.append(f"`{name}`: {what}")
+
+
+def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operation:
+    operation = pb.Operation(name="broadcast")
+    bundles = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val"}
+    bundle = getattr(operation.broadcast, bundles[type(maker)])
+    bundle.input.CopyFrom(maker)
+    for reader in readers:
+        bundle.outputs.add(name=reader.name).id.id = reader.id.id
+    return operation
+
+
+def any_stream(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
+    found: StreamMessage = getattr(stream, kind)
+    return found
+
+
+Rules: TypeAlias = Mapping[type[n.Node], Callable[[Writer, Any], None]]
+"""How each primitive is written."""
