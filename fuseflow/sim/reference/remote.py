@@ -16,7 +16,7 @@ from fuseflow.sim.reference.fibers import reader
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.ports import Answer, Asked, Controller, Fetched, Posted
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, output, room
-from fuseflow.sim.reference.write import _Tiles as Tiles
+from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels.base import POS_BYTES, Fibers
 from fuseflow.tensors.levels.compressed import CompressedFibers
 from fuseflow.tensors.levels.singleton import SingletonFibers

@@ -25,11 +25,11 @@ def write_level(node: n.WriteLevel, place: Place, steps: Callable[..., Steps] | 
 
 def write_values(node: n.WriteValues, place: Place, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
     values = place.written[node.tensor].values = array("d")
-    elements = _Tiles(values) if place.declared[node.tensor].tile else values
+    elements = Tiles(values) if place.declared[node.tensor].tile else values
     return place.process(steps or _write, elements, array("q"))
 
 
-class _Tiles:
+class Tiles:
     """An array to which tiles are appended row by row."""
 
     def __init__(self, values: array[float]) -> None:
@@ -42,7 +42,7 @@ class _Tiles:
         return len(self.values)
 
 
-def _write(p: Process, elements: array[Any] | _Tiles, ends: array[int]) -> Steps:
+def _write(p: Process, elements: array[Any] | Tiles, ends: array[int]) -> Steps:
     """Append every value; a stop that ends a fiber appends the number of values so far."""
     (source,) = p.inputs
     fire, take, append = p.fire, source.take, elements.append
