@@ -79,18 +79,12 @@ class Lowering:
         return CompiledRegion(name, einsums, fused, table, graph, cost)
 
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
-        """The first way to fuse the region that some order can be lowered in.
-
-        How views are merged decides which indices there are. A way in which all that the user orders exist settles it: an order is
-        never honoured in a region where its names mean other loops.
-        """
+        """The first way to fuse the region that some order can be lowered in."""
         refusals: dict[Way, FusionError] = {}
-        merge: Merge | None = None
+        merge = self._named(region, results, chain) if chain else None
         for way in self._ways(results):
             if merge not in (None, way.merge):
                 continue
-            if chain and merge is None and self._has_indices(region, results, chain, way):
-                merge = way.merge
             try:
                 return self._ordered(self._fused(region, results, chain, way))
             except FusionError as error:
@@ -98,14 +92,26 @@ class Lowering:
         said = [way for way in refusals if way.copies == COPIES[self.schedule.copies][-1] and way.merge == (merge or MERGES[0])]
         raise refusals[said[-1]]  # that of the fewest wishes
 
-    def _has_indices(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...], way: Way) -> bool:
-        try:
-            fused = self._fused(region, results, (), way)
-        except FusionError:
-            return False
-        local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
-        names = own_names(chain, local, fused.indices)
-        return len(set(names)) == len(names) and set(names) <= set(fused.indices)
+    def _named(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> Merge | None:
+        """How views are merged in the region whose loops the user names.
+
+        That decides which loops there are, and an order is never honoured where its names mean others. They are those of the region as
+        it is without an order; else of the first in which all of them exist.
+        """
+        found: Merge | None = None
+        for way in self._ways(results):
+            try:
+                fused = self._fused(region, results, (), way)
+                local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
+                names = own_names(chain, local, fused.indices)
+                there = len(set(names)) == len(names) and set(names) <= set(fused.indices)
+                found = found or (way.merge if there else None)
+                self._ordered(fused)
+            except FusionError:
+                continue
+            if there:
+                return way.merge
+        return found
 
     def _fused(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...], way: Way) -> FusedRegion:
         return fuse(

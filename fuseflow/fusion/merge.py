@@ -130,10 +130,11 @@ def _unify(fused: Fused, trees: Trees, reduction: Reduction, u: str, c: str) -> 
 
 
 def _clash(fused: Fused) -> tuple[Reduction, Reduction] | None:
-    """Two reductions that are the same view but reduce over different indices."""
-    known: dict[tuple[str, str, tuple[str, ...]], Reduction] = {}
+    """Two reductions that are the same view but reduce over different indices. (In one iteration space a reduction takes others in: views
+    of one producer may then reduce over more or fewer.)"""
+    known: dict[tuple[str, str, tuple[str, ...], int], Reduction] = {}
     for node in reductions(*fused.trees):
-        first = known.setdefault((node.label, node.op, node.free), node)
+        first = known.setdefault((node.label, node.op, node.free, len(node.over)), node)
         if first is not node and first.over != node.over:
             return first, node
     return None
