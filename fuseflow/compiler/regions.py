@@ -153,8 +153,9 @@ class Lowering:
                 chosen = chosen if self._rank(without) is None else without
         if self.schedule.locate == "auto":
             joined = replace(chosen, locate=False)
-            ranks = [rank for region in (chosen, joined) if (rank := self._rank(region)) is not None]
-            chosen = joined if len(ranks) == 2 and ranks[1] < ranks[0] else chosen
+            before = next(c.rank for c in chosen.compared if c.order == chosen.order)
+            after = self._rank(joined)
+            chosen = joined if after is not None and after < before else chosen
         return settle(chosen, self.program.declared)
 
     def _rank(self, region: FusedRegion) -> float | None:

@@ -32,7 +32,7 @@ def break_cycles(
     `taken` are names that no copy may have. Raises `FusionError` for a cycle in which nothing can be copied.
     """
     while cycle := shortest_cycle(graph := constrain(fused)):
-        place = {v: p for p, v in enumerate(fused.indices())}
+        place = {v: p for p, v in enumerate(fused.indices)}
 
         def cost(edge: tuple[str, str], graph: nx.DiGraph[str] = graph, place: dict[str, int] = place) -> tuple[float, bool]:
             against = place[edge[0]] > place[edge[1]]  # of equal ones, that which stands against the program
@@ -79,7 +79,7 @@ def reread(fused: Fused, trees: Trees, tensors: dict[View, str]) -> Fused:
 
 def copy_all(fused: Fused, trees: Trees, stored: Mapping[str, TensorType], taken: Collection[str]) -> Fused:
     """With every view read from a copy whose storage constrains the loops: any order is possible then."""
-    for view in views(*fused.trees):
+    for view in fused.leaves:
         if storage_edges(view.indices, stored[view.tensor]):
             fused = _copied(fused, trees, view, taken)
     return fused

@@ -20,14 +20,14 @@ from fuseflow.fusion.merge import Merger, Refused
 from fuseflow.fusion.order_graph import constraints, refuse_cycle, refuse_order
 from fuseflow.fusion.orders import CANDIDATES, Ranked, best, compare, enumerate_orders
 from fuseflow.fusion.region import FusedRegion, Result
-from fuseflow.fusion.tree import Reduction, Tree, fills, nodes, views
+from fuseflow.fusion.tree import Reduction, Tree, fills, nodes
 
 Merge: TypeAlias = Literal["early", "late", "never"]
 Cost = Callable[[FusedRegion], Ranked]
 """What an ordered region costs. May refuse the order with a `FusionError`."""
 
 SHOWN_ORDERS = 6
-FEWEST = 6
+FEWEST = 4
 WORK = 2_000
 """Nodes of trees that are lowered, in all, to choose an order: some tenths of a second."""
 
@@ -68,9 +68,9 @@ def fuse(
         fused = copy_all(fused, fuser.inliner.trees, fuser.known(fused), fuser.taken)
     unasked = fuser.constraints(fused)
     refuse_cycle(unasked, name)
-    asked = region_names(chain, name, fuser.alone, fused.indices())
-    if price is None and set(asked) == set(fused.indices()):
-        refuse_order(unasked, asked, name, islice(enumerate_orders(unasked, fused.indices()), SHOWN_ORDERS))
+    asked = region_names(chain, name, fuser.alone, fused.indices)
+    if price is None and set(asked) == set(fused.indices):
+        refuse_order(unasked, asked, name, islice(enumerate_orders(unasked, fused.indices), SHOWN_ORDERS))
     fused = fuser.acyclic(fused, asked)
     graph = fuser.constraints(fused, asked)
     refuse_cycle(graph, name)
@@ -79,8 +79,8 @@ def fuse(
         name=name,
         einsums=tuple(chosen),
         results=fuser.results(fused),
-        sizes={v: fuser.inliner.sizes[v] for v in fused.indices()},
-        stored={name: known[name] for name in (*(v.tensor for v in views(*fused.trees)), *(c.source for c in fused.copies))},
+        sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
+        stored={name: known[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
         fill=fills(fused.trees, {n: t.fill for n, t in known.items()}, fuser.inliner.sizes),
         merged=fused.merged,
         constraints=graph,
@@ -123,7 +123,8 @@ class _Fuser:
             return fused
         inliner = self.inliner
         merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused).merge(fused)
-        gone = self.inliner.rename(dict(merged.renamed))
+        there = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
+        gone = self.inliner.rename(dict(merged.renamed), there)
         self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
         return replace(merged, renamed=())
 
@@ -154,7 +155,7 @@ class _Fuser:
             if name in self.pinned and name not in fused.permuted and (format := self.declared[name].format) is not None
         ]
         orders = [(f"the schedule orders {','.join(asked)}", asked)]
-        return constraints(fused.indices(), views(*fused.trees), self.known(fused), fused.merged, kept, orders)
+        return constraints(fused.indices, fused.leaves, self.known(fused), fused.merged, kept, orders)
 
     def known(self, fused: Fused) -> dict[str, TensorType]:
         """What the trees may read: stored tensors, copies whose order is not known yet, and Einsums that are not expanded yet."""

@@ -6,7 +6,7 @@ merged before it is expanded, and what uses it many times expands it a few times
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum import nodes as ein
@@ -65,11 +65,11 @@ class Inliner:
         merged = tuple((node, v) for r, v in fused.merged if isinstance(node := memo[r], Reduction))
         return replace(fused, results=results, views=tuple(self._views), merged=merged)
 
-    def rename(self, names: Mapping[str, str]) -> set[str]:
-        """Indices have other names now. Returns the old ones, which are free again."""
+    def rename(self, names: Mapping[str, str], there: Collection[str]) -> set[str]:
+        """Indices have other names now. Returns the old ones that are not `there` any more: they are free again."""
         for table in self.local.values():
             table.update({v: names[w] for v, w in table.items() if w in names})
-        gone = set(names)
+        gone = set(names).difference(there)
         self.sizes = {v: size for v, size in self.sizes.items() if v not in gone}
         return gone
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import networkx as nx
 
 from fuseflow.fusion.fused import Fused, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, children, nodes, reductions, renamed, views
+from fuseflow.fusion.tree import Reduction, Tree, Trees, View, children, nodes, renamed
 
 Refused: TypeAlias = set[tuple[str, str]]
 """Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
@@ -45,14 +45,15 @@ class Merger:
 def _merge_one(fused: Fused, merger: Merger) -> Fused | None:
     """The first merge that is allowed, consumers first."""
     partners = _partners(fused.views)
+    sharing = _partners(tuple(key for key in fused.views if key[0] in merger.producers))
     beside, around, refused = _beside(fused), _around(fused), merger.refused
     after: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
-    for reduction in reversed(reductions(*fused.trees)):
+    for reduction in reversed(fused.reductions):
         pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if merger.sizes[u] == merger.sizes[c]]
         pairs = [(u, c) for u, c in pairs if c not in beside[u] and (u, c) not in refused]
         inside = _indices_inside(reduction) if pairs else set()
         for u, c in pairs:
-            if c in inside or not (c in around[reduction] or _shares(fused.views, merger.producers, u, c)):
+            if c in inside or not (c in around[reduction] or c in sharing.get(u, ())):
                 continue
             after = after or _after(merger.constrain(fused))
             if u in after[c] or c in after[u] or not after[c].isdisjoint(reduction.free):
@@ -71,18 +72,11 @@ def _around(fused: Fused) -> dict[Tree, set[str]]:
     found: dict[Tree, set[str]] = {}
     for _, indices, tree in fused.results:
         found.setdefault(tree, set()).update(indices)
-    for node in reversed(nodes(*fused.trees)):
+    for node in reversed(fused.nodes):
         mine = found[node].union((*node.free, *node.over) if isinstance(node, Reduction) else ())
         for child in children(node):
             found.setdefault(child, set()).update(mine)
     return found
-
-
-def _shares(keys: tuple[ViewKey, ...], producers: Collection[str], u: str, c: str) -> bool:
-    """Whether two views of an Einsum are one when u is c."""
-    there = set(keys)
-    table = {u: c}
-    return any(tensor in producers and u in indices and (tensor, renamed(indices, table)) in there for tensor, indices in keys)
 
 
 def _after(graph: nx.DiGraph[str]) -> dict[str, set[str]]:
@@ -95,12 +89,12 @@ def _after(graph: nx.DiGraph[str]) -> dict[str, set[str]]:
 def _tuples(fused: Fused) -> list[tuple[str, ...]]:
     """The indices of every result, stored view and reduction: they must stay distinct."""
     tuples = [indices for _, indices, _ in fused.results]
-    return tuples + [v.indices for v in views(*fused.trees)] + [(*r.free, *r.over) for r in reductions(*fused.trees)]
+    return tuples + [v.indices for v in fused.leaves] + [(*r.free, *r.over) for r in fused.reductions]
 
 
 def _beside(fused: Fused) -> dict[str, set[str]]:
     """For every index, those that stand beside it somewhere: unified with one of them, it would be captured."""
-    found: dict[str, set[str]] = {v: set() for v in fused.indices()}
+    found: dict[str, set[str]] = {v: set() for v in fused.indices}
     for indices in _tuples(fused):
         for v in indices:
             found[v].update(indices)
@@ -125,7 +119,7 @@ def _unify(fused: Fused, trees: Trees, reduction: Reduction, u: str, c: str) -> 
     trial = _renamed(replace(fused, merged=(*fused.merged, (reduction, c))), trees, {u: c})
     while (clash := _clash(trial)) is not None:
         kept, other = clash
-        trial = _renamed(trial, trees, dict(zip(other.over, kept.over, strict=True)))
+        trial = _renamed(trial, trees, {v: w for v, w in zip(other.over, kept.over, strict=True) if v != w})
     return trial
 
 
@@ -133,7 +127,7 @@ def _clash(fused: Fused) -> tuple[Reduction, Reduction] | None:
     """Two reductions that are the same view but reduce over different indices. (In one iteration space a reduction takes others in: views
     of one producer may then reduce over more or fewer.)"""
     known: dict[tuple[str, str, tuple[str, ...], int], Reduction] = {}
-    for node in reductions(*fused.trees):
+    for node in fused.reductions:
         first = known.setdefault((node.label, node.op, node.free, len(node.over)), node)
         if first is not node and first.over != node.over:
             return first, node

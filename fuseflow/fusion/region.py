@@ -10,7 +10,7 @@ import networkx as nx
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.orders import Candidate
 from fuseflow.fusion.sample import Order
-from fuseflow.fusion.tree import Reduction, Tree, View, loops, views
+from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes, views
 from fuseflow.tensors import Format
 
 
@@ -91,7 +91,7 @@ class FusedRegion:
     @property
     def indices(self) -> tuple[str, ...]:
         """Every loop of the region: result indices first, then reductions, consumers first."""
-        return loops((r.indices for r in self.results), self.trees)
+        return loops((r.indices for r in self.results), nodes(*self.trees))
 
     @property
     def views(self) -> tuple[View, ...]:

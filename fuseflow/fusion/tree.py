@@ -141,10 +141,10 @@ def reductions(*trees: Tree) -> tuple[Reduction, ...]:
     return tuple(n for n in nodes(*trees) if isinstance(n, Reduction))
 
 
-def loops(results: Iterable[tuple[str, ...]], trees: tuple[Tree, ...]) -> tuple[str, ...]:
-    """Every index of the trees: those of the results first, then the others, consumers first."""
+def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[str, ...]:
+    """Every index of the trees that have these nodes, producers first: those of the results first, then the others, consumers first."""
     found = dict.fromkeys(v for indices in results for v in indices)
-    for node in reversed(nodes(*trees)):
+    for node in reversed(below):
         if isinstance(node, Reduction):
             found |= dict.fromkeys((*node.free, *node.over))
         elif isinstance(node, View):
