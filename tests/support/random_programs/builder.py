@@ -27,7 +27,7 @@ SIZES = ((3, 3), (3, 2), (2, 4), (3, 1), (1, 1), (4, 3), (3, 0))
 POINTS = 700
 """Of the index space of an Einsum."""
 SPACE = 2000
-"""Of the reductions of a program that may run in one iteration space."""
+"""Of all the reductions that one Einsum runs in one iteration space, those of what it is made from in every use of it."""
 TAME = 1e6
 """The largest finite magnitude: far from where anything overflows, so that rounding stays small and sums may be reordered."""
 SURE = 1e-11
@@ -47,7 +47,7 @@ class Builder:
         self.declared: list[TensorType] = []
         self.einsums: list[Einsum] = []
         self.finite = True  # no infinity or NaN anywhere
-        self.space = 1  # points of the loops of all reductions together
+        self.space: dict[str, int] = {}  # by Einsum, points of the loops of all its reductions together
         self.replaced = 0  # statements that were not fair
 
     # Draws
@@ -130,7 +130,8 @@ class Builder:
         self.sorts[name] = tuple(map(self.sort, kept))
         self.values[name] = found.value
         self.finite &= found.span.finite
-        self.space *= math.prod(self.shape(map(self.sort, sorted(reduced(einsum.body)))))
+        own = math.prod(self.shape(map(self.sort, sorted(reduced(einsum.body)))))
+        self.space[name] = own * math.prod(self.space.get(a.tensor, 1) for a in accesses(einsum.body))
         self.einsums.append(einsum)
         if set(kept) - set(free_indices(einsum.body)) or self.chance(8):
             self.declared.append(TensorType(name, shape, self.draw(formats(len(kept), coo=False)), "f64"))
@@ -152,7 +153,7 @@ class Builder:
     @property
     def reassociates(self) -> bool:
         """Whether products may be reassociated, in one iteration space: everything is finite, and the space is not too large."""
-        return self.finite and self.space <= SPACE
+        return self.finite and max(self.space.values(), default=1) <= SPACE
 
     def program(self) -> Program:
         """What was drawn, with outputs: results that nobody reads, now and then not, and now and then one that is read."""
