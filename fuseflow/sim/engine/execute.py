@@ -7,15 +7,17 @@ from functools import partial
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.deadlock import Deadlock
-from fuseflow.sim.engine.jit import SWEEP, Library, library
+from fuseflow.sim.engine.jit import ADVANCE, SWEEP, SWEEP_AT_MEMORY, Library, library
 from fuseflow.sim.engine.layout import Layout, lay_out
-from fuseflow.sim.engine.loop import FAULT, STUCK, sweep
+from fuseflow.sim.engine.loop import FAULT, HELD, KINDS, SHORT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.engine.nodes import BUFFER, ENDED, OUTPUT
 from fuseflow.sim.engine.outcome import deadlock, fault, full_reader, outcome
 from fuseflow.sim.engine.place import Limits
 from fuseflow.sim.engine.service import Gathered, serve
+from fuseflow.sim.engine.streams import MANY
 from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.statistics import Outcome
 from fuseflow.tensors import Tensor
 
@@ -31,11 +33,13 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limits: Limits = DEFAULTS,
+    controller: Controller | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, many tokens at a time. `progress` is called now and then with the number of firings so far; `record`
-    keeps all streams. Raises `SimulationError` if streams do not fit together."""
+    """Run a verified graph, many tokens at a time, at the memory of a new `controller`, or at one that answers at once. `progress` is
+    called now and then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit
+    together."""
     functions = library()
-    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record), Gathered()
+    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, controller), Gathered()
     if run(layout, gathered, functions, progress):
         return outcome(layout, tensors, machine, gathered)
     again = partial(lay_out, graph, tensors, machine, functions, limits)
@@ -44,18 +48,35 @@ def execute(
 
 def run(layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None) -> bool:
     """Run to the end; whether it was reached, or the graph deadlocks."""
-    loop = library.compiled(sweep, SWEEP)
+    loop = _loop(layout, library)
     while True:
-        status = loop(address(layout.nodes), len(layout.parts), BUDGET)
+        status, cycle = loop()
         if status == FAULT:
             raise fault(layout)
         if progress is not None:
             progress(int(layout.nodes["firings"].sum()))
-        if status == STUCK:
-            if (layout.nodes["waits"] == ENDED).all():
-                return True
-            if not serve(layout, gathered):
-                return False
+        if status == SHORT and layout.controller is not None:
+            layout.controller.memory.advance(cycle)
+        if status == STUCK and (layout.nodes["waits"] == ENDED).all():
+            return True
+        if status in (STUCK, HELD) and not serve(layout, gathered, cycle if status == HELD else MANY):
+            return False
+
+
+def _loop(layout: Layout, library: Library) -> Callable[[], tuple[int, int]]:
+    """The joint loop; it returns a status, and the cycle that it speaks of."""
+    nodes, count, controller = address(layout.nodes), len(layout.parts), layout.controller
+    if controller is None:
+        plain = library.compiled(sweep, SWEEP)
+        return lambda: (plain(nodes, count, BUDGET), 0)
+    memory, advance = address(controller.memory.state), library.address(controller.memory.model.advance, ADVANCE)
+    loop, step = library.compiled(sweep_at_memory, SWEEP_AT_MEMORY), controller.step
+
+    def turns() -> tuple[int, int]:
+        cycle, status = divmod(loop(nodes, count, BUDGET, memory, advance, step), KINDS)
+        return status, cycle
+
+    return turns
 
 
 def smallest_depth(layout: Layout, edge: n.Edge, library: Library) -> int | None:

@@ -39,6 +39,11 @@ SWEEP = int64(int64, int64, int64)
 FOLD_INTO = int64(int64, int64, int64, int64)
 """Of an elementwise fold: address of the values so far, address and stride of the new ones, how many."""
 
+ADVANCE = int64(int64, int64)
+"""Of a memory model: the address of the memory, the cycle to which it goes on."""
+SWEEP_AT_MEMORY = int64(int64, int64, int64, int64, int64, int64)
+"""Of the joint loop at a memory: the same as `SWEEP`, the addresses of the memory and of its model, and the cycles of a turn."""
+
 _OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 
 
@@ -121,7 +126,11 @@ def cache_directory() -> Path | None:
 def _sources() -> list[Path]:
     """The files that kernels are made of."""
     package = Path(str(resources.files("fuseflow")))
-    return [package / "ops.py", package / "tile_ops.py", *sorted((package / "sim" / "engine").rglob("*.py"))]
+    return [
+        package / "ops.py",
+        package / "tile_ops.py",
+        *(file for part in ("engine", "memory") for file in sorted((package / "sim" / part).rglob("*.py"))),
+    ]
 
 
 @contextmanager
@@ -165,6 +174,7 @@ call_kernel: Function = _call_plain
 call_elementwise: Function = _call_plain
 call_fold: Function = _call_plain
 call_fold_into: Function = _call_plain
+call_advance: Function = _call_plain
 
 if COMPILED:
 
@@ -185,3 +195,7 @@ if COMPILED:
     @intrinsic
     def call_fold_into(typing_context: Any, address: Any, into: Any, values: Any, stride: Any, k: Any) -> Any:
         return _indirect(FOLD_INTO)
+
+    @intrinsic
+    def call_advance(typing_context: Any, address: Any, memory: Any, cycle: Any) -> Any:
+        return _indirect(ADVANCE)

@@ -18,10 +18,13 @@ from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.engine.nodes import NODE
-from fuseflow.sim.engine.place import Array, Limits, Part, Place, Stream, fitting, words
+from fuseflow.sim.engine.place import Array, Limits, Link, Part, Place, Rule, Stream, fitting, words
+from fuseflow.sim.engine.remote import Remote
 from fuseflow.sim.engine.streams import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.workspace import Table
 from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.controller import CAPACITY, Controller, sequential
+from fuseflow.sim.memory.layout import lay_out as place_arrays
 from fuseflow.sim.timing import timing
 from fuseflow.tensors import Tensor
 
@@ -60,6 +63,8 @@ class Layout:
     tables: dict[str, list[Table]] = field(default_factory=dict)
     keep: dict[int, Array] = field(default_factory=dict)
     """Arrays that kernels find by address."""
+    controller: Controller | None = None
+    """Of the memory; None where it answers at once."""
 
 
 def lay_out(
@@ -69,10 +74,17 @@ def lay_out(
     library: Library,
     limits: Limits,
     record: bool = False,
+    controller: Controller | None = None,
 ) -> Layout:
-    """The arrays of a verified graph on its tensors."""
-    layout = Layout(graph, graph.types(), limits)
-    _make_parts(layout, tensors, machine, library, record)
+    """The arrays of a verified graph on its tensors. With a `controller`, nodes read and write through it."""
+    layout = Layout(graph, graph.types(), limits, controller=controller)
+    rules = RULES | COMAL_RULES if machine.rules == "comal" else RULES
+    if controller is None:
+        _make_parts(layout, tensors, rules, library, record)
+    else:
+        remote = Remote(controller, place_arrays(graph, tensors, CAPACITY), sequential(graph))
+        _make_parts(layout, tensors, remote.rules(rules), library, record)
+        remote.open()
     _number(layout)
     _fill_nodes(layout, machine, library)
     _fill_streams(layout, machine)
@@ -80,9 +92,11 @@ def lay_out(
     return layout
 
 
-def _make_parts(layout: Layout, tensors: Mapping[str, Tensor], machine: Machine, library: Library, record: bool) -> None:
+def _make_parts(
+    layout: Layout, tensors: Mapping[str, Tensor], rules: Mapping[type[n.Node], Rule], library: Library, record: bool
+) -> None:
     graph, types = layout.graph, layout.types
-    below, rules = bounds(graph), RULES | COMAL_RULES if machine.rules == "comal" else RULES
+    below = bounds(graph)
     for node in graph.nodes:
         place = Place(
             node, tuple(types[port] for port in node.inputs), below, graph.declared, tensors, library, layout.limits,
@@ -115,7 +129,7 @@ def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:
     layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))
     inputs, outputs = address(layout.readers), address(layout.streams)
     for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
-        interval = 1 if owner is None else _timing(layout, owner, machine)[1]
+        interval = 1 if owner is None or part.helper else _timing(layout, owner, machine)[1]
         nodes[p]["kernel"] = library.address(part.kernel)
         nodes[p]["state"] = address(part.state)
         nodes[p]["inputs"], nodes[p]["arity"] = inputs, len(part.inputs)
@@ -142,8 +156,10 @@ def _fill_streams(layout: Layout, machine: Machine) -> None:
         layout.keep[address(listed)] = listed
         streams[k]["ring"], streams[k]["mask"] = address(ring), limits.runs - 1
         streams[k]["scratch"], streams[k]["capacity"] = address(scratch), capacity
-        streams[k]["bytes"], streams[k]["limited"] = 8 * words(tile), int(layout.parts[layout.writer_of[k]].computes)
-        streams[k]["latency"] = _timing(layout, owner, machine)[0]
+        link = key if isinstance(key, Link) else Link()
+        streams[k]["bytes"] = 8 * words(tile)
+        streams[k]["limited"] = int(layout.parts[layout.writer_of[k]].computes and link.stored)
+        streams[k]["latency"] = _timing(layout, owner, machine)[0] if link.latency is None else link.latency
         streams[k]["readers"], streams[k]["count"] = address(listed), len(readers)
 
 

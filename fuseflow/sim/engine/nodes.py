@@ -30,10 +30,11 @@ node_at = NODE.at
 
 # What a node waits for: an input; a slot of an output; or a service of the engine or its other half
 NOTHING, INPUT, OUTPUT, BUFFER, GROW = 0, 1 << 10, 2 << 10, 3 << 10, 4 << 10
-ENDED = 5 << 10
+ANSWER, TOUCH, ROOM = 5 << 10, 6 << 10, 7 << 10  # of the memory: an answer; that a line is needed; room for requests
+ENDED = 8 << 10
 WAIT = -1  # in place of a cycle: it is not known yet
 # Faults, after which nothing is computed any more
-MISALIGNED, REFUSED, OUTSIDE, TWICE = 1, 2, 3, 4
+MISALIGNED, REFUSED, OUTSIDE, TWICE, LARGE = 1, 2, 3, 4, 5
 
 
 @inline

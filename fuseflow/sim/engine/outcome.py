@@ -13,7 +13,7 @@ from fuseflow.samml.streams import D, N, Token, stop
 from fuseflow.sim import deadlock as dead
 from fuseflow.sim.comal import cycles
 from fuseflow.sim.engine.layout import Layout
-from fuseflow.sim.engine.nodes import BUFFER, ENDED, INPUT, OUTPUT, OUTSIDE, REFUSED, TWICE
+from fuseflow.sim.engine.nodes import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
 from fuseflow.sim.engine.place import Array, words
 from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_of
 from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
@@ -30,10 +30,11 @@ def outcome(layout: Layout, tensors: Mapping[str, Tensor], machine: Machine, gat
     """Of a run that came to its end."""
     gather_all(layout, gathered)
     nodes = statistics(layout)
+    acknowledged = -1 if layout.controller is None else layout.controller.acknowledged()
     reader = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
     pushed = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
-        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(node.last for node in nodes),
+        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
         nodes=nodes,
         edges=tuple(
             EdgeStatistics(
@@ -56,7 +57,7 @@ def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
     """Of every node, in graph order."""
     found = []
     for node in layout.graph.nodes:
-        of = layout.nodes[[p for p, owner in enumerate(layout.owners) if owner is node]]
+        of = layout.nodes[[p for p, owner in enumerate(layout.owners) if owner is node and not layout.parts[p].helper]]
         began = of["first"][of["firings"] > 0]
         found.append(
             NodeStatistics(
@@ -87,6 +88,8 @@ def _elements(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, 
     declared = layout.graph.declared
     for p, node in enumerate(layout.owners):
         state, record = layout.parts[p].state[0], layout.nodes[p]
+        if layout.parts[p].helper:
+            continue
         if isinstance(node, n.Load):
             found[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"]) * words(
                 declared[node.tensor].tile
@@ -168,6 +171,8 @@ def _awaited(layout: Layout, p: int) -> tuple[dead.Awaited, int]:
         edge = layout.edges[r].edge
         assert edge is not None
         return dead.Slot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
+    if wait == TOUCH:
+        return dead.Workspace(), p - 1  # who asks for what is fetched ahead
     return dead.Workspace(), p + 1
 
 
@@ -191,6 +196,8 @@ def fault(layout: Layout) -> SimulationError:
         return SimulationError(
             f"{what}: got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
         )
+    if record["fault"] == LARGE:
+        return SimulationError(f"{what}: writes more than the memory has room for")
     if record["fault"] == OUTSIDE:
         return SimulationError(f"{what}: a reference is outside its tensor after {record['firings']} firings")
     return SimulationError(f"{what}: its inputs differ in structure after {record['firings']} firings")

@@ -34,7 +34,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A stream inside a node: between its two parts, or one that nobody reads."""
+    """A stream inside a node: between two of its parts, or one that nobody reads. `latency`: if not that of the node; `stored`: whether
+    elements are stored in its own ring, if its part does that at all."""
+
+    latency: int | None = None
+    stored: bool = True
 
 
 Stream: TypeAlias = Port | Link
@@ -53,7 +57,8 @@ def fitting(limit: int, tile: Tile) -> int:
 @dataclass(frozen=True, slots=True)
 class Part:
     """One kernel with its state: a node, or one of the two halves of an accumulator, on comal of a repeat. `computes`: it may store
-    elements of its own in the ring of an output. `first`: which input of the node its first input is."""
+    elements of its own in the ring of an output. `first`: which input of the node its first input is. `helper`: it asks the memory for
+    another part, a line a cycle, and its firings are not the node's."""
 
     kernel: Function
     state: Array
@@ -61,6 +66,7 @@ class Part:
     outputs: Sequence[Stream]
     computes: bool = True
     first: int = 0
+    helper: bool = False
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.layout import Layout
 from fuseflow.sim.engine.memory import address
-from fuseflow.sim.engine.nodes import BUFFER, GROW, INPUT, OUTPUT
+from fuseflow.sim.engine.nodes import BUFFER, GROW, INPUT, OUTPUT, ROOM
 from fuseflow.sim.engine.place import Array
 from fuseflow.sim.engine.streams import FULL_RING, POPS, READER_SIZE, RUN, SCRATCH, STREAM_SIZE
 
@@ -23,15 +23,17 @@ class Gathered:
     ends: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
 
 
-def serve(layout: Layout, gathered: Gathered) -> bool:
+def serve(layout: Layout, gathered: Gathered, until: int) -> bool:
     """Do what the stuck parts wait for of the engine; whether there was anything. Streams grow only if nothing else helps, and then
-    the last one: those above it are full because it is."""
+    the last one whose part may fire by cycle `until`: those above it are full because it is."""
     waits = layout.nodes["waits"].tolist()
     served = False
     for p, wait in enumerate(waits):
         if wait == GROW:
             _relieve(layout, p, gathered)
             served = True
+        elif wait == ROOM:
+            served = _make_room(layout)
         elif INPUT <= wait < OUTPUT and layout.readers[input_of(layout, p, wait - INPUT)]["stalled"]:
             _grow_history(layout, input_of(layout, p, wait - INPUT))
             served = True
@@ -40,7 +42,7 @@ def serve(layout: Layout, gathered: Gathered) -> bool:
     for p in reversed(range(len(waits))):
         if OUTPUT <= waits[p] < BUFFER:
             k = output_of(layout, p, waits[p] - OUTPUT)
-            if layout.streams[k]["blocked"] == FULL_RING:
+            if layout.streams[k]["blocked"] == FULL_RING and layout.nodes[p]["ready"] <= until:
                 _grow_stream(layout, k)
                 return True
     return False
@@ -74,6 +76,16 @@ def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
     gathered.elements[p].append(_copied(layout, int(state["elements"]), int(state["count"] * state["words"])))
     gathered.ends[p].append(_copied(layout, int(state["ends"]), int(state["ended"])))
     state["count"] = state["ended"] = 0
+
+
+def _make_room(layout: Layout) -> bool:
+    """For more requests at the ports that have none left."""
+    assert layout.controller is not None
+    memory = layout.controller.memory
+    for k, port in enumerate(memory.ports):
+        if port["issued"] - port["released"] > port["mask"]:
+            memory.make_room(k)
+    return True
 
 
 def _copied(layout: Layout, at: int, count: int) -> Array:

@@ -6,23 +6,19 @@ through `ports.issue` at the address of a port and calls the kernel of `Model.ad
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import int64
 
-from fuseflow.sim.engine.jit import Function, library, specialize
+from fuseflow.sim.engine.jit import ADVANCE, library
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.mapping import Integers
 from fuseflow.sim.memory.models import Model
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
 from fuseflow.sim.memory.statistics import PortStatistics
 
-ADVANCE = int64(int64, int64)
 ISSUE = int64(int64, int64, int64, int64, int64)
 RING = 64
 """Requests of a port for which there is room at first."""
@@ -41,8 +37,6 @@ class Memory:
 
     def __init__(self, model: Model, ports: int) -> None:
         self.model = model
-        self.cycle = 0
-        """All that happens before this cycle has happened."""
         self.rings: list[npt.NDArray[Any]] = [REQUEST.array(RING) for _ in range(ports)]
         self.ports = PORT.array(ports)
         self.ports["due"] = FOREVER
@@ -52,7 +46,12 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
-        self._advance, self._issue = compiled(model.advance, ADVANCE), compiled(issue, ISSUE)
+        self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
+
+    @property
+    def cycle(self) -> int:
+        """All that happens before this cycle has happened."""
+        return int(self.state["now"][0])
 
     @property
     def lookahead(self) -> int:
@@ -85,7 +84,6 @@ class Memory:
         while status := self._advance(address(self.state), cycle):
             assert status != LATE, "a request is older than the end of the last window"
             self.model.grow(int(status))
-        self.cycle = max(self.cycle, cycle)
 
     def drain(self, step: int = 4096) -> None:
         """Go on until everything is answered."""
@@ -94,7 +92,9 @@ class Memory:
             self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
     def seen(self, port: int, request: int) -> int:
-        """The cycle in which the port sees the answer; -1 if that is not known yet."""
+        """The cycle in which the port sees the answer; -1 if that is not known yet, or nothing was asked."""
+        if request >= self.ports[port]["issued"]:
+            return -1
         return int(self.rings[port][request & int(self.ports[port]["mask"])]["seen"])
 
     def requests(self, port: int) -> npt.NDArray[Any]:
@@ -139,21 +139,3 @@ def _statistics(p: Any, transaction: int) -> PortStatistics:
         moved_bytes=transactions * transaction,
         latency=int(p["latency"]) / max(answered, 1),
     )
-
-
-def compiled(kernel: Function, signature: Any) -> Any:
-    """The kernel, callable, from the cache of compiled kernels. Its name there says which sources of this package it is made of."""
-    return library().compiled(_named(kernel), signature)
-
-
-@cache
-def _named(kernel: Function) -> Function:
-    return specialize(kernel, f"{kernel.__name__}_{_sources()}")
-
-
-@cache
-def _sources() -> str:
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]

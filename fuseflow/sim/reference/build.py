@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import delays
 from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.controller import CAPACITY, Controller, sequential
 from fuseflow.sim.memory.layout import lay_out
 from fuseflow.sim.reference import (
     accumulate,
@@ -25,15 +26,12 @@ from fuseflow.sim.reference import (
     write,
 )  # fmt: skip
 from fuseflow.sim.reference.place import Place, Rule
-from fuseflow.sim.reference.ports import Controller
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
-from fuseflow.sim.reference.remote import Remote, sequential
+from fuseflow.sim.reference.remote import Remote
 from fuseflow.sim.timing import timing
 from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
 
-CAPACITY = 1 << 34
-"""Bytes of the memory: eight channels."""
 _FAMILIES = (accumulate, align, drop, join, lanes, levels, permute, pointwise, reduce, repeat, scan, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 

@@ -9,9 +9,9 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import cycles
 from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.reference.build import Network, build
 from fuseflow.sim.reference.deadlock import smallest_depth, waiting
-from fuseflow.sim.reference.ports import Controller
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording

@@ -8,71 +8,12 @@ by a process of their own, line n when line n - D is first needed. A node that w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Generator
 
 from fuseflow.samml.nodes import Node
+from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import LINE, Place
 from fuseflow.sim.reference.process import Process, Steps, Wait
-
-
-class Memory(Protocol):
-    """What the ports need of `fuseflow.sim.memory.Memory`, which loads a compiler."""
-
-    cycle: int
-    ports: Any
-    lookahead: int
-
-    def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
-
-    def seen(self, port: int, request: int) -> int: ...
-
-    def advance(self, cycle: int) -> None: ...
-
-    def drain(self) -> None: ...
-
-
-@dataclass(slots=True)
-class Controller:
-    """The memory of a run, which `make` makes for so many ports. Ports join while the network is built; it opens when all are known.
-
-    `outstanding`: requests of a port without an answer, at most (K). `ahead`: lines fetched ahead (D; 0: none). `window`: cycles that the
-    memory goes on at a time; all up to the model's look-ahead give the same.
-    """
-
-    make: Callable[[int], Memory]
-    outstanding: int = 32
-    ahead: int = 8
-    window: int = 0
-    ports: int = 0
-    memory: Memory = field(init=False)
-
-    def open(self) -> None:
-        self.memory = self.make(self.ports)
-
-    def join(self) -> int:
-        self.ports += 1
-        return self.ports - 1
-
-    def advance(self) -> bool:
-        """No process can go on without an answer: let the memory go on. False if nothing is asked for.
-
-        What is asked for later depends on an answer that is not known yet, and that is seen `lookahead` cycles later at the earliest.
-        """
-        state = self.memory.ports
-        if (state["answered"] >= state["issued"]).all():
-            return False
-        start = self.memory.cycle
-        if (state["answered"] >= state["sent"]).all():
-            start = max(start, int(state["due"].min()))  # the memory idles until then
-        self.memory.advance(start + (self.window or self.memory.lookahead))
-        return True
-
-    def acknowledged(self) -> int:
-        """The cycle of the last answer, after everything was asked for."""
-        self.memory.drain()
-        return int(self.memory.ports["last"].max(initial=-1))
 
 
 class Answer:

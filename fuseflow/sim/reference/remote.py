@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import Array
 from fuseflow.sim.memory.layout import Place as Bytes
 from fuseflow.sim.reference.fibers import reader
 from fuseflow.sim.reference.place import Place, Rule
-from fuseflow.sim.reference.ports import Answer, Asked, Controller, Fetched, Posted
+from fuseflow.sim.reference.ports import Answer, Asked, Fetched, Posted
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, output, room
 from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels.base import POS_BYTES, Fibers
@@ -265,19 +266,3 @@ def _write(p: Process, elements: Any, ends: Any, port: Posted, stops: Posted | N
         else:
             source.take((yield from port.put(p, port.place.width, seen)))
             elements.append(token)
-
-
-def sequential(graph: n.Graph) -> set[str]:
-    """Names of the scans and loads that read all of their array in order: their references come, all and as they are, from the scan of the
-    level above, up to the root."""
-    found: set[str] = set()
-    made = graph.by_name
-    for node in graph.nodes:
-        if isinstance(node, n.Scan | n.Load):
-            above = made[node.inputs[0].node]
-            level = node.level if isinstance(node, n.Scan) else len(graph.declared[node.tensor].format.levels)
-            first = isinstance(above, n.Root) and level == 0
-            below = isinstance(above, n.Scan) and above.name in found and above.tensor == node.tensor and above.level == level - 1
-            if first or below:
-                found.add(node.name)
-    return found

@@ -13,12 +13,11 @@ from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.deadlock import Deadlock
+from fuseflow.sim.memory.controller import Controller, sequential
 from fuseflow.sim.memory.layout import LINE, lay_out, show
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.reference.execute import execute
-from fuseflow.sim.reference.ports import Controller
-from fuseflow.sim.reference.remote import sequential
 from fuseflow.sim.statistics import Outcome
 from fuseflow.tensors import Tensor, pack
 

@@ -29,10 +29,11 @@ from fuseflow.sim.engine.streams import (
 from fuseflow.tensors.levels.compressed import CompressedFibers
 from fuseflow.tensors.levels.singleton import SingletonFibers
 
-SCAN = Record(
+FIELDS = (
     "size lows highs crds refs spans parents every "  # a dense level has a size; others the bounds of each fiber, and its elements
     "phase next end base references entries"  # `every`: an `N` has a full fiber too
 )
+SCAN = Record(FIELDS)
 BETWEEN, OPENED, INSIDE, CLOSING = 0, 1, 2, 3
 """Before a reference; its fiber looked up, nothing emitted; some elements emitted; all emitted, the end not yet."""
 ANY = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
@@ -40,19 +41,23 @@ state_at = SCAN.at
 
 
 def scan(node: n.Scan, place: Place) -> list[Part]:
+    return place.part(run_scan, place.state(SCAN, **fibers_of(node, place)), computes=False)
+
+
+def fibers_of(node: n.Scan, place: Place) -> dict[str, int]:
+    """The fields of `SCAN` that say where the fibers of the level are."""
     level = place.tensors[node.tensor].levels[node.level]
     match level:
         case CompressedFibers(firsts=None):
             pos = place.array(level.pos)
-            fibers = {"lows": pos, "highs": pos + 8, "crds": place.array(level.crd), "parents": len(level.pos) - 1}
+            return {"lows": pos, "highs": pos + 8, "crds": place.array(level.crd), "parents": len(level.pos) - 1}
         case CompressedFibers():
             assert level.firsts is not None
-            fibers = _repeating(place, level.crd, level.firsts, level.pos[:-1], level.pos[1:])
+            return _repeating(place, level.crd, level.firsts, level.pos[:-1], level.pos[1:])
         case SingletonFibers():
-            fibers = _repeating(place, level.crd, level.starts, np.arange(len(level.crd), dtype=np.int64), level.stop)
+            return _repeating(place, level.crd, level.starts, np.arange(len(level.crd), dtype=np.int64), level.stop)
         case _:
-            fibers = {"size": level.size, "parents": level.entries // level.size if level.size else ANY}
-    return place.part(run_scan, place.state(SCAN, **fibers), computes=False)
+            return {"size": level.size, "parents": level.entries // level.size if level.size else ANY}
 
 
 def range_(node: n.Range, place: Place) -> list[Part]:
@@ -113,7 +118,7 @@ def run_scan(address: int) -> int:
             if s.phase == BETWEEN:
                 if s.lows != 0:
                     prefetch(s.lows + 8 * coming(ref))
-                if not _look_up(s, ref):
+                if not look_up(s, ref):
                     node.fault = OUTSIDE
                     return 0
                 s.phase = OPENED
@@ -146,7 +151,7 @@ def run_scan(address: int) -> int:
 
 
 @inline
-def _look_up(s: Any, ref: Any) -> bool:
+def look_up(s: Any, ref: Any) -> bool:
     """Find the fiber below the next reference; False if there is no such reference."""
     s.next, s.end = 0, s.size
     if head_run(ref).kind == EMPTY:

@@ -9,7 +9,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.memory import Record, get_float, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.sim.engine.nodes import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
-from fuseflow.sim.engine.place import Array, Part, Place, Rule, fitting, words
+from fuseflow.sim.engine.place import Part, Place, Rule, fitting, words
 from fuseflow.sim.engine.streams import (
     AFFINE,
     CONTROL,
@@ -27,29 +27,40 @@ from fuseflow.sim.engine.streams import (
 )  # fmt: skip
 from fuseflow.tile_ops import Tile
 
-WRITE = Record("elements count words narrow ends ended limit total behind")
+FIELDS = "elements count words narrow ends ended limit total behind"
+WRITE = Record(FIELDS)
 """`narrow`: the buffer's elements have 32 bits; `behind`: the last token was a value (comal)."""
 state_at = WRITE.at
 
 
 def write_level(node: n.WriteLevel, place: Place) -> list[Part]:
-    decl = place.declared[node.tensor]
-    narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
-    return place.part(run_write_level, _buffers(place, np.int32 if narrow else np.int64, place.limits.written))
+    return place.part(run_write_level, place.state(WRITE, **level_buffers(node, place)))
 
 
 def write_values(node: n.WriteValues, place: Place) -> list[Part]:
+    return place.part(run_write_values, place.state(WRITE, **value_buffers(node, place)))
+
+
+def level_buffers(node: n.WriteLevel, place: Place) -> dict[str, int]:
+    """The fields of `WRITE` that say where coordinates and the ends of fibers gather."""
     decl = place.declared[node.tensor]
-    return place.part(run_write_values, _buffers(place, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile))
+    narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
+    return _buffers(place, np.int32 if narrow else np.int64, place.limits.written)
 
 
-def _buffers(place: Place, kind: Any, ends: int, tile: Tile = ()) -> Array:
+def value_buffers(node: n.WriteValues, place: Place) -> dict[str, int]:
+    """The same of values."""
+    decl = place.declared[node.tensor]
+    return _buffers(place, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
+
+
+def _buffers(place: Place, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
     """Buffers for elements of a dtype, and for the ends of fibers."""
     limit, width = fitting(place.limits.written, tile), words(tile)
-    return place.state(
-        WRITE, elements=place.buffer(kind, limit * width), words=width, narrow=int(np.dtype(kind).itemsize == 4),
-        ends=place.buffer(np.int64, ends), limit=limit,
-    )  # fmt: skip
+    return {
+        "elements": place.buffer(kind, limit * width), "words": width, "narrow": int(np.dtype(kind).itemsize == 4),
+        "ends": place.buffer(np.int64, ends), "limit": limit,
+    }  # fmt: skip
 
 
 def run_write_level(address: int) -> int:

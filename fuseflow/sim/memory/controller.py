@@ -1,0 +1,108 @@
+"""The memory of one run as a simulator uses it: how many ports it needs, how far they look ahead, and when it goes on.
+
+Loads no compiler: `make` does, when the ports are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from fuseflow.samml import nodes as n
+
+CAPACITY = 1 << 34
+"""Bytes of the memory: eight channels."""
+
+
+class Memory(Protocol):
+    """What simulators need of `fuseflow.sim.memory.memory.Memory`."""
+
+    ports: Any
+    state: Any
+    model: Any
+
+    @property
+    def cycle(self) -> int: ...
+
+    @property
+    def lookahead(self) -> int: ...
+
+    def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
+
+    def seen(self, port: int, request: int) -> int: ...
+
+    def advance(self, cycle: int) -> None: ...
+
+    def drain(self) -> None: ...
+
+    def port(self, k: int) -> int: ...
+
+    def make_room(self, port: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Controller:
+    """The memory of a run, which `make` makes for so many ports. Ports join while the network is built; it opens when all are known.
+
+    `outstanding`: requests of a port without an answer, at most (K). `ahead`: lines fetched ahead (D; 0: none). `window`: cycles that the
+    memory goes on at a time; all up to the model's look-ahead give the same.
+    """
+
+    make: Callable[[int], Memory]
+    outstanding: int = 32
+    ahead: int = 8
+    window: int = 0
+    ports: int = 0
+    memory: Memory = field(init=False)
+
+    def again(self) -> Controller:
+        """Another with the same settings, for another run."""
+        return replace(self, ports=0)
+
+    def open(self) -> None:
+        self.memory = self.make(self.ports)
+
+    def join(self) -> int:
+        self.ports += 1
+        return self.ports - 1
+
+    @property
+    def step(self) -> int:
+        """Cycles that the memory goes on at a time."""
+        return self.window or self.memory.lookahead
+
+    def advance(self) -> bool:
+        """No process can go on without an answer: let the memory go on. False if nothing is asked for.
+
+        What is asked for later depends on an answer that is not known yet, and that is seen `lookahead` cycles later at the earliest.
+        """
+        state = self.memory.ports
+        if (state["answered"] >= state["issued"]).all():
+            return False
+        start = self.memory.cycle
+        if (state["answered"] >= state["sent"]).all():
+            start = max(start, int(state["due"].min()))  # the memory idles until then
+        self.memory.advance(start + self.step)
+        return True
+
+    def acknowledged(self) -> int:
+        """The cycle of the last answer, after everything was asked for."""
+        self.memory.drain()
+        return int(self.memory.ports["last"].max(initial=-1))
+
+
+def sequential(graph: n.Graph) -> set[str]:
+    """Names of the scans and loads that read all of their array in order: their references come, all and as they are, from the scan of the
+    level above, up to the root."""
+    found: set[str] = set()
+    made = graph.by_name
+    for node in graph.nodes:
+        if isinstance(node, n.Scan | n.Load):
+            above = made[node.inputs[0].node]
+            level = node.level if isinstance(node, n.Scan) else len(graph.declared[node.tensor].format.levels)
+            first = isinstance(above, n.Root) and level == 0
+            below = isinstance(above, n.Scan) and above.name in found and above.tensor == node.tensor and above.level == level - 1
+            if first or below:
+                found.add(node.name)
+    return found
