@@ -85,8 +85,8 @@ def next_turn(memory: int) -> int:
 
 @inline
 def held_from(nodes: int, count: int) -> int:
-    """The first cycle in which a node may fire that waits for the engine and not for the model. The memory must not go past it: what follows
-    from that firing may be asked for from then on."""
+    """The first cycle in which a node may fire that waits for the engine and not for the model; -1 if that is easily served. The memory
+    must not go past it: what follows from that firing may be asked for from then on."""
     found = MANY
     for i in range(count):
         node = node_at(nodes + NODE_SIZE * i)

@@ -197,7 +197,8 @@ def fault(layout: Layout) -> SimulationError:
             f"{what}: got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
         )
     if record["fault"] == LARGE:
-        return SimulationError(f"{what}: writes more than the memory has room for")
+        room = int(layout.keep[int(layout.parts[p].state[0]["array"])][0]["length"])
+        return SimulationError(f"{what}: writes more than the {room:,} bytes that the memory has for it")
     if record["fault"] == OUTSIDE:
         return SimulationError(f"{what}: a reference is outside its tensor after {record['firings']} firings")
     return SimulationError(f"{what}: its inputs differ in structure after {record['firings']} firings")

@@ -6,7 +6,7 @@ Loads no compiler: `make` does, when the ports are known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fuseflow.samml import nodes as n
@@ -55,10 +55,6 @@ class Controller:
     window: int = 0
     ports: int = 0
     memory: Memory = field(init=False)
-
-    def again(self) -> Controller:
-        """Another with the same settings, for another run."""
-        return replace(self, ports=0)
 
     def open(self) -> None:
         self.memory = self.make(self.ports)

@@ -92,9 +92,7 @@ class Memory:
             self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
     def seen(self, port: int, request: int) -> int:
-        """The cycle in which the port sees the answer; -1 if that is not known yet, or nothing was asked."""
-        if request >= self.ports[port]["issued"]:
-            return -1
+        """The cycle in which the port sees the answer; -1 if that is not known yet."""
         return int(self.rings[port][request & int(self.ports[port]["mask"])]["seen"])
 
     def requests(self, port: int) -> npt.NDArray[Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, void
 
+from fuseflow.sim.engine.jit import library
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.histogram import BUCKETS, count_latency, longest, percentile
-from fuseflow.sim.memory.memory import compiled
 
 
 def histogram_of(latencies: list[int]) -> np.ndarray:
     found = np.zeros(BUCKETS, np.int64)
-    count = compiled(count_latency, void(int64, int64))
+    count = library().compiled(count_latency, void(int64, int64))
     for cycles in latencies:
         count(address(found), cycles)
     return found

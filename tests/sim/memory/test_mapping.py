@@ -7,10 +7,10 @@ import pytest
 from numba import int64
 
 from fuseflow.errors import MachineError
+from fuseflow.sim.engine.jit import library
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.hbm2 import packed_place
 from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS, PLACES, Mapping, Piece, Xor, capacity, mapping_named, places
-from fuseflow.sim.memory.memory import compiled
 from fuseflow.sim.memory.models import Hbm2
 
 # For 8 channels: of each field the address bits from its lowest on, then the bits that are xor-ed with them
@@ -55,7 +55,7 @@ def test_bit_by_bit_with_8_channels(name: str) -> None:
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_compiled_code_agrees(name: str) -> None:
     model = Hbm2(8, MAPPINGS[name])
-    packed = compiled(packed_place, int64(int64, int64, int64))
+    packed = library().compiled(packed_place, int64(int64, int64, int64))
     found = [packed(address(model.moves), len(model.moves), byte) for byte in random_addresses(8).tolist()]
     channel, bank, row = places(MAPPINGS[name], 8, random_addresses(8))
     assert found == (channel << PLACES["channel"] | row << PLACES["row"] | bank).tolist()
