@@ -92,7 +92,9 @@ class Memory:
             self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
     def seen(self, port: int, request: int) -> int:
-        """The cycle in which the port sees the answer; -1 if that is not known yet."""
+        """The cycle in which the port sees the answer; -1 if that is not known yet, or if nothing was asked."""
+        if request >= self.ports[port]["issued"]:
+            return -1
         return int(self.rings[port][request & int(self.ports[port]["mask"])]["seen"])
 
     def requests(self, port: int) -> npt.NDArray[Any]:

@@ -20,6 +20,7 @@ from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.reference.execute import execute
 from fuseflow.sim.statistics import Outcome
 from fuseflow.tensors import Tensor, pack
+from fuseflow.tensors.pack import from_coordinates
 
 IDEAL = load_machine("ideal")
 
@@ -167,3 +168,15 @@ def test_a_memory_that_is_too_small():
     tensors = {"A": pack(np.arange(16, dtype=np.float32), graph.declared["A"].format)}
     with pytest.raises(SimulationError, match="reads 64 bytes; the memory has 64, and its results need some of them"):
         lay_out(graph, tensors, 64)
+
+
+def test_nothing_is_seen_before_it_was_asked_for():
+    """A tile of two lines, fetched ahead, one request at a time: when its first token is handed on, its second line is not asked for yet."""
+    text = VECTOR.format(n=3).replace("[3]", "[3, 1]").replace("f32", "f32 tile 4x8").replace("load(A_i.ref)", "load(A_j.ref)")
+    text = text.replace("A_val =", "A_j = scan(A_i.ref) A.1\nA_val =")
+    graph = graph_of(text + "write_Y_j = write(A_j.crd) Y.1\n")
+    places = np.array([[0, 1, 2], [0, 0, 0]])
+    tensors = {"A": from_coordinates((3, 1), places, np.ones((3, 4, 8), np.float32), graph.declared["A"].format)}
+    controller = hbm2(outstanding=1)
+    nodes = {node.name: node for node in run(graph, tensors, controller).nodes}
+    assert nodes["A_val"].first == controller.memory.requests(0)["seen"][1]
