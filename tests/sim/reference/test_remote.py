@@ -171,7 +171,7 @@ def test_a_memory_that_is_too_small():
 
 
 def test_nothing_is_seen_before_it_was_asked_for():
-    """A tile of two lines, fetched ahead, one request at a time: when its first token is handed on, its second line is not asked for yet."""
+    """A tile of two lines, fetched ahead one by one: when it is handed on, its second line is not asked for yet."""
     text = VECTOR.format(n=3).replace("[3]", "[3, 1]").replace("f32", "f32 tile 4x8").replace("load(A_i.ref)", "load(A_j.ref)")
     text = text.replace("A_val =", "A_j = scan(A_i.ref) A.1\nA_val =")
     graph = graph_of(text + "write_Y_j = write(A_j.crd) Y.1\n")
