@@ -10,7 +10,7 @@ from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate, TensorStatistics, estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
-from fuseflow.fusion.copies import needed, restored, settle
+from fuseflow.fusion.copies import needed, restored, settle, settled_name
 from fuseflow.fusion.fuse import Merge, own_names
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.nodes import Graph
@@ -190,7 +190,7 @@ class Lowering:
     def _copying(self, copy: Copy, region: FusedRegion) -> Estimate:
         """What a copy costs, nothing if it is not needed or made before."""
         order = copy.order(region.order)
-        made = "_".join([f"{copy.source}.copy", *map(str, order)]) in self.stored
+        made = settled_name(copy, region.order, self.program.declared) in self.stored
         if made or not needed(copy, self.stored[copy.source], region.order):
             return Estimate(0, 0, 0, 0)
         if (copy.source, order) not in self._copies:

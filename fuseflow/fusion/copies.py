@@ -97,17 +97,20 @@ def restored(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion
     return _reread(region, {copy.name: source.name}, copies, {**region.stored, source.name: source})
 
 
+def settled_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> str:
+    """What a copy is called in memory when the loops run in this order."""
+    name = "_".join([f"{copy.source}.copy", *map(str, copy.order(loops))])
+    while name in taken:
+        name += "_"
+    return name
+
+
 def settle(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
     """The region in its order, with each copy named for the order in which it is stored (`A.copy_1_0`), so that equal ones are one.
 
     `taken` are the names of the program, which no copy may have.
     """
-    names: dict[str, str] = {}
-    for copy in region.copies:
-        name = "_".join([f"{copy.source}.copy", *map(str, copy.order(region.order))])
-        while name in taken:
-            name += "_"
-        names[copy.name] = name
+    names = {copy.name: settled_name(copy, region.order, taken) for copy in region.copies}
     if not names:
         return region
     copies = {names[c.name]: replace(c, name=names[c.name]) for c in region.copies}

@@ -168,9 +168,8 @@ class _Fuser:
         made = []
         for name in (e for e in self.inliner.einsums if e in found):
             (indices, tree), tensor = found[name], self.declared[name]
-            permuted = tensor.format is not None and name in fused.permuted
-            levels = tuple(indices[d] for d in tensor.format.order) if tensor.format is not None and permuted else ()
-            made.append(Result(tensor, indices, tree, levels))
+            order = tensor.format.order if tensor.format is not None and name in fused.permuted else ()
+            made.append(Result(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
         return tuple(made)
 
 
