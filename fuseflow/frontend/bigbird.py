@@ -23,7 +23,9 @@ def bigbird_blocks(length: int, block: int, seed: int = 0) -> npt.NDArray[np.boo
     [549, 268, 118]
     """
     if block < 1 or length < 1 or length % block:
-        raise DataError(f"a mask of {length} positions has no blocks of {block}", hint="take a block size that divides the length")
+        raise DataError(
+            f"a mask of {length} positions has no blocks of {block}", hint="take a block size that divides the length"
+        )
     count = length // block
     if count < RANDOM:
         raise DataError(f"a mask of {count} block needs {RANDOM} random ones in a row", hint=f"take blocks of {length // RANDOM}")

@@ -1,110 +1,185 @@
-"""Data sets by name: `karate`, `cora:nodes=300`, `random:nodes=1000,degree=8,features=64`."""
+"""Data by name: `karate`, `cora:nodes=300`, `synthetic:collab`, `images:imagenet`, `bigbird:block=64`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.errors import DataError, did_you_mean
-from fuseflow.frontend.graphs import Graph, normalized
-from fuseflow.frontend.karate import karate
-from fuseflow.frontend.planetoid import NAMES, planetoid
-from fuseflow.frontend.synthetic import random_graph
+from fuseflow.frontend.bigbird import bigbird_mask
+from fuseflow.frontend.datasets import citation, images, ogb, planetoid
+from fuseflow.frontend.datasets.graphs import Graph, Matrix, normalized
+from fuseflow.frontend.datasets.karate import karate
+from fuseflow.frontend.datasets.options import Options
+from fuseflow.frontend.datasets.random import random_graph
+from fuseflow.frontend.datasets.standins import PUBLISHED, standin
+from fuseflow.frontend.datasets.torch import torch_matrix
 
 if TYPE_CHECKING:
     import torch
 
-SPECS = ("karate", *NAMES, "random")
+FROM_FILES: dict[str, Callable[[str, Path | None], Graph]] = {
+    **dict.fromkeys(planetoid.NAMES, planetoid.planetoid),
+    **dict.fromkeys(citation.NAMES, citation.citation),
+    **dict.fromkeys(ogb.NAMES, ogb.ogb),
+}
+"""Graphs that are read from files, by name."""
+
+VARIANTS = {"synthetic": tuple(PUBLISHED), "images": tuple(images.SIDES)}
+"""What is asked for as `NAME:variant`."""
+
+SPECS = ("karate", *FROM_FILES, "random", "synthetic", "images", "bigbird")
+ADJACENCIES = ("gcn", "raw")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """What a model file's `build(data)` receives: one graph, its tensors in PyTorch's CSR layout, f32."""
+    """What a model file's `build(data)` receives: rows of features and, but for images, how they are connected.
+
+    `adjacency`, `raw` and `features` are PyTorch tensors; `matrix()`, `edges` and `inputs` the same numbers as scipy or NumPy arrays,
+    for which PyTorch is not loaded.
+    """
 
     name: str
-    adjacency: torch.Tensor
-    """[nodes, nodes]: D^-1/2 (A + I) D^-1/2 with self loops."""
-    features: torch.Tensor
-    """[nodes, features]: as distributed, not normalized by row."""
+    """The spec that gives this data again."""
+    inputs: Matrix
+    """[nodes, features]: as distributed, not normalized by row; a scipy array, or a NumPy array where the data set is dense."""
     labels: npt.NDArray[np.int64]
     classes: int
-    nodes: int
     description: str
+    connections: sparse.csr_array | None = None
+    adj: str | None = None
+    """The adjacency that the user asks for, `gcn` or `raw`; None leaves it to the model."""
+    notice: str = ""
+    """What must stand beside every result: that the data only stand in for those that they are named after."""
+
+    @property
+    def nodes(self) -> int:
+        """Rows of the features: nodes, images, positions of a sequence."""
+        return int(self.inputs.shape[0])
+
+    @property
+    def edges(self) -> sparse.csr_array:
+        """[nodes, nodes]: 0/1, without self loops; of a sequence, its attention mask."""
+        if self.connections is None:
+            raise DataError(f"data `{self.name}` are no graph, and this model needs one", hint="take one: `--data karate`")
+        return self.connections
+
+    def matrix(self, default: str = "gcn") -> sparse.csr_array:
+        """The adjacency as the user asks for it, else the model's `default`: `raw`, the edges; `gcn`, D^-1/2 (A + I) D^-1/2."""
+        return self.edges if (self.adj or default) == "raw" else normalized(self.edges)
+
+    @property
+    def adjacency(self) -> torch.Tensor:
+        """[nodes, nodes], CSR: D^-1/2 (A + I) D^-1/2 with self loops, unless the user asks for the edges."""
+        return torch_matrix(self.matrix())
+
+    @property
+    def raw(self) -> torch.Tensor:
+        """[nodes, nodes], CSR: the edges, 0/1, without self loops."""
+        return torch_matrix(self.edges)
+
+    @property
+    def features(self) -> torch.Tensor:
+        """[nodes, features]: CSR, or dense where the data set is."""
+        return torch_matrix(self.inputs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The `key=value` options of a spec, read with their types; what is left over is unknown."""
+def load_data(spec: str, data_dir: Path | None = None, seed: int = 0, adj: str | None = None) -> Data:
+    """Load the data that `spec` names; raises `DataError`.
 
-    spec: str
-    given: dict[str, str]
-    known: list[str] = field(default_factory=list)
-
-    def integer(self, key: str, default: int, least: int) -> int:
-        value = self.number(key, default, least)
-        if value != int(value):
-            raise DataError(f"data `{self.spec}`: `{key}` is a whole number, not {self.given[key]}")
-        return int(value)
-
-    def number(self, key: str, default: float, least: float, most: float = float("inf")) -> float:
-        self.known.append(key)
-        text = self.given.get(key, str(default))
-        try:
-            value = float(text)
-        except ValueError:
-            raise DataError(f"data `{self.spec}`: `{key}={text}` is not a number") from None
-        if not least <= value <= most or value == float("inf"):
-            upper = "" if most == float("inf") else f" and at most {most:g}"
-            raise DataError(f"data `{self.spec}`: `{key}` is at least {least:g}{upper}, not {text}")
-        return value
-
-    def finish(self) -> None:
-        for key in self.given:
-            if key not in self.known:
-                raise DataError(f"data `{self.spec}`: unknown option `{key}`", hint=did_you_mean(key, self.known))
-
-
-def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
-    """Load the data set that `spec` names.
-
-    `karate`, and `cora` or `citeseer` from the Planetoid raw files in `data_dir`, take `:nodes=N` for the subgraph of the first N nodes;
-    `random` takes nodes, degree, features, density (of the features), classes and seed (default: `seed`). Raises `DataError`.
+    `karate`, and the graphs that are read from the raw files in `data_dir` (`FROM_FILES`), take `:nodes=N` for the subgraph of the
+    first N nodes. Generated, by `seed`, are `random` (nodes, degree, features, density, classes), `synthetic:NAME` (scale), a stand-in
+    for a published graph, `images:NAME` (side, count, density), and `bigbird` (block, length, features), a sequence with its
+    attention mask. Graphs take `adj=gcn` or `adj=raw`, or the argument `adj`: which adjacency a model gets that leaves the choice.
     """
-    name, _, rest = spec.partition(":")
+    name = spec.partition(":")[0]
     if name not in SPECS:
         raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, SPECS))
-    if data_dir is not None and name not in NAMES:
+    if data_dir is not None and name not in FROM_FILES:
         raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
-    options = _Options(spec, _key_values(spec, rest))
+    options = Options.parse(spec, VARIANTS.get(name, ()))
+    if name == "images":
+        if adj is not None:
+            raise DataError(f"data `{spec}` have no adjacency to choose", hint="leave `--adj` out")
+        return _images(options, seed)
+    if name == "bigbird":
+        if adj is not None:
+            raise DataError(f"the adjacency of data `{spec}` is a mask", hint="leave `--adj` out")
+        return _sequence(options, seed)
+    spec, adj = _adjacency(options, adj)
     if name == "random":
-        graph = _random(options, seed)
-    else:
-        nodes = options.integer("nodes", 0, 1) if "nodes" in options.given else None
-        options.known.append("nodes")
-        options.finish()
-        graph = karate() if name == "karate" else planetoid(name, data_dir)
-        graph = _first(graph, nodes, spec)
-    return _data(spec, graph)
-
-
-def _random(options: _Options, seed: int) -> Graph:
-    arguments = {
-        "nodes": options.integer("nodes", 100, 1),
-        "degree": options.number("degree", 4, 0),
-        "features": options.integer("features", 32, 1),
-        "density": options.number("density", 0.1, 0, 1),
-        "classes": options.integer("classes", 4, 1),
-        "seed": options.integer("seed", seed, 0),
-    }
+        return _of_graph(spec, _random(options, seed), adj)
+    if name == "synthetic":
+        graph, notice = _standin(options, seed)
+        return _of_graph(spec, graph, adj, notice)
+    nodes = options.integer("nodes", 0, 1) if "nodes" in options.given else None
+    options.known.append("nodes")
     options.finish()
-    if arguments["degree"] > arguments["nodes"] - 1:
-        raise DataError(f"data `{options.spec}`: a degree of {arguments['degree']:g} needs more than {arguments['nodes']} nodes")
-    return random_graph(**arguments)  # type: ignore[arg-type]
+    graph = karate() if name == "karate" else FROM_FILES[name](name, data_dir)
+    return _of_graph(spec, _first(graph, nodes, spec), adj)
+
+
+def _adjacency(options: Options, adj: str | None) -> tuple[str, str | None]:
+    """The spec with the adjacency in it, and which one."""
+    asked = options.choice("adj", ADJACENCIES)
+    if adj is None or adj == asked:
+        return options.spec, asked
+    if adj not in ADJACENCIES:
+        raise DataError(f"there is no adjacency `{adj}`", hint=did_you_mean(adj, ADJACENCIES))
+    if asked is not None:
+        raise DataError(f"data `{options.spec}` says `adj={asked}`, `--adj` says `{adj}`", hint="say it once")
+    return f"{options.spec}{',' if ':' in options.spec else ':'}adj={adj}", adj
+
+
+def _random(options: Options, seed: int) -> Graph:
+    nodes, degree = options.integer("nodes", 100, 1), options.number("degree", 4, 0)
+    features, density = options.integer("features", 32, 1), options.number("density", 0.1, 0, 1)
+    classes, seed = options.integer("classes", 4, 1), options.integer("seed", seed, 0)
+    options.finish()
+    if degree > nodes - 1:
+        raise DataError(f"data `{options.spec}`: a degree of {degree:g} needs more than {nodes} nodes")
+    return random_graph(nodes, degree, features, density, classes, seed)
+
+
+def _standin(options: Options, seed: int) -> tuple[Graph, str]:
+    scale, seed = options.number("scale", 1, 0, 1), options.integer("seed", seed, 0)
+    options.finish()
+    if not options.variant:
+        raise DataError(f"data `{options.spec}`: a stand-in for which graph?", hint=f"as in `synthetic:{next(iter(PUBLISHED))}`")
+    name = options.variant
+    part = "" if scale == 1 else f", scaled to {scale:g} of its nodes"
+    return standin(name, seed, scale), f"synthetic data: a generated stand-in for {name}{part}, not the published graph"
+
+
+def _images(options: Options, seed: int) -> Data:
+    side = options.integer("side", images.SIDES.get(options.variant, 16), 1)
+    count, density = options.integer("count", images.IMAGES, 1), options.number("density", images.DENSITY, 0, 1)
+    seed = options.integer("seed", seed, 0)
+    options.finish()
+    pixels = images.sampled_images(count, side, density, seed)
+    description = f"{count} images, {side} x {side} pixels ({pixels.nnz} nonzero)"
+    what = f"images of the size of {options.variant}'s" if options.variant else "images"
+    return Data(options.spec, pixels, np.zeros(count, dtype=np.int64), 0, description, notice=f"synthetic data: random {what}")
+
+
+def _sequence(options: Options, seed: int) -> Data:
+    block, length = options.integer("block", 64, 1), options.integer("length", 1024, 1)
+    features, seed = options.integer("features", 768, 1), options.integer("seed", seed, 0)
+    options.finish()
+    mask = bigbird_mask(length, block)  # always the published seed
+    inputs = np.random.default_rng(seed).standard_normal((length, features), dtype=np.float32)
+    description = f"{length} positions, {features} features, a BigBird mask of {block} x {block} blocks ({mask.nnz} nonzero)"
+    labels = np.zeros(length, dtype=np.int64)
+    return Data(
+        options.spec, inputs, labels, 0, description, mask, "raw", "synthetic data: random features behind a BigBird mask"
+    )
 
 
 def _first(graph: Graph, nodes: int | None, spec: str) -> Graph:
@@ -115,42 +190,10 @@ def _first(graph: Graph, nodes: int | None, spec: str) -> Graph:
     return graph.first(nodes)
 
 
-def _key_values(spec: str, text: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for part in text.split(",") if text else []:
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip() or key.strip() in pairs:
-            raise DataError(
-                f"data `{spec}`: cannot read the option `{part}`", hint="write NAME:key=value,key=value, each key once"
-            )
-        pairs[key.strip()] = value.strip()
-    return pairs
-
-
-def _data(spec: str, graph: Graph) -> Data:
-    adjacency = normalized(graph.edges)
+def _of_graph(spec: str, graph: Graph, adj: str | None, notice: str = "") -> Data:
+    stored = f" ({graph.features.nnz} nonzero)" if sparse.issparse(graph.features) else ""
     description = (
-        f"{graph.nodes} nodes, {graph.edges.nnz // 2} edges, {graph.features.shape[1]} features ({graph.features.nnz} nonzero), "
+        f"{graph.nodes} nodes, {graph.edges.nnz} entries of the adjacency, {graph.features.shape[1]} features{stored}, "
         f"{graph.classes} classes"
     )
-    return Data(spec, _csr(adjacency), _csr(graph.features), graph.labels, graph.classes, graph.nodes, description)
-
-
-def _csr(matrix: sparse.csr_array) -> torch.Tensor:
-    import warnings
-
-    import torch
-
-    def index(array: Any) -> torch.Tensor:
-        return torch.from_numpy(array.astype(np.int64))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "sparse CSR support is in beta state"
-        return torch.sparse_csr_tensor(
-            index(matrix.indptr),
-            index(matrix.indices),
-            torch.from_numpy(matrix.data),
-            size=matrix.shape,
-            dtype=torch.float32,
-            check_invariants=False,
-        )
+    return Data(spec, graph.features, graph.labels, graph.classes, description, graph.edges, adj, notice)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.graphs import Graph, undirected
+from fuseflow.frontend.datasets.graphs import Graph, undirected
 
 NAMES = {"cora": "Cora", "citeseer": "CiteSeer"}
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.graphs import Graph, undirected
+from fuseflow.frontend.datasets.graphs import Graph, undirected
 
 # Member: the higher-numbered members that he met outside the club.
 _TIES = """\

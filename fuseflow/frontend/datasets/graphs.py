@@ -1,20 +1,24 @@
-"""A graph with features and labels as scipy arrays, and what every data set needs: symmetric edges, the first nodes, normalization."""
+"""A graph with features and labels as arrays, and what every data set needs: symmetric edges, the first nodes, normalization."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+Matrix: TypeAlias = sparse.csr_array | npt.NDArray[np.float32]
+"""Sparse or dense, as the data set is distributed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """An undirected graph without self loops: `edges` is symmetric with ones, `features` is [nodes, features]."""
+    """A graph: `edges` is 0/1 in f32, symmetric unless the data set is directed, `features` is [nodes, features]."""
 
     edges: sparse.csr_array
-    features: sparse.csr_array
+    features: Matrix
     labels: npt.NDArray[np.int64]
     classes: int
 
@@ -24,7 +28,7 @@ class Graph:
 
     def first(self, nodes: int) -> Graph:
         """The subgraph that the first nodes induce."""
-        return Graph(self.edges[:nodes, :nodes].tocsr(), self.features[:nodes].tocsr(), self.labels[:nodes], self.classes)
+        return Graph(self.edges[:nodes, :nodes].tocsr(), self.features[:nodes], self.labels[:nodes], self.classes)
 
 
 def undirected(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
@@ -36,13 +40,23 @@ def undirected(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> spars
     row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
     proper = row != column
     row, column = row[proper], column[proper]
-    keys = np.unique(np.concatenate((row * nodes + column, column * nodes + row)))
-    row, column = keys // max(nodes, 1), keys % max(nodes, 1)
-    return sparse.csr_array((np.ones(len(keys), dtype=np.float32), (row, column)), shape=(nodes, nodes))
+    return _distinct(nodes, np.concatenate((row * nodes + column, column * nodes + row)))
+
+
+def directed(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
+    """The 0/1 adjacency of a list of edges from row to column; duplicates are dropped."""
+    return _distinct(nodes, np.asarray(rows, dtype=np.int64) * nodes + np.asarray(columns, dtype=np.int64))
+
+
+def _distinct(nodes: int, keys: npt.NDArray[np.int64]) -> sparse.csr_array:
+    """The adjacency of edges numbered row * nodes + column."""
+    found = np.unique(keys)
+    row, column = found // max(nodes, 1), found % max(nodes, 1)
+    return sparse.csr_array((np.ones(len(found), dtype=np.float32), (row, column)), shape=(nodes, nodes))
 
 
 def normalized(edges: sparse.csr_array) -> sparse.csr_array:
-    """D^-1/2 (A + I) D^-1/2 with D the degrees of A + I (Kipf and Welling, 2017), in f32."""
+    """D^-1/2 (A + I) D^-1/2 with D the row sums of A + I (Kipf and Welling, 2017), in f32."""
     looped = (edges.astype(np.float64) + sparse.eye_array(edges.shape[0], format="csr")).tocoo()
     scale = 1.0 / np.sqrt(np.bincount(looped.row, weights=looped.data, minlength=edges.shape[0]))
     values = (scale[looped.row] * looped.data * scale[looped.col]).astype(np.float32)

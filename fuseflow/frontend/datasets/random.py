@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.graphs import Graph, undirected
+from fuseflow.frontend.datasets.graphs import Graph, undirected
 
 _CHUNK = 1 << 22
 
@@ -18,7 +18,7 @@ def random_graph(nodes: int, degree: float, features: int, density: float, class
     rows = pairs // max(nodes, 1)
     return Graph(
         undirected(nodes, rows, pairs % max(nodes, 1)),
-        _random_features(nodes, features, density, rng),
+        random_features(nodes, features, density, rng),
         rng.integers(classes, size=nodes),
         classes,
     )
@@ -38,7 +38,7 @@ def _distinct_pairs(nodes: int, count: int, rng: np.random.Generator) -> np.ndar
     return found[:count]
 
 
-def _random_features(nodes: int, features: int, density: float, rng: np.random.Generator) -> sparse.csr_array:
+def random_features(nodes: int, features: int, density: float, rng: np.random.Generator) -> sparse.csr_array:
     """Drawn some rows at a time: the dense form of a large matrix is never held."""
     step = max(1, _CHUNK // features)
     hits = [

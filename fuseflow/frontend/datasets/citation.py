@@ -1,0 +1,45 @@
+"""Cora_ML and DBLP as CitationFull distributes them (Bojchevski and Günnemann, ICLR 2018): one `.npz` file of CSR arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fuseflow.errors import DataError
+from fuseflow.frontend.datasets.files import find, open_archive
+from fuseflow.frontend.datasets.graphs import Graph, undirected
+
+NAMES = {"cora_ml": "Cora_ML", "dblp": "DBLP"}
+_SOURCE = "https://github.com/abojchevski/graph2gauss/tree/master/data"
+
+
+def citation(name: str, data_dir: Path | None) -> Graph:
+    """Read `cora_ml` or `dblp`: undirected, without self loops; features that occur count as 1, as the common loaders have it."""
+    file = f"{name}.npz"
+    folder = find(NAMES[name], data_dir, [f"{NAMES[name]}/raw", NAMES[name], f"{name}/raw", name, "raw", "."], [file], _SOURCE)
+    with open_archive(folder / file) as arrays:
+        try:
+            edges, features = _csr(arrays, "adj"), _csr(arrays, "attr")
+            labels = np.asarray(arrays["labels"]).astype(np.int64)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"it holds no array {error}" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{folder / file} is not {NAMES[name]}: {reason}", hint=f"fetch it again from {_SOURCE}") from error
+    nodes = edges.shape[0]
+    if edges.shape != (nodes, nodes) or features.shape[0] != nodes or labels.shape != (nodes,) or labels.min(initial=0) < 0:
+        sizes = f"edges {list(edges.shape)}, features {list(features.shape)}, labels {list(labels.shape)}"
+        raise DataError(f"{folder / file}: the arrays do not fit together: {sizes}")
+    links = edges.tocoo()
+    present = sparse.csr_array(features > 0).astype(np.float32)
+    return Graph(undirected(nodes, links.row, links.col), present, labels, int(labels.max(initial=-1)) + 1)
+
+
+def _csr(arrays: Any, part: str) -> sparse.csr_array:
+    shape = tuple(int(n) for n in arrays[f"{part}_shape"])
+    if len(shape) != 2:
+        raise ValueError(f"`{part}_shape` has {len(shape)} elements")
+    matrix = sparse.csr_array((arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]), shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix

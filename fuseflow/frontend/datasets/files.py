@@ -1,0 +1,67 @@
+"""Finding and reading the raw files of a data set: which one is missing and where to get it, which one is damaged."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.errors import DataError
+
+T = TypeVar("T", bound=np.generic)
+
+
+def find(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
+    """The first of the `places` in `data_dir` that holds all `files`; says what is missing, and that `source` has it."""
+    get = f"get it from {source}"
+    if data_dir is None:
+        raise DataError(
+            f"data set {title} needs its raw files", hint=f"pass their directory with --data-dir; {get}; or take `synthetic:`"
+        )
+    if not data_dir.is_dir():
+        raise DataError(f"no directory {data_dir}", hint=f"the raw files of {title} go there; {get}")
+    folders = [data_dir / place for place in places]
+    begun = [folder for folder in folders if any((folder / file).exists() for file in files)]
+    for folder in begun:
+        if all((folder / file).is_file() for file in files):
+            return folder
+    if begun:
+        missing = next(file for file in files if not (begun[0] / file).is_file())
+        raise DataError(f"{title}: there is no {begun[0] / missing}", hint=get)
+    raise DataError(f"no files of {title} in {data_dir}", hint=f"put {', '.join(files)} there or in {folders[0]}; {get}")
+
+
+@contextmanager
+def open_archive(file: Path) -> Iterator[Any]:
+    """The arrays of a `.npz` file, by name. Nothing is unpickled."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(f"{file} is not an archive of arrays")
+            yield archive
+    except OSError as error:
+        raise DataError(f"cannot read {file}: {error.strerror or error}") from error
+    except (ValueError, zipfile.BadZipFile, zlib.error) as error:
+        reason = "it holds Python objects" if "pickle" in str(error) else str(error)
+        raise DataError(f"{file} is not an archive of arrays: {reason}") from error
+
+
+def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:
+    """The numbers of a `.csv.gz` file, [rows, columns]; `columns` None takes what there is."""
+    try:
+        with gzip.open(file, "rt", encoding="ascii") as stream:
+            table = np.loadtxt(stream, delimiter=",", dtype=dtype, ndmin=2, comments=None)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from error
+    except ValueError as error:
+        raise DataError(f"{file} is not a table of numbers: {str(error).partition(';')[0]}") from error
+    if columns is not None and table.size and table.shape[1] != columns:
+        raise DataError(f"{file} has {table.shape[1]} columns, not {columns}")
+    return table if table.size else table.reshape(0, columns or 0)

@@ -1,0 +1,59 @@
+"""OGB-Collab and OGB-MAG from the raw files of the Open Graph Benchmark (Hu et al., NeurIPS 2020).
+
+`ogbl-collab`: the edges of `edge.csv.gz` are those for training, each once; they are read in both directions, and repeated
+collaborations count once. Its split files are pickles of validation and test edges, which a forward pass does not need: they are not read.
+`ogbn-mag`: papers and the citations between them, directed; other kinds of nodes are left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.errors import DataError
+from fuseflow.frontend.datasets.files import find, read_csv
+from fuseflow.frontend.datasets.graphs import Graph, directed, undirected
+
+NAMES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
+_COLLAB_SOURCE = "http://snap.stanford.edu/ogb/data/linkproppred/collab.zip"
+_MAG_SOURCE = "http://snap.stanford.edu/ogb/data/nodeproppred/mag.zip"
+_CITES = "relations/paper___cites___paper/edge.csv.gz"
+_PAPERS = "node-feat/paper/node-feat.csv.gz"
+_VENUES = "node-label/paper/node-label.csv.gz"
+
+
+def ogb(name: str, data_dir: Path | None) -> Graph:
+    """Read `collab` or `mag`."""
+    return _collab(data_dir) if name == "collab" else _mag(data_dir)
+
+
+def _collab(data_dir: Path | None) -> Graph:
+    files = ["edge.csv.gz", "node-feat.csv.gz"]
+    places = ["ogbl_collab/raw", "ogbl-collab/raw", "collab/raw", "raw", "."]
+    folder = find(NAMES["collab"], data_dir, places, files, _COLLAB_SOURCE)
+    features = read_csv(folder / files[1], None, np.float32)
+    edges = _edges(folder / files[0], len(features))
+    return Graph(undirected(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
+
+
+def _mag(data_dir: Path | None) -> Graph:
+    places = ["ogbn_mag/raw", "ogbn-mag/raw", "mag/raw", "raw", "."]
+    folder = find(NAMES["mag"], data_dir, places, [_CITES, _PAPERS, _VENUES], _MAG_SOURCE)
+    features = read_csv(folder / _PAPERS, None, np.float32)
+    labels = read_csv(folder / _VENUES, 1, np.int64)[:, 0]
+    if len(labels) != len(features):
+        raise DataError(f"{folder}: {len(features)} papers have features, {len(labels)} a label")
+    if labels.min(initial=0) < 0:
+        raise DataError(f"{folder / _VENUES}: a label is negative")
+    edges = _edges(folder / _CITES, len(features))
+    return Graph(directed(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
+
+
+def _edges(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    pairs = read_csv(file, 2, np.int64)
+    outside = (pairs < 0) | (pairs >= nodes)
+    if outside.any():
+        raise DataError(f"{file}: node {pairs[outside][0]} is not one of the {nodes} nodes")
+    return pairs[:, 0], pairs[:, 1]
