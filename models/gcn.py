@@ -33,7 +33,7 @@ class GCN(nn.Module):
         return F.log_softmax(self.layer2(adj, x), dim=1)
 
 
-def build(data):
+def build(data, *, small: bool = False, hidden: int = HIDDEN):
     """The model and its inputs: the normalized adjacency and the features, both CSR."""
-    model = GCN(data.features.shape[1], HIDDEN, data.classes)
+    model = GCN(data.features.shape[1], 4 if small else hidden, data.classes)
     return model.eval(), (data.adjacency, data.features)

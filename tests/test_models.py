@@ -80,3 +80,28 @@ def test_the_seed_fixes_the_weights() -> None:
     (name,) = first
     np.testing.assert_array_equal(first[name], same[name])
     assert not np.array_equal(first[name], other[name])
+
+
+# name: options, and how many regions each choice has
+MODELS: dict[str, tuple[dict[str, object], tuple[int, int, int]]] = {
+    "sae.py": ({}, (5, 2, 1)),
+    "graphsage.py": ({"data": "karate:nodes=12"}, (11, 2, 1)),
+    "gcn_pyg.py": ({"data": "karate:nodes=12"}, (8, 2, 1)),
+    "gpt_bigbird.py": ({"part": "attention"}, (5, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("file", MODELS)
+def test_every_model_at_every_granularity(file: str) -> None:
+    options, regions = MODELS[file]
+    if file == "gcn_pyg.py":
+        pytest.importorskip("torch_geometric")
+    given = {key: value for key, value in options.items() if key != "data"}
+    for choice, count in zip(("none", "layerwise", "full"), regions, strict=True):
+        schedule = ff.Schedule.fuse(choice)
+        compiled = ff.compile(
+            ROOT / "models" / file, data=options.get("data"), options={"small": True, **given}, schedule=schedule, machine="ideal"
+        )
+        result = compiled.run()
+        assert result.check is not None and result.check.passed and result.check.max_rel_error <= 1e-5, choice
+        assert len(result.regions) == count

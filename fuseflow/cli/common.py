@@ -110,15 +110,39 @@ def quiet_option(command: Command) -> Command:
 
 
 def model_options(command: Command) -> Command:
-    """MODEL, and what it is built from and with."""
+    """MODEL, and what it is built from and with; the options of a model file are passed on as `options`, by name."""
     options = [
         click.argument("model", type=FILE),
         click.option("--data", metavar="SPEC", help="Data of a model file: karate, cora[:nodes=N], citeseer, random:nodes=N,..."),
         click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
         click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
+        click.option(
+            "-O", "--option", "given", multiple=True, metavar="KEY=VALUE", help="An option of a model file's build; repeatable."
+        ),
+        click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
+        click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
         click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random numbers."),
     ]
-    return _with(options, command)
+
+    @functools.wraps(command)
+    def build(*args: Any, given: tuple[str, ...], small: bool, part: str | None, **kwargs: Any) -> Any:
+        short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
+        return command(*args, options=_model_options([*short, *(("-O", text) for text in given)]), **kwargs)
+
+    return _with(options, build)  # type: ignore[return-value]
+
+
+def _model_options(given: list[tuple[str, str]]) -> dict[str, str]:
+    """Names with their values, as text: their types are for the model file to say."""
+    found: dict[str, str] = {}
+    for flag, text in given:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise UsageError(f"`-O {text}` is not KEY=VALUE", hint=f"as in `-O {key or 'small'}=true`")
+        if key in found:
+            raise UsageError(f"the model option `{key}` is given twice", hint=f"keep one of `{flag}` and the other")
+        found[key] = value
+    return found
 
 
 def schedule_options(command: Command) -> Command:

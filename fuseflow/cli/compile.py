@@ -40,6 +40,7 @@ def compile_command(
     data: str | None,
     data_dir: Path | None,
     tensors: Path | None,
+    options: dict[str, str],
     seed: int,
     schedule: Schedule,
     output: Path | None,
@@ -60,7 +61,9 @@ def compile_command(
     elif target is not None and str(target) != "-":
         require_writable(target, directory=emit == "fibertree")
     with working("compiling", quiet):
-        compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, seed=seed, observe=dump)
+        compiled = ff.compile(
+            model, data=data, data_dir=data_dir, tensors=tensors, options=options, schedule=schedule, seed=seed, observe=dump
+        )
     if emit == "fibertree" and target is not None:
         compiled.save_fibertrees(target)
     elif emit is not None:

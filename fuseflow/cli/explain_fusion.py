@@ -34,6 +34,7 @@ def fusion(
     data: str | None,
     data_dir: Path | None,
     tensors: Path | None,
+    options: dict[str, str],
     seed: int,
     schedule: Schedule,
     json_file: Path | None,
@@ -46,7 +47,7 @@ def fusion(
     to_stdout = str(json_file) == "-"
     if json_file is not None and not to_stdout:
         require_writable(json_file, directory=False)
-    source = load(model, data=data, data_dir=data_dir, tensors=tensors, seed=seed)
+    source = load(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
     report = explain_fusion(source, schedule)
     if json_file is not None:
         write_out(json_text(report_json(report, source.name, schedule.to_yaml())), json_file)

@@ -34,6 +34,7 @@ def order(
     data: str | None,
     data_dir: Path | None,
     tensors: Path | None,
+    options: dict[str, str],
     seed: int,
     schedule: Schedule,
     rule: Rule | None,
@@ -48,7 +49,7 @@ def order(
     to_stdout = str(json_file) == "-"
     if json_file is not None and not to_stdout:
         require_writable(json_file, directory=False)
-    compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, schedule=schedule, seed=seed)
+    compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, options=options, schedule=schedule, seed=seed)
     reports = explain_order(compiled, rule)
     if json_file is not None:
         write_out(json_text(order_json(compiled, reports)), json_file)

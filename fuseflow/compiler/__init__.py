@@ -32,16 +32,17 @@ def compile(
     data_dir: str | Path | None = None,
     tensors: str | Path | Mapping[str, Any] | None = None,
     formats: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "ideal",
     seed: int = 0,
     observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
 
-    `model` is a `torch.nn.Module` with its `inputs`, the path of a model file (`.py`, with `data` and `data_dir`), of a text program
-    (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program; the last three take their inputs from `tensors`: a YAML file or
-    arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes random weights and data. `observe` is called with
-    every stage as soon as it is there.
+    `model` is a `torch.nn.Module` with its `inputs`, the path of a model file (`.py`, with `data`, `data_dir` and `options`, the keyword
+    arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program; the last three take
+    their inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes
+    random weights and data. `observe` is called with every stage as soon as it is there.
     Raises a subclass of `FuseFlowError`, which says what to change.
 
     >>> import fuseflow as ff
@@ -52,7 +53,7 @@ def compile(
     schedule = schedule or Schedule()
     refuse_parallel(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, seed=seed)
+    source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, options=options, seed=seed)
     observe(source)
     start = time.perf_counter()
     program, regions = lower(source.program, schedule, source.tensors, observe)

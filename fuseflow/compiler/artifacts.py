@@ -119,6 +119,7 @@ def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, An
         "schema": 1,
         "model": settings.model,
         "data": settings.data,
+        "options": settings.plain_options,
         "seed": settings.seed,
         "machine": settings.machine.name,
         "machine_settings": settings.machine.settings,

@@ -66,7 +66,8 @@ class Compiled:
 
     @property
     def settings(self) -> Settings:
-        return Settings(self.name, self.source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed)
+        source = self.source
+        return Settings(self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options)
 
     def inputs(self) -> dict[str, Tensor]:
         """The program's inputs in their declared formats; raises `UsageError` if one has no data."""
@@ -89,9 +90,13 @@ class Compiled:
         regions = []
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)
+            for step in region.before:
+                memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
             simulation = simulate(region.graph, read, self.machine, report, engine=engine)
             memory |= simulation.outputs
+            for step in region.after:
+                memory[step.name] = step.of(memory[step.source])
             regions.append(RegionResult(region.name, region.einsums, simulation))
         simulated = time.perf_counter() - start
         outputs = {name: memory[name] for name in self.program.outputs}
@@ -109,7 +114,7 @@ class Compiled:
     def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
         """The program's outputs by the dense interpreter."""
         dense = {name: tensor.to_dense() for name, tensor in self.inputs().items()}
-        results = evaluate(self.program, dense)
+        results = evaluate(self.source.program, dense)
         return {name: results[name] for name in self.program.outputs}
 
 

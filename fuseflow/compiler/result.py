@@ -86,6 +86,7 @@ class Result:
             "schema": SCHEMA,
             "model": s.model,
             "data": s.data,
+            "options": s.plain_options,
             "schedule": s.schedule,
             "machine": s.machine.name,
             "machine_settings": s.machine.settings,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import platform
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from fuseflow.sim import Machine
 
@@ -13,7 +16,7 @@ PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "pr
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A model, its data, an engine and a seed, by name; a schedule as YAML; the machine."""
+    """A model, its data, an engine and a seed, by name; a schedule as YAML; the machine; the options of a model file."""
 
     model: str
     data: str | None
@@ -21,6 +24,16 @@ class Settings:
     machine: Machine
     engine: str
     seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def plain_options(self) -> dict[str, Any]:
+        """The options as JSON has them; anything else as its text."""
+        plain = (
+            v is None or isinstance(v, bool | int | str) or (isinstance(v, float) and math.isfinite(v))
+            for v in self.options.values()
+        )
+        return {name: value if p else str(value) for (name, value), p in zip(self.options.items(), plain, strict=True)}
 
 
 def versions() -> dict[str, str]:

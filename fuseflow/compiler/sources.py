@@ -33,7 +33,8 @@ class Source:
     """A program with its numbers.
 
     `tensors` are the inputs that are known, by name; `expected` what PyTorch computes (None: the dense interpreter is the
-    reference); `mlir` the Linalg form, if the program went through it; `seconds` the time that importing took.
+    reference); `mlir` the Linalg form, if the program went through it; `data` and `options` what a model file was built with;
+    `seconds` the time that importing took.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Source:
     expected: Mapping[str, npt.NDArray[np.generic]] | None = None
     mlir: str | None = None
     data: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -53,23 +55,26 @@ def load(
     data_dir: str | Path | None = None,
     tensors: str | Path | Mapping[str, Any] | None = None,
     formats: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Source:
     """Read a model with its data.
 
-    `model` is a module (with its `inputs`), an Einsum program, or the path of a `.py` (a model file: with `data` and `data_dir`), an
-    `.ein` or an `.mlir` file (with `tensors`: a YAML file, or arrays by name).
+    `model` is a module (with its `inputs`), an Einsum program, or the path of a `.py` (a model file: with `data`, `data_dir` and the
+    `options` of its `build`), an `.ein` or an `.mlir` file (with `tensors`: a YAML file, or arrays by name).
     Raises a `FuseFlowError` for what is missing, and `UsageError` for an argument that this kind of model does not take.
     """
     start = time.perf_counter()
     if isinstance(model, str | Path):
-        source = _load_file(Path(model), inputs, data, data_dir, tensors, formats, seed)
+        source = _load_file(Path(model), inputs, data, data_dir, tensors, formats, options or None, seed)
     elif isinstance(model, Program):
-        _refuse("an Einsum program", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats)
+        _refuse(
+            "an Einsum program", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats, options=options or None
+        )
         source = Source(model.name, model, _tensors(tensors, model))
     else:
-        _refuse("a module", "inputs", data=data, data_dir=data_dir, tensors=tensors)
-        source = _import(model, inputs, formats or {}, type(model).__name__, None)
+        _refuse("a module", "inputs", data=data, data_dir=data_dir, tensors=tensors, options=options or None)
+        source = _import(model, inputs, formats or {}, type(model).__name__)
     seconds = time.perf_counter() - start
     return replace(source, seconds=seconds)
 
@@ -81,17 +86,21 @@ def _load_file(
     data_dir: str | Path | None,
     tensors: str | Path | Mapping[str, Any] | None,
     formats: Mapping[str, str] | None,
+    options: Mapping[str, Any] | None,
     seed: int,
 ) -> Source:
     match path.suffix:
         case ".py":
             _refuse(f"the model file `{path}`", "data", inputs=inputs, tensors=tensors)
-            loaded = frontend.load_data("karate" if data is None else data, None if data_dir is None else Path(data_dir), seed)
-            module, inputs, options = frontend.load_model(path, loaded, seed)
-            source = _import(module, inputs, {**options.formats, **(formats or {})}, path.stem, loaded.name)
-            return replace(source, program=with_indices(source.program, options.indices))
+            directory = None if data_dir is None else Path(data_dir)
+            model = frontend.load_model(path, data, seed, data_dir=directory, options=options)
+            source = _import(model.module, model.inputs, {**model.formats, **(formats or {})}, path.stem)
+            program = with_indices(source.program, model.indices)
+            return replace(source, program=program, data=model.data, options=model.options)
         case ".ein" | ".mlir":
-            _refuse(f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats)
+            _refuse(
+                f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats, options=options
+            )
             text = read_text(path)
             program = _program(path, text)
             mlir = text if path.suffix == ".mlir" else None
@@ -111,9 +120,7 @@ def _program(path: Path, text: str) -> Program:
         raise
 
 
-def _import(
-    module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapping[str, str], name: str, data: str | None
-) -> Source:
+def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapping[str, str], name: str) -> Source:
     if inputs is None:
         raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
     if not isinstance(inputs, list | tuple):
@@ -122,7 +129,7 @@ def _import(
             f"the inputs of `{name}` are a {given}", hint="pass a tuple with one element for each argument of forward"
         )
     imported = frontend.import_model(module, tuple(inputs), formats, name)
-    return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, data)
+    return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir)
 
 
 def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> Mapping[str, Tensor]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.data import Data, load_data
 from fuseflow.frontend.imported import Imported
-from fuseflow.frontend.models import Options, load_model
+from fuseflow.frontend.models import LoadedModel, load_model
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Data", "Imported", "Options", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
+__all__ = ["Data", "Imported", "LoadedModel", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
 
 
 def import_model(

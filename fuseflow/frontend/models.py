@@ -1,4 +1,5 @@
-"""Model files: ordinary Python with `build(data) -> (module, inputs)` and, if wanted, `FORMATS` and `INDICES`."""
+"""Model files: ordinary Python with `build(data, *, option=default) -> (module, inputs)`; constants say more, if wanted:
+`FORMATS`, `INDICES`, `DATA` and `SMALL_DATA`."""
 
 from __future__ import annotations
 
@@ -12,28 +13,48 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.errors import FrontendError, FuseFlowError, Span, did_you_mean
+from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
-from fuseflow.frontend.data import Data
+from fuseflow.frontend.data import Data, load_data
+from fuseflow.frontend.options import Interface
 
 if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a model file says beside its model."""
+DEFAULT_DATA = "karate"
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedModel:
+    """What a model file makes of its data and options."""
+
+    module: torch.nn.Module
+    inputs: tuple[Any, ...]
+    data: str | None
+    """The data set it was built with; None if its `build` was called without one."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options that were given, with their types."""
     formats: Mapping[str, str] = field(default_factory=dict)
     """`FORMATS = {"attn.mask": "csr"}`: storage formats of tensors that PyTorch holds dense."""
     indices: Mapping[str, str] = field(default_factory=dict)
     """`INDICES = {"attn.scores": "b h i j"}`: index names of Einsums."""
 
 
-def load_model(path: Path, data: Data, seed: int = 0) -> tuple[torch.nn.Module, tuple[Any, ...], Options]:
+def load_model(
+    path: Path,
+    data: Data | str | None = None,
+    seed: int = 0,
+    *,
+    data_dir: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> LoadedModel:
     """Run a model file and call its `build`; random weights follow from `seed`.
 
-    Raises `FileError` if there is no such file, `FrontendError` with the line in it for anything that goes wrong inside.
+    `data` is a data set or the spec of one; without it, the file's `DATA` (`SMALL_DATA` with the option `small`) or the karate club
+    is taken, unless `build` can do without. `options` are the keyword arguments of `build`, as values or as text.
+    Raises `FileError` if there is no such file, `UsageError` for data or an option that this model does not take, `FrontendError` with
+    the line in it for anything that goes wrong inside.
     """
     import torch
 
@@ -43,10 +64,34 @@ def load_model(path: Path, data: Data, seed: int = 0) -> tuple[torch.nn.Module, 
         with _blamed(path):
             exec(compile(read_text(path, "the model file"), str(path), "exec"), module.__dict__)
         build = _build(path, module)
+        interface = Interface.of(path, build)
+        values = interface.values(options or {})
+        default = _default_data(path, module, values.get("small", False) is True)
+        loaded = _data(interface, default, data, data_dir, seed)
         with _blamed(path):
-            built = build(data)
+            built = build(*(() if loaded is None else (loaded,)), **values)
     model, inputs = _checked(path, built)
-    return model, inputs, Options(_mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES"))
+    name = None if loaded is None else loaded.name
+    return LoadedModel(model, inputs, name, values, _mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES"))
+
+
+def _data(interface: Interface, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:
+    """The data set that was asked for, or the default one; None if `build` can do without and nothing says which."""
+    if not interface.data and (data is not None or data_dir is not None):
+        raise UsageError(f"{interface.path} takes no data", hint="leave `--data` out: its `build` makes the inputs itself")
+    if data is None and data_dir is None and not default and not interface.needs_data:
+        return None
+    if isinstance(data, str) or data is None:
+        return load_data((default or DEFAULT_DATA) if data is None else data, data_dir, seed) if interface.data else None
+    return data
+
+
+def _default_data(path: Path, module: ModuleType, small: bool) -> str:
+    """What the file says; '' if nothing."""
+    found = [getattr(module, name, "") for name in ("SMALL_DATA", "DATA")]
+    if not all(isinstance(spec, str) for spec in found):
+        raise FrontendError(f"`DATA` in {path} is not the spec of a data set", hint=f'write `DATA = "{DEFAULT_DATA}"`')
+    return str((found[0] if small else "") or found[1])
 
 
 @contextmanager
@@ -82,10 +127,10 @@ def _blamed(path: Path) -> Iterator[None]:
         raise FrontendError(f"the model file raises {type(error).__name__}: {error}", span=span) from error
 
 
-def _build(path: Path, module: ModuleType) -> Callable[[Data], Any]:
+def _build(path: Path, module: ModuleType) -> Callable[..., Any]:
     build = getattr(module, "build", None)
     if callable(build):
-        return build  # type: ignore[no-any-return]
+        return build  # type: ignore[no-any-return, unused-ignore]
     functions = [
         name for name, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__
     ]

@@ -62,7 +62,7 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "-", "--seed", "7")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    keys = "schema model data schedule machine machine_settings engine seed cycles regions flops bytes check versions seconds"
+    keys = "schema model data options schedule machine machine_settings engine seed cycles regions flops bytes check versions seconds"
     assert list(document) == keys.split()
     assert document["schema"] == 1
     assert document["seed"] == 7
@@ -210,6 +210,26 @@ def test_flags_reach_the_compiler(here: Path) -> None:
     assert "csc" in fuseflow("compile", "p.ein", "--order", "full=k,i", "--format", "A=csc", "--emit", "einsum").stdout
 
 
+SAE = str(ROOT / "models" / "sae.py")
+GPT = str(ROOT / "models" / "gpt_bigbird.py")
+
+
+def test_options_reach_the_model_and_the_result(here: Path) -> None:
+    run = ("run", SAE, "--machine", "ideal", "--json", "-", "-q")
+    small, wider = fuseflow(*run, "--small"), fuseflow(*run, "-O", "small=yes", "--option", "density=1")
+    assert (small.exit_code, wider.exit_code) == (0, 0), small.output + wider.output
+    first, second = json.loads(small.stdout), json.loads(wider.stdout)
+    assert (first["options"], second["options"]) == ({"small": True}, {"small": True, "density": 1.0})
+    assert (first["data"], first["check"]["passed"]) == ("images:side=6,count=3", True)
+    assert first["flops"] < second["flops"]
+
+
+def test_one_part_of_a_model(here: Path) -> None:
+    result = fuseflow("compile", GPT, "--small", "--part", "attention", "--emit", "einsum")
+    assert result.exit_code == 0, result.output
+    assert "mask" in result.stdout and "decoders" not in result.stdout
+
+
 def test_ops_lists_the_table() -> None:
     result = fuseflow("ops")
     assert result.exit_code == 0
@@ -282,6 +302,13 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown option": (["run", "p.ein", "--fues", "y"], "--fuse"),
     "unknown command": (["rnu", "p.ein"], "error[usage]: No such command 'rnu'. Did you mean 'run'?"),
     "no model": (["run"], "error[usage]: Missing argument 'MODEL'.\n  hint: `fuseflow run --help`"),
+    "model option that there is not": (["run", SAE, "-O", "densty=1"], "did you mean `density`?"),
+    "model option of the wrong kind": (["run", SAE, "-O", "hidden=many"], "is a whole number, not `many`"),
+    "model option without a value": (["run", SAE, "-O", "small"], "`-O small` is not KEY=VALUE\n  hint: as in `-O small=true`"),
+    "model option twice": (["run", SAE, "--small", "-O", "small=no"], "the model option `small` is given twice"),
+    "part that there is not": (["run", GPT, "--part", "decoders"], "did you mean `decoder`?"),
+    "part of a model without parts": (["run", SAE, "--part", "encoder"], "has no option `part`"),
+    "model option of a program": (["run", "p.ein", "--small"], "takes no `options`"),
     "model without build": (["run", "empty.py"], "build"),
     "model that is not Python": (["run", "broken.py"], "broken.py"),
     "operator without an Einsum form": (["run", "cumsum.py"], "cumsum"),

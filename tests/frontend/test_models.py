@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from fuseflow.einsum.text import show
-from fuseflow.errors import FileError, FrontendError
-from fuseflow.frontend import import_model, load_data, load_model
+from fuseflow.errors import FileError, FrontendError, UsageError
+from fuseflow.frontend import LoadedModel, import_model, load_data, load_model
 
 ROOT = Path(__file__).parents[2]
 DATA = load_data("karate")
@@ -22,20 +22,20 @@ def write(folder: Path, text: str) -> Path:
 
 def test_gcn_prints_as_designed(golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    module, inputs, options = load_model(Path("models/gcn.py"), DATA)
-    imported = import_model(module, inputs, options.formats, "gcn")
+    model = load_model(Path("models/gcn.py"), DATA)
+    imported = import_model(model.module, model.inputs, model.formats, "gcn")
     golden("frontend/gcn.ein", show(imported.program))
     golden("frontend/gcn.mlir", imported.mlir)
     assert str(imported.program.defined["relu"].location.span).startswith("models/gcn.py:")
 
 
 def test_weights_follow_the_seed() -> None:
-    weights = [load_model(ROOT / "models" / "gcn.py", DATA, seed)[0].layer1.weight for seed in (0, 0, 1)]
+    weights = [load_model(ROOT / "models" / "gcn.py", DATA, seed).module.layer1.weight for seed in (0, 0, 1)]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
 
 
-def test_options_neighbours_and_dataclasses(tmp_path: Path) -> None:
+def test_formats_neighbours_and_dataclasses(tmp_path: Path) -> None:
     (tmp_path / "neighbour_of_model.py").write_text("WIDTH = 3\n")
     path = write(
         tmp_path,
@@ -44,10 +44,10 @@ def test_options_neighbours_and_dataclasses(tmp_path: Path) -> None:
         'FORMATS = {"weight": "csr"}\nINDICES = {"add": "b h"}\n'
         "def build(data):\n    return torch.nn.Linear(data.nodes, Config().width), [torch.ones(2, data.nodes)]\n",
     )
-    module, inputs, options = load_model(path, DATA)
-    assert module.weight.shape == (3, 34)
-    assert (options.formats, options.indices) == ({"weight": "csr"}, {"add": "b h"})
-    assert import_model(module, inputs, options.formats).tensors["weight"].format.short() == "csr"
+    model = load_model(path, DATA)
+    assert model.module.weight.shape == (3, 34)
+    assert (model.formats, model.indices) == ({"weight": "csr"}, {"add": "b h"})
+    assert import_model(model.module, model.inputs, model.formats).tensors["weight"].format.short() == "csr"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_options_neighbours_and_dataclasses(tmp_path: Path) -> None:
     [
         ("x = (1,\n", "syntax error", 1),
         ("import torch\nraise ValueError('no')\n", "raises ValueError: no", 2),
-        ("def build(data):\n    return data.edges\n", "raises AttributeError", 2),
+        ("def build(data):\n    return data.weights\n", "raises AttributeError", 2),
         ("def helper():\n    return 1 / 0\ndef build(data):\n    return helper()\n", "raises ZeroDivisionError", 2),
         ("import not_there\n", "raises ModuleNotFoundError", 1),
         ("def biuld(data): ...\n", "has no function `build`\n  note: did you mean `biuld`?", None),
@@ -84,3 +84,54 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileError, match="not UTF-8 text"):
         load_model(tmp_path / "b.py", DATA)
+
+
+LINEAR = "return torch.nn.Linear(3, width), (torch.ones(2, 3),)"
+
+
+def built(folder: Path, signature: str, **options: object) -> LoadedModel:
+    return load_model(write(folder, f"import torch\ndef build({signature}):\n    {LINEAR}\n"), options=options)
+
+
+@pytest.mark.parametrize(
+    ("signature", "data", "expected"),
+    [
+        ("data, width=2", None, "karate"),
+        ("data, width=2", "karate:nodes=5", "karate:nodes=5"),
+        ("graph, width=2", None, "karate"),
+        ("data=None, width=2", None, None),
+        ("data=None, width=2", "karate", "karate"),
+        ("width=2", None, None),
+        ("*, width=2", None, None),
+    ],
+)
+def test_a_model_says_by_its_first_parameter_whether_it_needs_data(
+    tmp_path: Path, signature: str, data: str | None, expected: str | None
+) -> None:
+    path = write(tmp_path, f"import torch\ndef build({signature}):\n    {LINEAR}\n")
+    assert load_model(path, data).data == expected
+
+
+def test_data_for_a_model_that_takes_none(tmp_path: Path) -> None:
+    path = write(tmp_path, f"import torch\ndef build(width=2):\n    {LINEAR}\n")
+    for arguments in ({"data": "karate"}, {"data_dir": tmp_path}):
+        with pytest.raises(UsageError, match="takes no data"):
+            load_model(path, **arguments)  # type: ignore[arg-type]
+
+
+def test_options_reach_build(tmp_path: Path) -> None:
+    assert built(tmp_path, "width=2").module.weight.shape == (2, 3)
+    model = built(tmp_path, "width=2", width="4")
+    assert model.module.weight.shape == (4, 3) and model.options == {"width": 4}
+    assert built(tmp_path, "*, width: int", width=5).module.weight.shape == (5, 3)
+    assert built(tmp_path, "width=2, **rest", depth="3").options == {"depth": "3"}
+
+
+def test_a_model_names_its_data(tmp_path: Path) -> None:
+    text = f'DATA = "karate:nodes=9"\nSMALL_DATA = "karate:nodes=4"\nimport torch\ndef build(data, small=False, width=2):\n    {LINEAR}\n'
+    path = write(tmp_path, text)
+    assert load_model(path).data == "karate:nodes=9"
+    assert load_model(path, options={"small": "true"}).data == "karate:nodes=4"
+    assert load_model(path, "karate", options={"small": "true"}).data == "karate"
+    with pytest.raises(FrontendError, match=r"`DATA` in .* is not the spec of a data set"):
+        load_model(write(tmp_path, f"DATA = 3\nimport torch\ndef build(data, width=2):\n    {LINEAR}\n"))

@@ -1,0 +1,125 @@
+"""The options of a model file: the keyword parameters of its `build`, read from text with the types of their defaults."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter
+from pathlib import Path
+from typing import Any, Literal
+
+from fuseflow.errors import UsageError, did_you_mean
+
+_TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`kind` is bool, int, float or str, or None where the file does not say: then the value is passed on as it is given."""
+
+    name: str
+    kind: type | None
+    choices: tuple[str, ...]
+    required: bool
+    default: Any = None
+
+    def __str__(self) -> str:
+        if self.choices:
+            return f"{self.name} (one of {', '.join(self.choices)})"
+        return self.name if self.required else f"{self.name}={_text(self.default)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What `build` takes. `data`: its first parameter is the data set; `needs_data`: and has no default. `open`: it has `**options`."""
+
+    path: Path
+    data: bool
+    needs_data: bool
+    options: tuple[Option, ...]
+    open: bool
+
+    @classmethod
+    def of(cls, path: Path, build: Callable[..., Any]) -> Interface:
+        """The first parameter is the data set, unless it has a default and another name than `data`. The others are options."""
+        parameters = list(inspect.signature(build).parameters.values())
+        data = bool(parameters) and _is_data(parameters[0])
+        hints = _hints(build)
+        rest = parameters[1:] if data else parameters
+        named = [p for p in rest if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
+        options = tuple(_option(p, hints.get(p.name)) for p in named)
+        is_open = any(p.kind == Parameter.VAR_KEYWORD for p in rest)
+        return cls(path, data, data and parameters[0].default is Parameter.empty, options, is_open)
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with their types. Raises `UsageError` for one that `build` does not take, with what it takes."""
+        known = {option.name: option for option in self.options}
+        found = {name: self._value(known[name], value) if name in known else value for name, value in given.items()}
+        for name in given:
+            if name not in known and not self.open:
+                hint = did_you_mean(name, known) if known else "its `build` has no keyword parameters"
+                raise UsageError(f"{self.path} has no option `{name}`", hint=hint, notes=self._notes())
+        for option in self.options:
+            if option.required and option.name not in given:
+                value = option.choices[0] if option.choices else "..."
+                raise UsageError(f"{self.path} needs the option `{option.name}`", hint=f"pass `-O {option.name}={value}`")
+        return found
+
+    def _notes(self) -> tuple[str, ...]:
+        return (f"its options: {', '.join(map(str, self.options))}",) if self.options else ()
+
+    def _value(self, option: Option, given: Any) -> Any:
+        where = f"option `{option.name}` of {self.path}"
+        if option.choices:
+            if given not in option.choices:
+                raise UsageError(f"{where} cannot be `{given}`", hint=did_you_mean(str(given), option.choices))
+            return given
+        value = _read(given, option.kind) if isinstance(given, str) and option.kind is not None else given
+        if option.kind is float and type(value) is int:
+            value = float(value)
+        if option.kind is not None and type(value) is not option.kind:
+            kind = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[option.kind]
+            raise UsageError(f"{where} is {kind}, not `{given}`")
+        return value
+
+
+def _is_data(parameter: Parameter) -> bool:
+    positional = parameter.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return positional and (parameter.name == "data" or parameter.default is Parameter.empty)
+
+
+def _hints(build: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations that cannot be resolved say nothing."""
+    try:
+        return typing.get_type_hints(build)
+    except (NameError, AttributeError, TypeError):
+        return {}
+
+
+def _option(parameter: Parameter, hint: Any) -> Option:
+    required = parameter.default is Parameter.empty
+    default = None if required else parameter.default
+    choices: tuple[str, ...] = ()
+    if typing.get_origin(hint) is Literal:
+        choices = tuple(value for value in typing.get_args(hint) if isinstance(value, str))
+    kinds = (bool, int, float, str)
+    kind = type(default) if type(default) in kinds else hint if hint in kinds else None
+    if kind is int and hint is float:
+        kind = float
+    return Option(parameter.name, kind, choices, required, default)
+
+
+def _read(text: str, kind: type) -> Any:
+    """The value that a text stands for, or the text if it stands for none of this kind."""
+    if kind is bool:
+        return _TRUTHS.get(text.lower(), text)
+    try:
+        return kind(text)
+    except ValueError:
+        return text
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
