@@ -28,7 +28,10 @@ def lower(
     """
     refuse_parallel(schedule)
     declared = frozenset(t.name for t in program.tensors if t.format is not None) | dict(schedule.formats).keys()
-    program = infer(with_formats(program, schedule))
+    given = with_formats(program, schedule)
+    program = infer(given)
+    if schedule.intermediates == "dense":
+        program = with_dense(given, program, form_regions(program, schedule) if regions is None else regions)
     observe(program)
     regions = form_regions(program, schedule) if regions is None else regions
     results, orders = region_results(program, regions), chains(program, regions, schedule)
@@ -86,6 +89,14 @@ def with_formats(program: Program, schedule: Schedule) -> Program:
         except TensorError as error:
             raise ScheduleError(f"format of `{name}`: {error.message}", hint=error.hint, span=place) from error
     return replace(program, tensors=tuple(declared.values()))
+
+
+def with_dense(given: Program, inferred: Program, regions: tuple[Region, ...]) -> Program:
+    """The program with what goes from region to region stored dense, unless the user declared a format for it."""
+    between = {name for names in region_results(given, regions).values() for name in names} - {*given.declared, *given.outputs}
+    dense = (t for t in inferred.tensors if t.name in between)
+    stored = tuple(replace(t, format=Format.dense(len(t.shape))) for t in dense)
+    return infer(replace(given, tensors=(*given.tensors, *stored)))
 
 
 def chains(program: Program, regions: tuple[Region, ...], schedule: Schedule) -> dict[str, tuple[str, ...]]:

@@ -143,10 +143,10 @@ class Lowering:
         return dict.fromkeys(ways)
 
     def _ordered(self, fused: FusedRegion) -> FusedRegion:
-        """The best order; dense levels located or joined as the schedule says, or as it costs less; no copy that is not needed."""
+        """The order by the schedule's policy; dense levels located or joined as the schedule says, or as it costs less; no copy that is not needed."""
         results = tuple(replace(r, drop_zeros=r.name in self.schedule.drop_zeros) for r in fused.results)
         fused = replace(fused, results=results, repeat=self.schedule.repeat, locate=self.schedule.locate != "never")
-        chosen = choose_order(fused, self._cost)
+        chosen = choose_order(fused, self._cost, self.schedule.order_policy)
         for copy in chosen.copies:
             if not needed(copy, self.stored[copy.source], chosen.order):
                 without = restored(chosen, copy, self.stored[copy.source])

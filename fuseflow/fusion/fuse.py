@@ -17,8 +17,8 @@ from fuseflow.fusion.fused import Fused
 from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.iteration import one_space
 from fuseflow.fusion.merge import Merger, Refused
-from fuseflow.fusion.order_graph import constraints, refuse_cycle, refuse_order
-from fuseflow.fusion.orders import CANDIDATES, Ranked, best, compare, enumerate_orders
+from fuseflow.fusion.order_graph import as_stored, constraints, refuse_cycle, refuse_order
+from fuseflow.fusion.orders import CANDIDATES, Ranked, best, compare, enumerate_orders, first
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Reduction, Tree, fills, nodes
 
@@ -30,6 +30,8 @@ SHOWN_ORDERS = 6
 FEWEST = 4
 WORK = 2_000
 """Nodes of trees that are lowered, in all, to choose an order: some tenths of a second."""
+FIRST = 200
+"""Orders that may be refused before the `first` legal one."""
 
 
 def fuse(
@@ -197,8 +199,12 @@ def effort(region: FusedRegion) -> int:
     return max(FEWEST, min(CANDIDATES, WORK // len(nodes(*region.trees))))
 
 
-def choose_order(region: FusedRegion, cost: Cost) -> FusedRegion:
-    """The region in its best-ranked legal order, with the orders that it was compared with."""
+def choose_order(region: FusedRegion, cost: Cost, policy: str = "best") -> FusedRegion:
+    """The region in its best-ranked legal order, with the orders that it was compared with; or in the `first`: that nearest
+    to the program in which every tensor is read as it is stored, dense ones too, as far as they agree."""
     price = lambda order: cost(replace(region, order=order))  # noqa: E731
+    if policy == "first":
+        tried = first(as_stored(region.constraints, region.views, region.declared), region.indices, price, region.name, FIRST)
+        return replace(region, order=tried[-1].order, compared=tried)
     compared = compare(region.constraints, region.indices, price, region.name, effort(region))
     return replace(region, order=best(compared), compared=compared)

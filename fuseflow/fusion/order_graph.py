@@ -63,6 +63,18 @@ def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str,
     return [(above, stored[p]) for p, level in enumerate(tensor.format.levels) if not level.full for above in stored[:p]]
 
 
+def as_stored(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
+    """The graph with edges along the levels of every view, dense ones too; those of a view that contradict others before it are
+    left out."""
+    found = graph.copy()
+    for view in views:
+        format = stored[view.tensor].format
+        for above, below in pairwise([view.indices[d] for d in format.order] if format else ()):
+            if above != below and not nx.has_path(found, below, above):
+                found.add_edge(above, below)
+    return found
+
+
 def stored_order(view: View, stored: Mapping[str, TensorType]) -> str:
     """`i before k (csr)`: how the view's tensor is stored, in the view's indices."""
     format = stored[view.tensor].format

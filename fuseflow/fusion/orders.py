@@ -132,6 +132,21 @@ def compare(
     return tuple(sorted(found.values(), key=lambda c: [rank[v] for v in c.order]))
 
 
+def first(
+    graph: nx.DiGraph[str], program_order: Sequence[str], cost: Callable[[Order], Ranked], region: str, limit: int
+) -> tuple[Candidate, ...]:
+    """The orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it refuses
+    `limit` orders, the refusal of the first is raised."""
+    refusal, found = FusionError(f"region `{region}` has no legal order"), list[Candidate]()
+    for order in islice(enumerate_orders(graph, program_order), limit):
+        try:
+            return (*found, Candidate(order, cost(order)))
+        except FusionError as error:
+            refusal = refusal if found else error
+            found.append(Candidate(order, None, error.message))
+    raise refusal
+
+
 def _descend(graph: nx.DiGraph[str], found: dict[Order, Candidate], consider: Callable[[Order], Candidate], limit: int) -> None:
     """From the cheapest order found to its neighbours, and on from the first that is cheaper, until `limit` are found."""
     done: set[Order] = set()

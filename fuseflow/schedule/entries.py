@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
@@ -12,7 +12,13 @@ from fuseflow.tensors.format import SHORT_NAMES
 
 KEYWORDS = ("none", "layerwise", "full")
 
-CHOICES = {"iteration": ("factored", "global"), "locate": ("auto", "always", "never"), "repeat": ("value", "reference")}
+CHOICES = {
+    "iteration": ("factored", "global"),
+    "locate": ("auto", "always", "never"),
+    "repeat": ("value", "reference"),
+    "order_policy": ("best", "first"),
+    "intermediates": ("real", "dense"),
+}
 """Settings that hold for all regions, with what they may be; the first is the default."""
 
 T = TypeVar("T")
@@ -112,6 +118,14 @@ def assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]
         if found.setdefault(name, value) != value:
             raise UsageError(f"`{flag}` gives `{name}` twice: {found[name]} and {value}")
     return found
+
+
+def order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The policy among the `--order` texts, if there is one, and the others."""
+    found = {text.strip() for text in texts} & set(CHOICES["order_policy"])
+    if len(found) > 1:
+        raise UsageError(f"`--order` asks for {' and '.join(f'`{policy}`' for policy in sorted(found))}", hint="say one of them")
+    return next(iter(found), None), [text for text in texts if text.strip() not in found]
 
 
 def lanes_text(index: str, text: str) -> int:

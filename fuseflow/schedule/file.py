@@ -38,6 +38,8 @@ class Sections(BaseModel):
     copies: bool | None = None
     locate: str | None = None
     repeat: str | None = None
+    order_policy: str | None = None
+    intermediates: str | None = None
     drop_zeros: Words | None = None
 
 

@@ -22,6 +22,7 @@ from fuseflow.schedule.entries import (
     lanes_text,
     loop_order,
     member_names,
+    order_policy,
     sorted_pairs,
     tensor_names,
 )
@@ -74,6 +75,10 @@ class Schedule:
     """Dense levels are located (`always`), scanned and joined where the order allows it (`never`), or what costs less (`auto`)."""
     repeat: str = "value"
     """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
+    order_policy: str = "best"
+    """Which legal order a region gets without one of its own: the `best`-ranked, or the `first`, nearest to the program."""
+    intermediates: str = "real"
+    """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
     """Results that are stored without the entries equal to their implicit value."""
     places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
@@ -128,10 +133,13 @@ class Schedule:
         copies: bool | None = None,
         locate: str | None = None,
         repeat: str | None = None,
+        order_policy: str | None = None,
+        intermediates: str | None = None,
         drop_zeros: Sequence[str] = (),
     ) -> Schedule:
         """How all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
-        given = {"iteration": iteration, "copies": copies, "locate": locate, "repeat": repeat}
+        settings = {"iteration": iteration, "locate": locate, "repeat": repeat}
+        given = {**settings, "copies": copies, "order_policy": order_policy, "intermediates": intermediates}
         changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(self, drop_zeros=(*self.drop_zeros, *drop_zeros), **changed)
 
@@ -146,8 +154,12 @@ class Schedule:
         **lowering: Any,
     ) -> Schedule:
         """The schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--par i=4`, each repeatable, and of those that
-        `lower` takes. They add to `base` and win over it. Raises `UsageError` for a malformed flag."""
+        `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other regions.
+        Raises `UsageError` for a malformed flag."""
         start = cls() if base is None else base
+        policy, orders = order_policy(orders)
+        if policy is not None:
+            lowering["order_policy"] = policy
         lanes = {index: lanes_text(index, text) for index, text in assignments("--par", par, "i=4").items()}
         return replace(
             start,
