@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.splits import Refined, refine
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.estimate import statistics
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
+from fuseflow.schedule.modules import reshapes
 from fuseflow.tensors import Format, Tensor
 
 
@@ -27,18 +29,15 @@ def lower(
     soon as it is there, so that what came before an error can be seen. `regions` are those of the schedule unless they are given.
     """
     refuse_parallel(schedule)
-    declared = frozenset(t.name for t in program.tensors if t.format is not None) | dict(schedule.formats).keys()
-    given = with_formats(program, schedule)
-    program = infer(given)
-    if schedule.intermediates == "dense":
-        program = with_dense(given, program, form_regions(program, schedule) if regions is None else regions)
+    formed = form(program, schedule, regions)
+    program, regions = formed.program, formed.regions
     observe(program)
-    regions = form_regions(program, schedule) if regions is None else regions
-    results, orders = region_results(program, regions), chains(program, regions, schedule)
+    results, orders = region_results(program, regions), chains(formed, schedule)
     refuse_unread(schedule, regions, results, orders)
     refuse_unwritten(program, schedule, {name for names in results.values() for name in names})
     stored = {t.name: t for t in program.inputs}
-    lowering = Lowering(program, schedule, declared, stored, statistics(stored, tensors))
+    views = {e.name: e for e in program.einsums if e.name in formed.refined.views}
+    lowering = Lowering(program, schedule, formed.declared, stored, statistics(stored, tensors), views)
     compiled = []
     for region in regions:
         if not results[region.name]:
@@ -47,6 +46,48 @@ def lower(
             compiled.append(made)
             observe(made)
     return program, tuple(compiled)
+
+
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """A program cut into regions: as it was `given`, and how it was `refined` to have no reshapes; `program` is that, with all formats
+    inferred. `declared` are the tensors whose format the user chose."""
+
+    given: Program
+    refined: Refined
+    program: Program
+    regions: tuple[Region, ...]
+    declared: frozenset[str]
+
+
+def form(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None = None) -> Formed:
+    """Cut a program into the regions of the schedule, unless they are given; its reshapes end regions, and vanish."""
+    program = with_formats(program, schedule)
+    declared = frozenset(t.name for t in program.tensors if t.format is not None)
+    given = infer(program)
+    regions = form_regions(given, schedule) if regions is None else regions
+    if schedule.intermediates == "dense":
+        program = with_dense(program, given, regions)
+        given = infer(program)
+    refined = refine(program, {*schedule.drop_zeros, *(declared & reshapes(given))})
+    program = infer(refined.program)
+    declared |= {refined.named.get(name, name) for name in declared}
+    return Formed(given, refined, program, _refined_regions(program, refined, regions), declared)
+
+
+def _refined_regions(program: Program, refined: Refined, regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    """The regions of the program without reshapes. A reshape that only names an output again runs where its operand is computed."""
+    found: dict[str, tuple[str, ...]] = {}
+    home: dict[str, str] = {}
+    for region in regions:
+        members = refined.members(region.einsums)
+        first = program.defined[members[0]] if len(members) == 1 else None
+        at = region.name
+        if first is not None and first.name in refined.renames and first.operands[0] in home:
+            at = home[first.operands[0]]
+        found[at] = (*found.get(at, ()), *members)
+        home |= dict.fromkeys(members, at)
+    return tuple(Region(name, einsums) for name, einsums in found.items() if einsums)
 
 
 def refuse_unread(
@@ -96,17 +137,24 @@ def with_dense(given: Program, inferred: Program, regions: tuple[Region, ...]) -
     between = {name for names in region_results(given, regions).values() for name in names} - {*given.declared, *given.outputs}
     dense = (t for t in inferred.tensors if t.name in between)
     stored = tuple(replace(t, format=Format.dense(len(t.shape))) for t in dense)
-    return infer(replace(given, tensors=(*given.tensors, *stored)))
+    return replace(given, tensors=(*given.tensors, *stored))
 
 
-def chains(program: Program, regions: tuple[Region, ...], schedule: Schedule) -> dict[str, tuple[str, ...]]:
+def chains(formed: Formed, schedule: Schedule) -> dict[str, tuple[str, ...]]:
     """The order that the user asked for, by region. An Einsum's order counts for its region if it is alone there."""
+    regions = formed.regions
     alone = {r.einsums[0]: r.name for r in regions if len(r.einsums) == 1}
     names = {r.name for r in regions}
     found: dict[str, tuple[str, ...]] = {}
     for target, order in schedule.orders:
         region = target if target in names else alone.get(target)
         place = schedule.place("order", target)
+        if target in formed.refined.vanished:
+            raise ScheduleError(
+                f"order of `{target}`: it has no loops, it is `{formed.refined.vanished[target]}` seen in other dimensions",
+                hint=f"order the region that computes `{formed.refined.vanished[target]}`",
+                span=place,
+            )
         if region is None:
             inside = next((r for r in regions if target in r.einsums), None)
             if inside is not None:

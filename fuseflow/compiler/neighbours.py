@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fuseflow.compiler.lower import lower, with_formats
+from fuseflow.compiler.lower import Formed, form, lower, with_formats
 from fuseflow.compiler.recompute import Instance, expected_streams, instances
 from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.sources import Source
@@ -14,7 +14,6 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, statistics, traffic
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.borders import detour, why_cut, why_fused
-from fuseflow.schedule.modules import reshapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +70,18 @@ class FusionReport:
 def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     """Say of every pair of neighbouring Einsums whether and why they are fused. Statistics are assumed for tensors without data.
     Raises a `FuseFlowError` where the schedule itself does not compile."""
+    formed = form(source.program, schedule)
     program, compiled = lower(source.program, schedule, source.tensors)
-    regions = form_regions(program, schedule)
-    pairs = _pairs(source.program, program, schedule, regions, compiled)
-    each = tuple(Region(e.name, (e.name,)) for e in program.einsums)
+    pairs = _pairs(source.program, formed, schedule, compiled)
+    each = tuple(Region(e.name, (e.name,)) for e in formed.given.einsums)
     known = statistics({t.name: t for t in program.inputs}, source.tensors)
     _, alone = lower(source.program, Schedule(formats=schedule.formats), source.tensors, regions=each)
     return FusionReport(pairs, _producers(program, compiled, alone, known))
 
 
-def _pairs(
-    given: Program, program: Program, schedule: Schedule, regions: tuple[Region, ...], compiled: Sequence[CompiledRegion]
-) -> tuple[Neighbours, ...]:
+def _pairs(given: Program, formed: Formed, schedule: Schedule, compiled: Sequence[CompiledRegion]) -> tuple[Neighbours, ...]:
+    """Of the program as the user wrote it: a reshape is an Einsum of it."""
+    program, regions = formed.given, form_regions(formed.given, schedule)
     home = {e: region.name for region in regions for e in region.einsums}
     stored = {t.name: t for t in program.inputs}
     for region in compiled:
@@ -97,15 +96,14 @@ def _pairs(
                 continue
             why = why_cut(program, schedule, regions, producer, einsum.name)
             if both not in refusals:
-                declared = with_formats(given, schedule)
-                refusals[both] = _refusal(declared, program, schedule, regions, stored, producer, einsum.name)
+                refusals[both] = _refusal(given, formed, schedule, regions, stored, producer, einsum.name)
             found.append(Neighbours(producer, einsum.name, both, why, refusals[both]))
     return tuple(found)
 
 
 def _refusal(
-    declared: Program,
-    program: Program,
+    given: Program,
+    formed: Formed,
     schedule: Schedule,
     regions: Sequence[Region],
     stored: Mapping[str, TensorType],
@@ -114,17 +112,19 @@ def _refusal(
 ) -> str:
     """Why the regions of two Einsums cannot be one; empty if they can."""
     parts = [r for r in regions if producer in r.einsums or consumer in r.einsums]
-    members = tuple(e.name for e in program.einsums if any(e.name in r.einsums for r in parts))
-    if shapes := [e for e in members if e in reshapes(program)]:
-        return f"`{shapes[0]}` reshapes its data: a reshape ends a region"
-    if message := detour(program, regions, producer, consumer):
+    members = tuple(e.name for e in formed.given.einsums if any(e.name in r.einsums for r in parts))
+    if stuck := [e for e in members if e in formed.refined.stuck]:
+        return f"`{stuck[0]}` reshapes its data: a reshape ends a region"
+    if message := detour(formed.given, regions, producer, consumer):
         return message
-    whole = Region(" + ".join(r.name for r in parts), members)
-    results = region_results(program, (*(r for r in regions if r not in parts), whole))[whole.name]
-    einsums = tuple(e for e in program.einsums if e.name in members)
-    read = dict.fromkeys(name for e in einsums for name in e.operands if name not in members)
-    inside = (t for t in declared.tensors if t.name in members)
-    part = Program((*(stored[name] for name in read), *inside), einsums, results, program.name)
+    program, inside = formed.program, formed.refined.members(members)
+    whole = Region(" + ".join(r.name for r in parts), inside)
+    others = tuple(Region(r.name, formed.refined.members(r.einsums)) for r in regions if r not in parts)
+    results = region_results(program, (*others, whole))[whole.name]
+    einsums = tuple(e for e in program.einsums if e.name in inside)
+    read = dict.fromkeys(name for e in einsums for name in e.operands if name not in inside)
+    declared = (t for t in with_formats(given, schedule).tensors if t.name in inside)
+    part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
     try:
         lower(part, replace(schedule, orders=(), formats=(), drop_zeros=()), {}, regions=(whole,))
     except FuseFlowError as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from fuseflow.compiler.seen import Seen, needed_order, refuse_view, source_of, view_format
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate, TensorStatistics, estimate
@@ -17,6 +18,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.schedule import Region, Schedule
 from fuseflow.table import FusionTable, build_table, emit
+from fuseflow.tensors import Format
 from fuseflow.transform import fifos
 
 MERGES: tuple[Merge, ...] = ("early", "late", "never")
@@ -37,7 +39,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class CompiledRegion:
-    """One region at every stage, with what it is expected to cost. Without `einsums` it is a permuted copy that the next one reads."""
+    """One region at every stage, with what it is expected to cost. Without `einsums` it is a copy that the next one reads.
+
+    `before` and `after` are the tensors that are seen in other dimensions for this region to read, and as outputs of the program.
+    """
 
     name: str
     einsums: tuple[str, ...]
@@ -45,27 +50,83 @@ class CompiledRegion:
     table: FusionTable
     graph: Graph
     estimate: Estimate
+    before: tuple[Seen, ...] = ()
+    after: tuple[Seen, ...] = ()
 
 
 @dataclass(slots=True)
 class Lowering:
     """What is known while a program is lowered: `stored`, what is in memory by now with the formats it really has; its statistics,
-    `known`; and the names of the tensors whose format the user `declared`."""
+    `known`; the names of the tensors whose format the user `declared`; and the statements that are `views`, by name."""
 
     program: Program
     schedule: Schedule
     declared: frozenset[str]
     stored: dict[str, TensorType]
     known: dict[str, TensorStatistics]
+    views: Mapping[str, Einsum] = field(default_factory=dict)
     _copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
 
     def region(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> Iterator[CompiledRegion]:
         """The region in its best order, after the copies that it reads."""
+        made: list[CompiledRegion] = []
+        waiting: tuple[Seen, ...] = ()
+        for step in self._steps(region, results, chain):
+            if isinstance(step, CompiledRegion):
+                made.append(replace(step, before=waiting))
+                waiting = ()
+            else:
+                waiting += (step,)
+        made[-1] = replace(made[-1], after=waiting)
+        yield from made
+
+    def _steps(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> Iterator[CompiledRegion | Seen]:
+        """What is done for a region, in order."""
+        for name in dict.fromkeys(n for e in region.einsums for n in self.program.defined[e].operands):
+            yield from self._see(name)
         fused = self._fuse(region, results, chain)
         for copy in fused.copies:
             if copy.name not in self.stored:
                 yield self._compiled(copy.name, (), self._copy(copy, fused))
         yield self._compiled(region.name, region.einsums, fused)
+        for name in self.program.outputs:
+            if self._root(name) in results:
+                yield from self._see(name)
+
+    def _root(self, name: str) -> str:
+        """What a view sees in the end."""
+        while name in self.views:
+            name = source_of(self.views[name]).tensor
+        return name
+
+    def _see(self, name: str) -> Iterator[CompiledRegion | Seen]:
+        """See what this view sees, if it is one; after a copy, where dense dimensions are not stored in the order that takes."""
+        view = self.views.get(name)
+        if view is None or name in self.stored:
+            return
+        tensor = source_of(view).tensor
+        yield from self._see(tensor)
+        source, asked = self.stored[tensor], self.program.declared[name].format if name in self.declared else None
+        format = view_format(view, source)
+        if format is None or asked not in (None, format):
+            if source.format is None or not source.format.all_dense:
+                raise refuse_view(view, source)
+            order = needed_order(view, asked)
+            made = replace(source, name=self._copy_name(tensor, order), format=Format.of(*["dense"] * len(order), order=order))
+            if made.name not in self.stored:
+                yield self._compiled(made.name, (), self._copied(source, made))
+            source = self.stored[made.name]
+            format = view_format(view, source)
+        step = Seen(source.name, replace(self.program.declared[name], format=format, dtype=source.dtype, fill=source.fill))
+        self.stored[name], self.known[name] = step.type, step.statistics(source, self.known[source.name])
+        yield step
+
+    def _copy_name(self, tensor: str, order: tuple[int, ...]) -> str:
+        """What a dense copy is called."""
+        name = "_".join([f"{tensor}.dense", *map(str, order)])
+        while name in self.program.declared:
+            name += "_"
+        return name
 
     def _compiled(self, name: str, einsums: tuple[str, ...], fused: FusedRegion) -> CompiledRegion:
         table, graph, cost, written = self._lower(fused)
@@ -129,11 +190,14 @@ class Lowering:
         )
 
     def _ways(self, results: tuple[str, ...]) -> Iterable[Way]:
-        """Ways to fuse, best first. Results that later regions scan keep their declared mode order if any order allows it; copies are
-        made where nothing else helps: first those that break a cycle, then whatever makes an order possible."""
+        """Ways to fuse, best first. Results that later regions scan, or see in other dimensions, keep their declared mode order if any
+        order allows it; copies are made where nothing else helps: first those that break a cycle, then whatever makes an order possible."""
         fixed = frozenset(r for r in results if r in self.declared)
         formats = {r: self.program.declared[r].format for r in results}
-        scanned = {r for r, f in formats.items() if f is not None and not f.all_dense and r not in self.program.outputs}
+        seen = {source_of(view).tensor for view in self.views.values()}
+        scanned = {
+            r for r, f in formats.items() if r in seen or (f is not None and not f.all_dense and r not in self.program.outputs)
+        }
         ways = (
             Way(copies, merge, pinned)
             for copies in COPIES[self.schedule.copies]
@@ -167,12 +231,13 @@ class Lowering:
 
     def _copy(self, copy: Copy, fused: FusedRegion) -> FusedRegion:
         """The region that makes a copy: it reads the source in its own order and permutes what it writes."""
-        source = self.stored[copy.source]
+        return self._copied(self.stored[copy.source], replace(fused.declared[copy.name], name=copy.name))
+
+    def _copied(self, source: TensorType, made: TensorType) -> FusedRegion:
         indices = tuple(f"i{d}" for d in range(len(source.shape)))
-        made = replace(fused.declared[copy.name], name=copy.name)
-        program = Program((source, made), (Einsum(copy.name, indices, Access(copy.source, indices)),), (copy.name,))
-        only_result = lambda name: 0.0 if name == copy.name else math.inf  # noqa: E731
-        region = fuse(program, copy.name, (copy.name,), (copy.name,), self.stored, pinned=(copy.name,), price=only_result)
+        program = Program((source, made), (Einsum(made.name, indices, Access(source.name, indices)),), (made.name,))
+        only_result = lambda name: 0.0 if name == made.name else math.inf  # noqa: E731
+        region = fuse(program, made.name, (made.name,), (made.name,), self.stored, pinned=(made.name,), price=only_result)
         return choose_order(region, self._cost)
 
     def _price(self, name: str) -> float:

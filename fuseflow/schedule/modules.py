@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fuseflow.einsum.nodes import Index, Program, Split, accesses
-from fuseflow.einsum.verify import extents
+from collections.abc import Iterator
+
+from fuseflow.einsum.nodes import Einsum, Index, Program, Split, accesses
 
 
 def module_paths(program: Program) -> tuple[str, ...]:
@@ -18,12 +19,11 @@ def inside(path: str, module: str) -> bool:
 
 
 def reshapes(program: Program) -> frozenset[str]:
-    """Einsums that see a dimension as two indices. Where one of the two has a single value, that is only another name."""
-    sizes = extents(program)
+    """Einsums that see a dimension as two indices."""
+    return frozenset(e.name for e in program.einsums if any(isinstance(i, Split) for i in _indices(e)))
 
-    def splits(einsum: str, indices: tuple[Index, ...]) -> bool:
-        return any(isinstance(i, Split) and i.size > 1 and sizes[einsum][i.outer] > 1 for i in indices)
 
-    return frozenset(
-        e.name for e in program.einsums if splits(e.name, e.indices) or any(splits(e.name, a.indices) for a in accesses(e.body))
-    )
+def _indices(einsum: Einsum) -> Iterator[Index]:
+    yield from einsum.indices
+    for access in accesses(einsum.body):
+        yield from access.indices

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
+from fuseflow.einsum.splits import refine
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.schedule.entries import KEYWORDS
 from fuseflow.schedule.groups import softmax_groups
@@ -61,10 +62,10 @@ def find_members(program: Program, schedule: Schedule, name: str) -> Members:
                 what, place = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
                 known += [*dict(schedule.regions), *KEYWORDS]
             raise ScheduleError(what, hint=did_you_mean(word, known), span=place)
-    if len(einsums) > 1 and (shapes := reshapes(program) & einsums):
+    if len(einsums) > 1 and (shapes := refine(program).stuck & einsums):
         einsum = min((program.defined[s] for s in shapes), key=program.einsums.index)
         raise ScheduleError(
-            f"region `{name}` holds `{einsum.name}`, which reshapes its data: a reshape ends a region",
+            f"region `{name}` holds `{einsum.name}`, which reshapes data that cannot be in these dimensions everywhere: it ends a region",
             hint="fuse what stands before and after it as two regions, or take `layerwise`, which cuts there",
             span=einsum.location.span,
         )

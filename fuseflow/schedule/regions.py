@@ -31,5 +31,5 @@ def region_results(program: Program, regions: tuple[Region, ...]) -> dict[str, t
     home = {einsum: region.name for region in regions for einsum in region.einsums}
     wanted = set(program.outputs)
     for einsum in program.einsums:
-        wanted |= {name for name in einsum.operands if home.get(name) != home[einsum.name]}
+        wanted |= {name for name in einsum.operands if name not in home or home[name] != home.get(einsum.name)}
     return {region.name: tuple(name for name in region.einsums if name in wanted) for region in regions}
