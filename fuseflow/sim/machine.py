@@ -11,6 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from fuseflow.sim.memory.controller import Controller
+from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, MemorySettings, clock_ratio, controller, memory_settings
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +67,7 @@ class Machine(_Strict):
     `rules`: `dataflow` is the meaning of time in docs/streams.md, `comal` that of the public Comal simulator.
     `latency`: cycles from a firing until its tokens are visible. `interval`: cycles between two firings on values.
     `fifo_depth`: slots of every FIFO that the graph gives no depth. None: unbounded. `auto`: `fifo_depth_start`, and more where the
-    graph would deadlock. `tile_macs`: multiply-accumulates on tiles in a cycle. `memory`: `ideal` answers at once.
+    graph would deadlock. `tile_macs`: multiply-accumulates on tiles in a cycle. `memory`: one of `memory.settings`; `ideal` answers at once.
     """
 
     name: str
@@ -75,12 +78,16 @@ class Machine(_Strict):
     fifo_depth: Depth = None
     fifo_depth_start: Count = 64
     tile_macs: Count = 256
-    memory: Literal["ideal"] = "ideal"
+    memory: Annotated[MemorySettings, Field(discriminator="model"), BeforeValidator(memory_settings)] = IdealMemory()
 
     @property
     def first_depth(self) -> int | None:
         """Slots of a FIFO before any was found too shallow; None: unbounded."""
         return self.fifo_depth_start if self.fifo_depth == "auto" else self.fifo_depth
+
+    def controller(self) -> Controller | None:
+        """Of the memory of a new run; None where it answers at once."""
+        return controller(self.memory, self.clock_ghz)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -88,11 +95,23 @@ class Machine(_Strict):
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
         return {**self.model_dump(exclude={"name"}), **units}
 
-    @field_validator("latency", "interval", "fifo_depth", "tile_macs")
+    @field_validator("memory")
+    @classmethod
+    def _in_step(cls, value: Any, info: ValidationInfo) -> Any:
+        """Clocks whose ratio is known: that of a machine that was refused is not."""
+        clock = info.data.get("clock_ghz")
+        if isinstance(value, Hbm2Memory) and clock is not None:
+            try:
+                clock_ratio(value.clock_ghz, clock)
+            except ValueError as error:
+                raise PydanticCustomError("clock", str(error), {"hint": "change `clock_ghz` or `memory.clock_ghz`"}) from error
+        return value
+
+    @field_validator("latency", "interval", "fifo_depth", "tile_macs", "memory")
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
-            what = {"fifo_depth": "FIFOs are unbounded", "tile_macs": "tiles have times of their own"}
+            what = {"fifo_depth": "FIFOs are unbounded", "tile_macs": "tiles have times of their own", "memory": "memory is off"}
             why = what.get(str(info.field_name), "every unit takes 1 cycle")
             hint = {"hint": f"leave `{info.field_name}` out, or set `rules: dataflow`"}
             raise PydanticCustomError("comal", f"with `rules: comal` {why}", hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from fuseflow.errors import MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.sim.machine import Machine, Units
+from fuseflow.sim.memory.settings import MODELS
 
 Setting = int | float | str | bool | None
 """A YAML scalar."""
@@ -49,10 +50,17 @@ def _load(name_or_path: str | Path) -> Machine:
     return read_machine(read_text(path, "the machine"), name)
 
 
+MODEL = ("memory", "memory.model")
+"""Keys that choose the memory."""
+
+
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
     """The machine with other values at dotted keys (`latency.add`). Raises `MachineError` for one that is unknown or cannot be."""
     values = machine.model_dump()
-    for key, value in settings.items():
+    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MODEL):
+        if key in MODEL and value != values["memory"]["model"]:
+            values["memory"] = {"model": value}  # what is left of it are the settings of another model
+            continue
         *above, last = key.split(".")
         inside: Any = values
         for part in above:
@@ -94,15 +102,14 @@ def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | No
         return Machine.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [str(part) for part in first["loc"]]
+        keys = [str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODELS]  # pydantic names the model, too
         raise _refused(first, keys, place(keys)) from error
 
 
 def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     path = ".".join(keys)
     if first["type"] == "extra_forbidden":
-        known = Units.model_fields if len(keys) > 1 else Machine.model_fields
-        return MachineError(f"unknown key `{path}`", hint=did_you_mean(keys[-1], known), span=span)
+        return MachineError(f"unknown key `{path}`", hint=did_you_mean(keys[-1], _known(keys, first)), span=span)
     if first["type"] == "missing":
         return MachineError(f"the key `{path}` is missing", span=span)
     shown = "null" if first["input"] is None else first["input"]
@@ -111,6 +118,14 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     return MachineError(f"`{given}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
 
 
+def _known(keys: list[str], error: Any) -> Iterable[str]:
+    """The keys that could stand there."""
+    if len(keys) == 1:
+        return Machine.model_fields
+    return MODELS[error["loc"][1]].model_fields if keys[0] == "memory" else Units.model_fields
+
+
 def _keys() -> list[str]:
     units = [f"{table}.{unit}" for table in ("latency", "interval") for unit in Units.model_fields]
-    return [*Machine.model_fields, *units]
+    memory = [f"memory.{key}" for kind in MODELS.values() for key in kind.model_fields]
+    return [*Machine.model_fields, *units, *memory]

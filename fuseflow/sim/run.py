@@ -12,6 +12,7 @@ from fuseflow.sim.assemble import assemble
 from fuseflow.sim.deadlock import Deadlock, deeper, explain
 from fuseflow.sim.engines import Engine, run
 from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, Traffic, edges, flops_by_operator, traffic
 from fuseflow.tensors import Tensor
 
@@ -22,7 +23,8 @@ class Simulation:
 
     `tokens` counts the tokens of all streams that are read, `operators` the FLOPs by operator: those of the operator table, and one
     for each value that a reduction folds. `depths` are those of the FIFOs that a machine of `fifo_depth: auto` had to deepen: with them
-    in the graph it runs the same way at once. `engine`: the simulator that ran. `streams` is empty unless asked for.
+    in the graph it runs the same way at once. `engine`: the simulator that ran. `memory` is None where memory answers at once,
+    `streams` empty unless asked for.
     """
 
     outputs: Mapping[str, Tensor]
@@ -34,11 +36,22 @@ class Simulation:
     edges: tuple[EdgeStatistics, ...]
     depths: Mapping[Edge, int] = field(default_factory=dict)
     engine: Engine = "reference"
+    memory: MemoryStatistics | None = None
     streams: Mapping[Port, Recording] = field(default_factory=dict)
 
     @property
     def firings(self) -> int:
         return sum(node.firings for node in self.nodes)
+
+    @property
+    def busiest(self) -> int:
+        """Cycles that the busiest node takes at least: the bound of computing."""
+        return max(node.occupied for node in self.nodes)
+
+    @property
+    def bound(self) -> int:
+        """The roofline: cycles that computing and moving bytes take at least, whichever takes longer."""
+        return max(self.busiest, 0 if self.memory is None else self.memory.bound)
 
     @property
     def flops(self) -> int:
@@ -97,6 +110,7 @@ def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: 
         edges=outcome.edges,
         depths={edge: depths[edge] for edge in edges(graph) if edge in depths},
         engine=engine,
+        memory=outcome.memory,
         streams=outcome.streams if record else {},
     )
 

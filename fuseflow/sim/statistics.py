@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import Stream
+from fuseflow.sim.memory.layout import Kind
+from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.written import Written
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
 from fuseflow.tile_ops import flops, work
 
-Array: TypeAlias = Literal["pos", "crd", "val"]
-Direction: TypeAlias = Literal["read", "write"]
+Array: TypeAlias = Kind
 ARRAYS: tuple[Array, ...] = ("pos", "crd", "val")
 
 
@@ -23,8 +24,10 @@ ARRAYS: tuple[Array, ...] = ("pos", "crd", "val")
 class NodeStatistics:
     """What a node did: how often it fired, in which cycles first and last (-1: never), and why it did not in the cycles until then.
 
-    Starved: it waited for a token; before its first firing always. Blocked: for anything else, be it room for a token, a workspace or
-    its own initiation interval. The two processes of an accumulator are added up.
+    Starved: it waited for a token; before its first firing always. Waited: for an answer of the memory, and nothing else; where a scan waits
+    for positions and for coordinates at once, both count, up to all its starved cycles. Blocked: for anything else, be it room for a token,
+    a workspace or its own initiation interval. The two processes of an accumulator are added up. `occupied`: the cycles that its
+    firings take at least, of its busier process.
     """
 
     name: str
@@ -34,6 +37,8 @@ class NodeStatistics:
     blocked: int
     first: int
     last: int
+    waited: int = 0
+    occupied: int = 0
 
     @property
     def busy(self) -> int:
@@ -91,8 +96,22 @@ class Outcome:
     """Requested from memory by each node that reads, of each of its arrays."""
     written: Mapping[str, Written]
     """By output."""
+    memory: MemoryStatistics | None
+    """None where memory answers at once."""
     streams: Mapping[n.Port, Recording]
     """Empty unless asked for."""
+
+
+def node_statistics(
+    node: n.Node, waited: int, firings: int, starved: int, blocked: int, first: int, last: int, occupied: int
+) -> NodeStatistics:
+    """Of a node whose processes waited so long for the memory: a writer is blocked meanwhile, any other starved."""
+    if isinstance(node, n.WriteLevel | n.WriteValues):
+        blocked -= waited
+    else:
+        waited = min(waited, starved)
+        starved -= waited
+    return NodeStatistics(node.name, node.op, firings, starved, blocked, first, last, waited, occupied)
 
 
 def edges(graph: n.Graph) -> tuple[n.Edge, ...]:

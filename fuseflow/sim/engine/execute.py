@@ -17,7 +17,7 @@ from fuseflow.sim.engine.place import Limits
 from fuseflow.sim.engine.service import Gathered, serve
 from fuseflow.sim.engine.streams import MANY
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.memory.controller import Controller
+from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.statistics import Outcome
 from fuseflow.tensors import Tensor
 
@@ -33,17 +33,16 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limits: Limits = DEFAULTS,
-    controller: Controller | None = None,
+    attach: Attach | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, many tokens at a time, at the memory of a new `controller`, or at one that answers at once. `progress` is
-    called now and then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit
-    together."""
-    functions = library()
-    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, controller), Gathered()
+    """Run a verified graph, many tokens at a time, at the memory of its machine or one that `attach` gives. `progress` is called now and
+    then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together."""
+    functions, attach = library(), attach or machine.controller
+    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, attach()), Gathered()
     if run(layout, gathered, functions, progress):
         return outcome(layout, tensors, machine, gathered)
     again = partial(lay_out, graph, tensors, machine, functions, limits)
-    return deadlock(layout, lambda edge: smallest_depth(again(), edge, functions))
+    return deadlock(layout, lambda edge: smallest_depth(again(controller=attach()), edge, functions))
 
 
 def run(layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None) -> bool:
@@ -86,6 +85,8 @@ def smallest_depth(layout: Layout, edge: n.Edge, library: Library) -> int | None
     that a shallower one does; its cycles are not used.
     """
     gathered = Gathered()
+    if layout.controller is not None:
+        layout.controller.memory.be_patient()
     reader = next(r for r, found in enumerate(layout.edges) if found.edge == edge)
     while not run(layout, gathered, library):
         stuck = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < BUFFER]

@@ -23,7 +23,7 @@ from fuseflow.sim.engine.remote import Remote
 from fuseflow.sim.engine.streams import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.workspace import Table
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.memory.controller import CAPACITY, Controller, sequential
+from fuseflow.sim.memory.controller import Controller, sequential
 from fuseflow.sim.memory.layout import lay_out as place_arrays
 from fuseflow.sim.timing import timing
 from fuseflow.tensors import Tensor
@@ -82,7 +82,7 @@ def lay_out(
     if controller is None:
         _make_parts(layout, tensors, rules, library, record)
     else:
-        remote = Remote(controller, place_arrays(graph, tensors, CAPACITY), sequential(graph))
+        remote = Remote(controller, place_arrays(graph, tensors, controller.capacity, controller.line), sequential(graph))
         _make_parts(layout, tensors, remote.rules(rules), library, record)
         remote.open()
     _number(layout)
@@ -174,7 +174,9 @@ def _fill_readers(layout: Layout, machine: Machine) -> None:
     for r, reader in enumerate(layout.edges):
         history = POPS.array(limits.pops)
         layout.histories.append(history)
-        depth = None if reader.edge is None else depths.get(reader.edge, machine.first_depth)
+        link = layout.keys[reader.stream]
+        inside = link.depth if isinstance(link, Link) else None
+        depth = inside if reader.edge is None else depths.get(reader.edge, machine.first_depth)
         stream = streams[reader.stream]
         readers[r]["stream"] = address(streams) + STREAM_SIZE * reader.stream
         readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]

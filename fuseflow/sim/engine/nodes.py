@@ -23,7 +23,7 @@ from fuseflow.sim.engine.streams import (
 NODE = Record(
     "kernel state inputs outputs arity ports "  # addresses of the kernel's function and its state, of the first input and output
     "interval burst ready "  # `burst`: most firings in one piece
-    "firings closings first last starved blocked "
+    "firings closings first last starved blocked waited "
     "waits fault"
 )
 node_at = NODE.at

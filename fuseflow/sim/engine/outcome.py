@@ -19,7 +19,7 @@ from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_o
 from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.statistics import Array as ArrayKind
-from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges
+from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.compressed import CompressedFibers
@@ -49,6 +49,7 @@ def outcome(layout: Layout, tensors: Mapping[str, Tensor], machine: Machine, gat
         values=_values(layout),
         elements=_elements(layout, tensors),
         written=_written(layout, gathered),
+        memory=None if layout.controller is None else layout.controller.statistics(),
         streams=_recordings(layout, gathered),
     )
 
@@ -57,17 +58,20 @@ def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
     """Of every node, in graph order."""
     found = []
     for node in layout.graph.nodes:
-        of = layout.nodes[[p for p, owner in enumerate(layout.owners) if owner is node and not layout.parts[p].helper]]
+        parts = [p for p, owner in enumerate(layout.owners) if owner is node]
+        waited = int(layout.nodes["waited"][parts].sum())
+        of = layout.nodes[[p for p in parts if not layout.parts[p].helper]]
         began = of["first"][of["firings"] > 0]
         found.append(
-            NodeStatistics(
-                node.name,
-                node.op,
+            node_statistics(
+                node,
+                waited,
                 firings=int(of["firings"].sum()),
                 starved=int(of["starved"].sum()),
                 blocked=int(of["blocked"].sum()),
                 first=int(began.min()) if len(began) else -1,
                 last=int(of["last"].max()),
+                occupied=int(((of["firings"] - of["closings"]) * of["interval"] + of["closings"]).max()),
             )
         )
     return tuple(found)
@@ -169,7 +173,8 @@ def _awaited(layout: Layout, p: int) -> tuple[dead.Awaited, int]:
     if OUTPUT <= wait < BUFFER:
         r = full_reader(layout, p)
         edge = layout.edges[r].edge
-        assert edge is not None
+        if edge is None:
+            return dead.Workspace(), layout.edges[r].part
         return dead.Slot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
     if wait == TOUCH:
         return dead.Workspace(), p - 1  # who asks for what is fetched ahead

@@ -35,10 +35,11 @@ class Limits:
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
     """A stream inside a node: between two of its parts, or one that nobody reads. `latency`: if not that of the node; `stored`: whether
-    elements are stored in its own ring, if its part does that at all."""
+    elements are stored in its own ring, if its part does that at all; `depth`: slots of its reader, None: unbounded."""
 
     latency: int | None = None
     stored: bool = True
+    depth: int | None = None
 
 
 Stream: TypeAlias = Port | Link

@@ -9,11 +9,10 @@ from typing import Any
 
 from fuseflow.sim.engine.memory import Record, called, get_int, inline, set_int
 from fuseflow.sim.engine.nodes import ANSWER, LARGE, ROOM, WAIT, fire
-from fuseflow.sim.memory.layout import LINE
 from fuseflow.sim.memory.ports import issue, port_at, request_at, request_of
 
 REQUESTER = Record(
-    "port base stride size count "  # address of the port at the memory; of the array there; bytes of an element; elements
+    "port base stride size count bits "  # address of the port at the memory; of the array there; bytes of an element; elements; of a line
     "outstanding "  # requests without an answer, at most
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
     "line next request "  # last asked for; to be sent next of what was begun, or -1; that answers what was read last
@@ -36,6 +35,13 @@ def answer(node: Any, r: Any, request: int) -> int:
 
 
 @inline
+def answered(node: Any, visible: int, answer: int) -> int:
+    """The cycle by which a token that is visible from a cycle on has its answer, too. Once for each firing that waits."""
+    node.waited += max(answer - max(visible, node.last + 1), 0)
+    return max(answer, visible)
+
+
+@inline
 def may_send(node: Any, r: Any) -> bool:
     """Whether the next line may be asked for, from cycle `r.free` on."""
     p = port_at(r.port)
@@ -55,7 +61,7 @@ def may_send(node: Any, r: Any) -> bool:
 
 
 @called
-def send(node: Any, r: Any, first: int, last: int, seen: int, write: int) -> int:
+def send(node: Any, r: Any, first: int, last: int, seen: int, free: int, write: int) -> int:
     """A firing for each of these lines, which asks for it; the cycle of the last. WAIT if one may not be sent yet: call it again."""
     if r.next < 0:
         r.next = first
@@ -63,8 +69,10 @@ def send(node: Any, r: Any, first: int, last: int, seen: int, write: int) -> int
     while r.next <= last:
         if not may_send(node, r):
             return WAIT
-        t = fire(node, seen, r.free, 1)
-        issue(r.port, r.base + LINE * r.next, LINE, write, t)
+        if write != 0:
+            node.waited += max(r.free - max(node.ready, seen), 0)
+        t = fire(node, seen, max(free, r.free), 1)
+        issue(r.port, r.base + (r.next << r.bits), 1 << r.bits, write, t)
         r.next += 1
     r.next = -1
     return t
@@ -85,19 +93,19 @@ def touched(r: Any, line: int) -> int:
 
 
 @inline
-def read_bytes(node: Any, r: Any, low: int, high: int, seen: int) -> int:
+def read_bytes(node: Any, r: Any, low: int, high: int, seen: int, free: int) -> int:
     """The firings that read these bytes of the array: the cycle of the last, or WAIT."""
-    first, last = low // LINE, (high - 1) // LINE
+    first, last = low >> r.bits, (high - 1) >> r.bits
     if r.lines != 0:
-        t = fire(node, seen, 0, 1)
+        t = fire(node, seen, free, 1)
         touch(r, last, t)
         r.request = last
         return t
     if r.next < 0:
         first += first == r.line
         if first > last:
-            return fire(node, seen, 0, 1)
-    t = send(node, r, first, last, seen, 0)
+            return fire(node, seen, free, 1)
+    t = send(node, r, first, last, seen, free, 0)
     if t != WAIT:
         r.line = last
         r.request = port_at(r.port).issued - 1
@@ -107,32 +115,33 @@ def read_bytes(node: Any, r: Any, low: int, high: int, seen: int) -> int:
 @inline
 def fitting_in(r: Any, line: int) -> int:
     """The last element that lies in a line or before it, whole."""
-    found: int = ((line + 1) * LINE - r.size) // r.stride
+    found: int = (((line + 1) << r.bits) - r.size) // r.stride
     return found
 
 
 @inline
-def read(node: Any, r: Any, e: int, k: int, seen: int) -> tuple[int, int]:
+def read(node: Any, r: Any, e: int, k: int, seen: int, free: int) -> tuple[int, int]:
     """Read as many of the k elements from e on as one request answers: the cycle of the first, or WAIT, and how many."""
     low = r.stride * e
     if r.lines != 0:
-        line = (low + r.size - 1) // LINE
+        line = (low + r.size - 1) >> r.bits
         n = min(k, fitting_in(r, line) - e + 1)
-        t = fire(node, seen, 0, n)
+        t = fire(node, seen, free, n)
         touch(r, line, t)
         r.request = line
         return t, n
-    if r.next < 0 and low // LINE == r.line:
+    if r.next < 0 and low >> r.bits == r.line:
         n = min(k, fitting_in(r, r.line) - e + 1)
         if n > 0:
-            return fire(node, seen, 0, n), n
-    return read_bytes(node, r, low, low + r.size, seen), 1
+            return fire(node, seen, free, n), n
+    return read_bytes(node, r, low, low + r.size, seen, free), 1
 
 
 @inline
 def unfilled(r: Any) -> int:
     """How many elements can be written before one fills a line."""
-    found: int = (LINE - 1 - r.filled % LINE) // r.size
+    line = (1 << r.bits) - 1
+    found: int = (line - (r.filled & line)) // r.size
     return found
 
 
@@ -143,7 +152,7 @@ def write(node: Any, r: Any, seen: int) -> int:
     if filled > r.length:
         node.fault = LARGE
         return WAIT
-    t = send(node, r, r.filled // LINE, filled // LINE - 1, seen, 1)
+    t = send(node, r, r.filled >> r.bits, (filled >> r.bits) - 1, seen, 0, 1)
     if t != WAIT:
         r.filled = filled
     return t
@@ -152,5 +161,5 @@ def write(node: Any, r: Any, seen: int) -> int:
 @inline
 def flush(node: Any, r: Any) -> bool:
     """The firing that writes the last line, if it was begun; whether all is sent."""
-    line = r.filled // LINE
-    return bool(r.filled % LINE == 0 or send(node, r, line, line, 0, 1) != WAIT)
+    line = r.filled >> r.bits
+    return bool(r.filled == line << r.bits or send(node, r, line, line, 0, 0, 1) != WAIT)

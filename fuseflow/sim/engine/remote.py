@@ -28,7 +28,6 @@ from fuseflow.sim.engine.place import Array, Link, Part, Place, Rule
 from fuseflow.sim.engine.ports import REQUESTER
 from fuseflow.sim.engine.streams import MANY
 from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import LINE
 from fuseflow.sim.memory.layout import Array as Name
 from fuseflow.sim.memory.layout import Place as Bytes
 from fuseflow.tensors.levels.base import POS_BYTES, Fibers
@@ -69,7 +68,7 @@ class Remote:
         fields = values_of(node, place)
         port = self._reader(node, place, (node.tensor, -1, "val"), int(fields["count"]))
         state = place.state(REMOTE_LOAD, **fields, val=address(port))
-        asker, links = _asker(run_ask, port, node.inputs, 1)
+        asker, links = self._asker(run_ask, port, port, node.inputs, 1)
         answered = run_load_tiles_answered if prod(place.declared[node.tensor].tile) > 1 else run_load_answered
         return [asker, *_fetcher(port), Part(answered, state, links, place.outputs)]
 
@@ -82,54 +81,57 @@ class Remote:
             stops = level.pos[1:]
             pos = self._reader(node, place, (node.tensor, node.level, "pos"), len(level.pos) - 1)
             pos["size"] = 2 * POS_BYTES
-            asker, inputs = _asker(run_ask, pos, node.inputs, 1)
+            asker, inputs = self._asker(run_ask, pos, pos, node.inputs, 1)
             made = [asker, *_fetcher(pos)]
         state = place.state(
             REMOTE_SCAN, **fibers_of(node, place), stops=place.array(np.asarray(stops)), crd=address(crd),
             pos=0 if pos is None else address(pos),
         )  # fmt: skip
-        walker, links = _asker(run_walk, state, inputs, 2)
+        walker, links = self._asker(run_walk, state, crd, inputs, 2)
         return [*made, walker, *_fetcher(crd), Part(run_give, state, links, place.outputs, computes=False)]
 
     def write_level(self, node: n.WriteLevel, place: Place) -> list[Part]:
-        array = self._writer(place, (node.tensor, node.level, "crd"))
-        pos = self._writer(place, (node.tensor, node.level, "pos"))
+        array = self._writer(node, place, (node.tensor, node.level, "crd"))
+        pos = self._writer(node, place, (node.tensor, node.level, "pos"))
         pos["filled"] = POS_BYTES
         fields = level_buffers(node, place)
         return place.part(run_write_level_remote, place.state(REMOTE_WRITE, **fields, array=address(array), pos=address(pos)))
 
     def write_values(self, node: n.WriteValues, place: Place) -> list[Part]:
-        array = self._writer(place, (node.tensor, -1, "val"))
+        array = self._writer(node, place, (node.tensor, -1, "val"))
         return place.part(run_write_values_remote, place.state(REMOTE_WRITE, **value_buffers(node, place), array=address(array)))
 
     def _reader(self, node: n.Scan | n.Load, place: Place, name: Name, count: int) -> Array:
-        found = self._requester(place, name)
+        found = self._requester(node, place, name, write=False)
         found["count"] = count
         if node.name in self.sequential and self.controller.ahead:
-            found["ahead"], found["lines"] = self.controller.ahead, -(-self.places[name].length // LINE)
+            found["ahead"], found["lines"] = self.controller.ahead, -(-self.places[name].length // self.controller.line)
             found["touched"] = place.buffer(np.int64, int(found["lines"][0]))
         return found
 
-    def _writer(self, place: Place, name: Name) -> Array:
-        found = self._requester(place, name)
+    def _writer(self, node: n.WriteLevel | n.WriteValues, place: Place, name: Name) -> Array:
+        found = self._requester(node, place, name, write=True)
         found["wanted"] = MANY
         return found
 
-    def _requester(self, place: Place, name: Name) -> Array:
+    def _requester(self, node: n.Node, place: Place, name: Name, write: bool) -> Array:
         at = self.places[name]
         made = place.state(
             REQUESTER, base=at.base, stride=at.width, size=at.width, outstanding=self.controller.outstanding, line=-1, next=-1,
-            length=at.length,
+            length=at.length, bits=self.controller.line.bit_length() - 1,
         )  # fmt: skip
         place.keep[address(made)] = made
-        self.requesters.append((made, self.controller.join()))
+        self.requesters.append((made, self.controller.join(node.name, name, write)))
         return made
 
-
-def _asker(kernel: Callable[[int], int], state: Array, inputs: Any, links: int) -> tuple[Part, tuple[Link, ...]]:
-    """A part that asks, and its links: of tokens, and of the requests that answer them."""
-    made = (*(Link(HANDED_ON) for _ in range(links)), Link(HANDED_ON, stored=False))
-    return Part(kernel, state, inputs, made, computes=kernel is run_ask, helper=True), made
+    def _asker(
+        self, kernel: Callable[[int], int], state: Array, port: Array, inputs: Any, links: int
+    ) -> tuple[Part, tuple[Link, ...]]:
+        """A part that asks through a port, and its links: of tokens, and of the requests that answer them. As many tokens are in each;
+        only the last bounds them."""
+        requests = Link(HANDED_ON, stored=False, depth=self.controller.held(int(port["stride"][0])))
+        made = (*(Link(HANDED_ON) for _ in range(links)), requests)
+        return Part(kernel, state, inputs, made, computes=kernel is run_ask, helper=True), made
 
 
 def _fetcher(port: Array) -> list[Part]:

@@ -1,18 +1,17 @@
-"""The memory of one run as a simulator uses it: how many ports it needs, how far they look ahead, and when it goes on.
+"""The memory of one run as a simulator uses it: which ports it has, how far they look ahead, and when it goes on.
 
 Loads no compiler: `make` does, when the ports are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fuseflow.samml import nodes as n
-
-CAPACITY = 1 << 34
-"""Bytes of the memory: eight channels."""
+from fuseflow.sim.memory.layout import Array
+from fuseflow.sim.memory.statistics import MemoryStatistics, Port
 
 
 class Memory(Protocol):
@@ -36,32 +35,44 @@ class Memory(Protocol):
 
     def drain(self) -> None: ...
 
+    def be_patient(self) -> None: ...
+
     def port(self, k: int) -> int: ...
 
     def make_room(self, port: int) -> None: ...
+
+    def report(self, ports: Sequence[Port]) -> MemoryStatistics: ...
 
 
 @dataclass(slots=True)
 class Controller:
     """The memory of a run, which `make` makes for so many ports. Ports join while the network is built; it opens when all are known.
 
-    `outstanding`: requests of a port without an answer, at most (K). `ahead`: lines fetched ahead (D; 0: none). `window`: cycles that the
-    memory goes on at a time; all up to the model's look-ahead give the same.
+    `line`: bytes of a request. `outstanding`: requests of a port without an answer, at most (K). `ahead`: lines fetched ahead (D; 0: none).
+    `capacity`: bytes. `window`: cycles that the memory goes on at a time; all up to the model's look-ahead give the same.
     """
 
     make: Callable[[int], Memory]
+    line: int = 64
     outstanding: int = 32
     ahead: int = 8
+    capacity: int = 1 << 34
     window: int = 0
-    ports: int = 0
+    ports: list[Port] = field(default_factory=list)
     memory: Memory = field(init=False)
 
     def open(self) -> None:
-        self.memory = self.make(self.ports)
+        self.memory = self.make(len(self.ports))
 
-    def join(self) -> int:
-        self.ports += 1
-        return self.ports - 1
+    def join(self, node: str, array: Array, write: bool) -> int:
+        """The number of a new port of a node, for one array."""
+        tensor, _, kind = array
+        self.ports.append(Port(node, tensor, kind, "write" if write else "read"))
+        return len(self.ports) - 1
+
+    def held(self, width: int) -> int:
+        """How many elements of so many bytes a port holds for its node: those of all lines that may be on their way."""
+        return self.outstanding * max(self.line // width, 1)
 
     @property
     def step(self) -> int:
@@ -86,6 +97,14 @@ class Controller:
         """The cycle of the last answer, after everything was asked for."""
         self.memory.drain()
         return int(self.memory.ports["last"].max(initial=-1))
+
+    def statistics(self) -> MemoryStatistics:
+        """Of a run that came to its end."""
+        return self.memory.report(self.ports)
+
+
+Attach: TypeAlias = Callable[[], Controller | None]
+"""Gives every run the controller of a new memory; None where memory answers at once."""
 
 
 def sequential(graph: n.Graph) -> set[str]:

@@ -16,9 +16,8 @@ from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import Compressed, Singleton
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
 
-LINE = 64
-"""Bytes that a port asks for at once."""
-Array: TypeAlias = tuple[str, int, Literal["pos", "crd", "val"]]
+Kind: TypeAlias = Literal["pos", "crd", "val"]
+Array: TypeAlias = tuple[str, int, Kind]
 """A tensor, a storage level of it (-1 for the values), and which array of that."""
 
 
@@ -31,18 +30,19 @@ class Place:
     width: int
 
 
-def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int) -> dict[Array, Place]:
-    """The place of every array of the graph, in order of addresses. Raises `SimulationError` if `capacity` bytes are too few."""
+def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[Array, Place]:
+    """The place of every array of the graph, in order of addresses, each at a multiple of `line` bytes. Raises `SimulationError` if
+    `capacity` bytes are too few."""
     found: dict[Array, Place] = {}
     end = 0
     for name in sorted(graph.inputs):
         for array, width in arrays(graph.declared[name]):
             length = _elements(tensors[name], array) * width
             found[array] = Place(end, length, width)
-            end += -(-length // LINE) * LINE
+            end += -(-length // line) * line
     written = [pair for name in sorted(graph.outputs) for pair in arrays(graph.declared[name])]
-    share = (capacity - end) // max(len(written), 1) // LINE * LINE
-    if share < LINE:
+    share = (capacity - end) // max(len(written), 1) // line * line
+    if share < line:
         raise SimulationError(
             f"graph `{graph.name}` reads {end:,} bytes; the memory has {capacity:,}, and its results need some of them",
             hint="give the machine more channels",

@@ -6,6 +6,7 @@ through `ports.issue` at the address of a port and calls the kernel of `Model.ad
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from numba import int64
 
 from fuseflow.sim.engine.jit import ADVANCE, library
 from fuseflow.sim.engine.memory import address
+from fuseflow.sim.memory.histogram import BUCKETS, percentile
 from fuseflow.sim.memory.mapping import Integers
 from fuseflow.sim.memory.models import Model
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
-from fuseflow.sim.memory.statistics import PortStatistics
+from fuseflow.sim.memory.statistics import MemoryStatistics, Port, PortStatistics
 
 ISSUE = int64(int64, int64, int64, int64, int64)
 RING = 64
@@ -46,6 +48,8 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
+        self.latencies: Integers = np.zeros(BUCKETS, np.int64)
+        self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
 
     @property
@@ -60,7 +64,7 @@ class Memory:
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
         """Ask for bytes; returns the number of the request. At a port, cycles never decrease; none is before `self.cycle`."""
-        assert cycle >= self.cycle and size > 0
+        assert (cycle >= self.cycle or self.state["patient"]) and size > 0
         while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
             self.make_room(port)
         return int(number)
@@ -78,6 +82,10 @@ class Memory:
             p["due"] = cycles[0]
         p["issued"] += n
         p["bytes"] += made["bytes"].sum()
+
+    def be_patient(self) -> None:
+        """Take requests of windows that are over, too: for a run whose cycles nobody looks at."""
+        self.state["patient"] = 1
 
     def advance(self, cycle: int) -> None:
         """Go on to a cycle. Requests of that cycle and later ones may follow."""
@@ -116,6 +124,20 @@ class Memory:
     def statistics(self) -> tuple[PortStatistics, ...]:
         """Of each port. Those of the channels are the model's."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
+
+    def report(self, ports: Sequence[Port]) -> MemoryStatistics:
+        """Of a run, whose ports these are."""
+        found = self.statistics()
+        reads = [k for k, port in enumerate(ports) if port.direction == "read"]
+        latency, count = int(self.ports["latency"][reads].sum()), int(self.ports["answered"][reads].sum())
+        return MemoryStatistics(
+            model=self.model.name,
+            peak=self.model.peak,
+            ports=tuple(zip(ports, found, strict=True)),
+            channels=self.model.channels(),
+            read_latency=latency / max(count, 1),
+            read_latency_p99=percentile(self.latencies, 99),
+        )
 
     def make_room(self, port: int) -> None:
         """Twice the ring of a port, the requests in it at their new places."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from fractions import Fraction
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from fuseflow.sim.engine.jit import Function
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory import mapping as maps
 from fuseflow.sim.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_channel
-from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, ROUND_TRIP, WORD, advance_comal
+from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
 from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.sim.memory.histogram import percentile
 from fuseflow.sim.memory.ideal import LATENCY, advance_ideal
@@ -21,6 +22,8 @@ from fuseflow.sim.memory.statistics import ChannelStatistics
 from fuseflow.sim.memory.timing import HBM2_2000, Device, distances, lookahead
 
 Array = npt.NDArray[Any]
+BUS_BYTES = 32
+"""Of a channel, in a memory cycle."""
 POOL = 256
 """Transactions of a channel for which there is room at first."""
 
@@ -30,7 +33,7 @@ class Model(Protocol):
 
     `advance` is the kernel: the address of the memory and a cycle, to 0, LATE, or what to `grow`. An answer that is not known at a cycle is
     visible `lookahead` cycles later at the earliest. `clock`: memory cycles in one cycle of the ports. `delay`: from the acceptance of a
-    read, and from the completion of a write, to the earliest answer. `transaction`: bytes.
+    read, and from the completion of a write, to the earliest answer. `transaction`: bytes. `peak`: bytes in a cycle of the ports.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Model(Protocol):
     clock: Fraction
     delay: int
     transaction: int
+    peak: float
     state: Array
 
     def grow(self, short: int) -> None: ...
@@ -50,7 +54,7 @@ class Ideal:
     """Every request is answered in the next cycle."""
 
     name, advance, lookahead, delay, transaction = "ideal", staticmethod(advance_ideal), LATENCY, 0, 1
-    clock = Fraction(1)
+    clock, peak = Fraction(1), inf
 
     def __init__(self) -> None:
         self.state: Array = np.zeros(1, np.int64)
@@ -66,7 +70,7 @@ class ComalFixed:
     """The fixed pipe of the released Comal simulator."""
 
     name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
-    clock = Fraction(1)
+    clock, peak = Fraction(1), CHANNELS * WORD / INTERVAL
 
     def __init__(self) -> None:
         self.free = np.zeros(CHANNELS, np.int64)
@@ -93,6 +97,7 @@ class Hbm2:
         clock: Fraction = Fraction(1),
     ) -> None:
         self.clock, self.delay = clock, lookahead(device)
+        self.peak = float(BUS_BYTES * channels * clock)
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
         self.moves = np.array([astuple(move) for move in maps.moves(mapping, channels)], np.int64)
         timing = distances(device)

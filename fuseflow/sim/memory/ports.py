@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.engine.memory import Record, inline
+from fuseflow.sim.memory.histogram import count_latency
 
 FOREVER = 1 << 60
 
@@ -33,7 +34,9 @@ MEMORY = Record(
     "cycle turn index next "  # whose requests are being sent: see `next_port`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
-    "model"  # address of the model's own state
+    "model "  # address of the model's own state
+    "latencies "  # histogram of those of reads
+    "patient"  # requests of windows that are over are taken: nobody looks at cycles
 )
 REQUEST_SIZE, PORT_SIZE = REQUEST.size, PORT.size
 FULL, LATE = -1, -1
@@ -73,7 +76,7 @@ def start_sending(memory: int) -> int:
     m.turn, m.next = m.count, FOREVER
     for k in range(m.count):
         m.next = min(m.next, port_at(m.ports + PORT_SIZE * k).due)
-    return LATE if m.next < m.now else 0
+    return LATE if m.next < m.now and m.patient == 0 else 0
 
 
 @inline
@@ -149,5 +152,7 @@ def settle(memory: int, until: int) -> None:
             seen = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
             p.last = max(p.last, _at_port(m, seen))
             p.latency += p.last - r.cycle
+            if r.write == 0:
+                count_latency(m.latencies, p.last - r.cycle)
             p.answered += 1
             r.seen = p.last

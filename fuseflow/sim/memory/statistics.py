@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from fuseflow.sim.memory.layout import Kind
+
+Direction: TypeAlias = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """What a port is for: one array of a node."""
+
+    node: str
+    tensor: str
+    kind: Kind
+    direction: Direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +60,32 @@ class ChannelStatistics:
     def moved_bytes(self) -> int:
         """Bytes on the data buses."""
         return 32 * (self.hits + self.misses + self.conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStatistics:
+    """Of a run, in cycles of the machine; of the channels, in those of the memory.
+
+    `peak`: bytes that can be moved in a cycle. `ports`: in the order of the nodes. `read_latency`, `read_latency_p99`: cycles from the
+    request of a line to its answer, the mean, and within which 99 % lie (at most 3 % too high).
+    """
+
+    model: str
+    peak: float
+    ports: tuple[tuple[Port, PortStatistics], ...]
+    channels: tuple[ChannelStatistics, ...]
+    read_latency: float
+    read_latency_p99: int
+
+    def moved_bytes(self, direction: Direction | None = None) -> int:
+        """Bytes of all transactions, or of those that read or write."""
+        return sum(of.moved_bytes for port, of in self.ports if direction in (None, port.direction))
+
+    @property
+    def bound(self) -> int:
+        """Cycles that moving so many bytes takes at least."""
+        return -int(-self.moved_bytes() // self.peak)
+
+    def total(self, field: str) -> int:
+        """Of a number of the channels, the sum."""
+        return sum(getattr(channel, field) for channel in self.channels)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import delays
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.memory.controller import CAPACITY, Controller, sequential
+from fuseflow.sim.memory.controller import Controller, sequential
 from fuseflow.sim.memory.layout import lay_out
 from fuseflow.sim.reference import (
     accumulate,
@@ -68,7 +68,7 @@ def build(
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
     rules, delayed = (RULES | comal.RULES, delays(graph)) if machine.rules == "comal" else (RULES, {})
     if controller is not None:
-        places = lay_out(graph, tensors, CAPACITY)
+        places = lay_out(graph, tensors, controller.capacity, controller.line)
         rules = rules | Remote(controller, places, sequential(graph)).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:

@@ -21,9 +21,11 @@ def waiting(stuck: Sequence[Process]) -> tuple[Waiting, ...]:
 def smallest_depth(edge: Edge, rebuild: Callable[[], Network]) -> int | None:
     """The smallest depth of one FIFO, others unchanged, with which the network runs to its end; None if there is none.
 
-    `rebuild` makes the network anew.
+    `rebuild` makes the network anew. Its cycles are not used: a slot that is added may be filled before what happened last.
     """
     network = rebuild()
+    if network.controller is not None:
+        network.controller.memory.be_patient()
     slots = network.fifos[edge].slots
     assert slots is not None
     return None if run(network, growing=slots) else slots.depth

@@ -9,12 +9,12 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import cycles
 from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.memory.controller import Controller
+from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.reference.build import Network, build
 from fuseflow.sim.reference.deadlock import smallest_depth, waiting
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run
-from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording
+from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
 from fuseflow.tensors import Tensor
 
 
@@ -25,16 +25,19 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limit: int | None = None,
-    controller: Controller | None = None,
+    attach: Attach | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, token by token, at the memory of a new `controller`, or at one that answers at once. `progress` is called now
-    and then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together,
-    and `TooLong` soon after `limit` firings."""
+    """Run a verified graph, token by token, at the memory of its machine or one that `attach` gives. `progress` is called now and then with
+    the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together, and `TooLong`
+    soon after `limit` firings."""
+    attach = attach or machine.controller
+    controller = attach()
     network = build(graph, tensors, machine, record, controller)
     stuck = run(network, progress, limit=limit)
     nodes = tuple(_statistics(processes) for processes in network.nodes())
     if stuck:
-        return Deadlock(waiting(stuck), nodes, partial(smallest_depth, rebuild=partial(build, graph, tensors, machine)))
+        again = partial(smallest_depth, rebuild=lambda: build(graph, tensors, machine, controller=attach()))
+        return Deadlock(waiting(stuck), nodes, again)
     acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
     return Outcome(
@@ -45,21 +48,23 @@ def execute(
         values={p.node.name: p.values for p in firsts if isinstance(p.node, n.Alu | n.Reduce | n.Accumulate)},
         elements={(p.node.name, array): count for p in firsts for array, count in p.elements.items()},
         written=network.written,
+        memory=None if controller is None else controller.statistics(),
         streams=_recordings(network),
     )
 
 
 def _statistics(processes: Sequence[Process]) -> NodeStatistics:
-    node = processes[0].node
+    node, waited = processes[0].node, sum(p.waited for p in processes)
     processes = [p for p in processes if not p.helper]
-    return NodeStatistics(
-        node.name,
-        node.op,
+    return node_statistics(
+        node,
+        waited,
         firings=sum(p.firings for p in processes),
         starved=sum(p.starved for p in processes),
         blocked=sum(p.blocked for p in processes),
         first=min((p.first for p in processes if p.firings), default=-1),
         last=max(p.last for p in processes),
+        occupied=max(p.occupied for p in processes),
     )
 
 

@@ -168,7 +168,7 @@ class Process:
 
     __slots__ = (
         "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "node", "outputs", "ready",
-        "starved", "steps", "waits",
+        "starved", "steps", "waited", "waits",
     )  # fmt: skip
 
     steps: Steps
@@ -177,6 +177,7 @@ class Process:
         self.node, self.inputs, self.outputs, self.interval = node, tuple(inputs), tuple(outputs), interval
         self.bounded = any(o.slots for o in outputs)
         self.firings = self.closings = self.starved = 0
+        self.waited = 0  # cycles in which only an answer of the memory was missing
         self.first = -1
         self.after = 0  # the cycle after the last firing
         self.ready = 0  # the first cycle that the initiation interval allows
@@ -210,6 +211,18 @@ class Process:
         self.closings += 1
         self.ready = t + 1
         return t
+
+    def answered(self, seen: int, answer: int) -> int:
+        """The cycle by which a token that is visible from `seen` on has its answer, too. Once for each firing that waits."""
+        since = max(seen, self.after)
+        if answer > since:
+            self.waited += answer - since
+        return max(seen, answer)
+
+    @property
+    def occupied(self) -> int:
+        """Cycles that its firings take at least."""
+        return self.values * self.interval + self.closings
 
     @property
     def last(self) -> int:

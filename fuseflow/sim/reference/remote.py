@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop, stop
 from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import Array
+from fuseflow.sim.memory.layout import Array, Kind
 from fuseflow.sim.memory.layout import Place as Bytes
 from fuseflow.sim.reference.fibers import reader
 from fuseflow.sim.reference.place import Place, Rule
 from fuseflow.sim.reference.ports import Answer, Asked, Fetched, Posted
-from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, output, room
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, Steps, Wait, output, room
 from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels.base import POS_BYTES, Fibers
 from fuseflow.tensors.levels.compressed import CompressedFibers
@@ -51,9 +51,9 @@ class Remote:
     def read(self, node: n.Scan | n.Load, name: Array) -> tuple[Reading, list[Process]]:
         """A port that reads, with the process that fetches ahead."""
         if node.name in self.sequential and self.controller.ahead:
-            fetched = Fetched(self.controller, self.places[name])
+            fetched = Fetched(self.controller, self.places[name], node, name)
             return fetched, [fetched.fetch(node)]
-        return Asked(self.controller, self.places[name]), []
+        return Asked(self.controller, self.places[name], node, name), []
 
     def load(self, node: n.Load, place: Place) -> Sequence[Process]:
         decl = place.declared[node.tensor]
@@ -62,7 +62,7 @@ class Remote:
         values: list[Any] = list(tensor) if decl.tile else tensor.tolist()
         fill = filled(decl.tile, decl.fill)
         port, fetching = self.read(node, (node.tensor, -1, "val"))
-        asker, link = _asker(node, place.inputs, port)
+        asker, link = self._asker(node, place.inputs, port)
         width, words = self.places[node.tensor, -1, "val"].width, prod(decl.tile)
         asker.steps = _ask(asker, port, width, width, len(values), words)
         responder = _responder(node, place, link)
@@ -76,11 +76,13 @@ class Remote:
         source, pos = place.inputs[0], None
         if isinstance(level, CompressedFibers):
             pos, more = self.read(node, (node.tensor, node.level, "pos"))
-            asker, source = _asker(node, place.inputs, pos)
+            asker, source = self._asker(node, place.inputs, pos)
             asker.steps = _ask(asker, pos, POS_BYTES, 2 * POS_BYTES, int(fiber.parents))
             made = [asker, *more]
-        walker, link = _asker(node, (source,), crds)
-        walker.steps = _walk(walker, _heads(pos), fiber, _ends(level), crds, fiber.parents)
+        walker, link = self._asker(node, (source,), crds)
+        if made:
+            source.slots.reader = walker
+        walker.steps = _walk(walker, _heads(walker, pos), fiber, _ends(level), crds, fiber.parents)
         (made[0] if made else walker).elements = fiber.requested
         responder = _responder(node, place, link)
         responder.steps = _respond(responder, crds, lambda pair: pair)
@@ -90,8 +92,8 @@ class Remote:
         written = place.written[node.tensor]
         crd = written.crd[node.level] = array("q")
         pos = written.pos[node.level] = array("q", [0])
-        crds = Posted(self.controller, self.places[node.tensor, node.level, "crd"])
-        ends = Posted(self.controller, self.places[node.tensor, node.level, "pos"], filled=POS_BYTES)
+        crds, ends = self._posted(node, node.level, "crd"), self._posted(node, node.level, "pos")
+        ends.filled = POS_BYTES
         made = place.process(_write, crd, pos, crds, ends)
         crds.sender = ends.sender = made[0]
         return made
@@ -99,26 +101,31 @@ class Remote:
     def write_values(self, node: n.WriteValues, place: Place) -> Sequence[Process]:
         values = place.written[node.tensor].values = array("d")
         elements = Tiles(values) if place.declared[node.tensor].tile else values
-        port = Posted(self.controller, self.places[node.tensor, -1, "val"])
+        port = self._posted(node, -1, "val")
         made = place.process(_write, elements, None, port, None)
         port.sender = made[0]
         return made
 
+    def _posted(self, node: n.WriteLevel | n.WriteValues, level: int, kind: Kind) -> Posted:
+        name = (node.tensor, level, kind)
+        return Posted(self.controller, self.places[name], node, name)
 
-def _asker(node: n.Node, inputs: Sequence[Fifo], port: Reading) -> tuple[Process, Fifo]:
-    link = Fifo()
-    process = Process(node, inputs, (output(HANDED_ON, (link,)),), 1)
-    link.writer = process
-    process.helper = True
-    if isinstance(port, Fetched):
-        port.asker = process
-    else:
-        port.sender = process
-    return process, link
+    def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: Reading) -> tuple[Process, BoundedFifo]:
+        """The process that asks through a port, and its link to who gets the answers."""
+        link = BoundedFifo(None, self.controller.held(port.place.width))
+        process = Process(node, inputs, (output(HANDED_ON, (link,)),), 1)
+        link.writer = process
+        process.helper = True
+        if isinstance(port, Fetched):
+            port.asker = process
+        else:
+            port.sender = process
+        return process, link
 
 
-def _responder(node: n.Node, place: Place, link: Fifo) -> Process:
-    return Process(node, (link,), place.outputs, place.interval)
+def _responder(node: n.Node, place: Place, link: BoundedFifo) -> Process:
+    link.slots.reader = process = Process(node, (link,), place.outputs, place.interval)
+    return process
 
 
 def _ask(p: Process, port: Reading, stride: int, size: int, count: int, words: int = 0) -> Steps:
@@ -129,16 +136,17 @@ def _ask(p: Process, port: Reading, stride: int, size: int, count: int, words: i
         while not source:
             yield source
         token, seen = source[0]
+        free = yield from room(*p.outputs)
         request: int | None = None
         if token is D or token.__class__ is Stop:
-            t = p.close(seen)
+            t = p.close(seen, free)
         elif token is N:
-            t = p.fire(seen)
+            t = p.fire(seen, free)
         else:
             if not 0 <= token < count:
                 raise p.outside()
             asked += 1
-            t, request = yield from port.ask(p, stride * token, stride * token + size, seen)
+            t, request = yield from port.ask(p, stride * token, stride * token + size, seen, free)
         source.take(t)
         link.push((token, request), t)
         if token is D:
@@ -150,7 +158,7 @@ def _ask(p: Process, port: Reading, stride: int, size: int, count: int, words: i
 Head: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
 
 
-def _heads(pos: Reading | None) -> tuple[Head, Head]:
+def _heads(p: Process, pos: Reading | None) -> tuple[Head, Head]:
     """How a scan looks at its next reference: at the token alone, and with the answer that says where its fiber lies."""
 
     def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
@@ -166,7 +174,7 @@ def _heads(pos: Reading | None) -> tuple[Head, Head]:
             answer = Answer(pos, request)
             while not answer:
                 yield answer
-            seen = max(seen, answer.cycle)
+            seen = p.answered(seen, answer.cycle)
         return found, seen
 
     return token, answered
@@ -189,7 +197,7 @@ def _walk(
     while True:
         token, seen = yield from answered(source)
         if token is D or token.__class__ is Stop:
-            t = p.close(seen)
+            t = p.close(seen, (yield from room(*p.outputs)))
             source.take(t)
             link.push((token.raised() if token.__class__ is Stop else D, None), t)
             if token is D:
@@ -201,7 +209,8 @@ def _walk(
         pending = True
         bounds = [*refs, ends(token)] if refs else []
         for crd, (low, high) in zip(crds, pairwise(bounds), strict=True):
-            t, request = yield from port.ask(p, port.place.width * low, port.place.width * high, seen)
+            free = yield from room(*p.outputs)
+            t, request = yield from port.ask(p, port.place.width * low, port.place.width * high, seen, free)
             if pending:
                 source.take(t)
                 pending = False
@@ -209,7 +218,7 @@ def _walk(
         if pending:
             source.take(p.fire(seen))
         token, seen = yield from token_of(source)
-        t = p.close(seen)
+        t = p.close(seen, (yield from room(*p.outputs)))
         end = END
         if token.__class__ is Stop:
             if token.low != 0:
@@ -227,12 +236,14 @@ def _respond(p: Process, port: Reading, values: Callable[[Any], tuple[Any, ...]]
         while not link:
             yield link
         (token, request), seen = link[0]
+        told = 0
         if request is not None:
             answer = Answer(port, request)
             while not answer:
                 yield answer
-            seen = max(seen, answer.cycle)
+            told = answer.cycle
         free = (yield from room(*outputs)) if p.bounded else 0
+        seen = p.answered(seen, told)
         ends = token is D or token.__class__ is Stop
         t = p.close(seen, free) if ends else p.fire(seen, free)
         link.take(t)

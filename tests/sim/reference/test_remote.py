@@ -14,7 +14,7 @@ from fuseflow.sim import load_machine
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.memory.controller import Controller, sequential
-from fuseflow.sim.memory.layout import LINE, lay_out, show
+from fuseflow.sim.memory.layout import lay_out, show
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.reference.execute import execute
@@ -22,7 +22,7 @@ from fuseflow.sim.statistics import Outcome
 from fuseflow.tensors import Tensor, pack
 from fuseflow.tensors.pack import from_coordinates
 
-IDEAL = load_machine("ideal")
+IDEAL, LINE = load_machine("ideal"), 64
 
 
 def hbm2(**options: int) -> Controller:
@@ -36,7 +36,7 @@ def graph_of(text: str) -> Graph:
 
 
 def run(graph: Graph, tensors: dict[str, Tensor], controller: Controller) -> Outcome:
-    outcome = execute(graph, tensors, IDEAL, controller=controller)
+    outcome = execute(graph, tensors, IDEAL, attach=lambda: controller)
     assert isinstance(outcome, Outcome)
     return outcome
 
@@ -78,7 +78,7 @@ def test_random_graphs(seed):
         if case.machine.rules == "comal":
             continue
         ideal = execute(case.graph, case.tensors, case.machine)
-        found = [execute(case.graph, case.tensors, case.machine, controller=hbm2(window=w)) for w in (1, 5, 17)]
+        found = [execute(case.graph, case.tensors, case.machine, attach=lambda w=w: hbm2(window=w)) for w in (1, 5, 17)]
         first = found[0]
         assert all(type(one) is type(first) for one in found)
         if isinstance(first, Deadlock):
@@ -104,7 +104,7 @@ def test_one_line_by_hand():
     nodes = {node.name: node for node in outcome.nodes}
     assert (nodes["A_val"].first, nodes["A_val"].last, nodes["A_val"].firings) == (36, 53, 18)
     assert (nodes["write_Y_val"].first, nodes["write_Y_val"].last) == (37, 54)
-    asked = [tuple(controller.memory.requests(port)["cycle"]) for port in range(controller.ports)]
+    asked = [tuple(controller.memory.requests(port)["cycle"]) for port in range(len(controller.ports))]
     assert asked == [(0,), (52,)]
     assert outcome.cycles == 1 + int(controller.memory.requests(1)["seen"][0])
 

@@ -25,7 +25,7 @@ from fuseflow.sim.engine.nodes import (
     source,
     target,
 )  # fmt: skip
-from fuseflow.sim.engine.ports import answer, fitting_in, may_send, read, read_bytes, requester_at, touched
+from fuseflow.sim.engine.ports import answer, answered, fitting_in, may_send, read, read_bytes, requester_at, touched
 from fuseflow.sim.engine.streams import (
     AFFINE,
     CONTROL,
@@ -45,7 +45,6 @@ from fuseflow.sim.engine.streams import (
     visible,
     word_in,
 )  # fmt: skip
-from fuseflow.sim.memory.layout import LINE
 from fuseflow.sim.memory.ports import issue, port_at
 
 REMOTE_SCAN = Record(f"{scan.FIELDS} stops stop seen pos crd")
@@ -72,10 +71,10 @@ def run_ask(address: int) -> int:
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        seen = visible(ref)
+        seen, free = visible(ref), requests.free
         if run.kind == CONTROL:
             word = run.word
-            t = close(node, seen, 0)
+            t = close(node, seen, free)
             take(ref, 1, t)
             push(link, CONTROL, word, 1, t)
             push(requests, CONTROL, word, 1, t)
@@ -84,7 +83,7 @@ def run_ask(address: int) -> int:
                 return 0
             continue
         if run.kind == EMPTY:
-            t = fire(node, seen, 0, k)
+            t = fire(node, seen, free, k)
             push(requests, EMPTY, 0, k, t)
         else:
             e = word_in(run, first)
@@ -92,9 +91,9 @@ def run_ask(address: int) -> int:
                 node.fault = OUTSIDE
                 return 0
             if run.kind == AFFINE:
-                t, k = read(node, r, e, min(k, r.count - e), seen)
+                t, k = read(node, r, e, min(k, r.count - e), seen, free)
             else:
-                t, k = _read_words(node, r, run, first, k, seen)
+                t, k = _read_words(node, r, run, first, k, seen, free)
             if t == WAIT:
                 return 0
             push(requests, REPEATED, r.request, k, t)
@@ -104,19 +103,19 @@ def run_ask(address: int) -> int:
 
 
 @inline
-def _read_words(node: Any, r: Any, run: Any, first: int, k: int, seen: int) -> tuple[int, int]:
+def _read_words(node: Any, r: Any, run: Any, first: int, k: int, seen: int, free: int) -> tuple[int, int]:
     """The same as `read` for references that do not follow each other."""
     n = 0
     if r.lines == 0 and r.next < 0:
-        low, high = -(-LINE * r.line // r.stride), min(fitting_in(r, r.line), r.count - 1)
+        low, high = -(-(r.line << r.bits) // r.stride), min(fitting_in(r, r.line), r.count - 1)
         if run.kind == REPEATED:
             n = k if low <= run.word <= high else 0
         else:
             while n < k and low <= get_int(run.word, first + n) <= high:
                 n += 1
     if n > 0:
-        return fire(node, seen, 0, n), n
-    return read(node, r, word_in(run, first), 1, seen)
+        return fire(node, seen, free, n), n
+    return read(node, r, word_in(run, first), 1, seen, free)
 
 
 def run_fetch(address: int) -> int:
@@ -133,7 +132,7 @@ def run_fetch(address: int) -> int:
             free = touched(r, needed) + 1
         if not may_send(node, r):
             return 0
-        issue(r.port, r.base + LINE * p.issued, LINE, 0, fire(node, 0, max(free, r.free), 1))
+        issue(r.port, r.base + (p.issued << r.bits), 1 << r.bits, 0, fire(node, 0, max(free, r.free), 1))
     node.waits = ENDED
     return 0
 
@@ -162,7 +161,7 @@ def run_walk(address: int) -> int:
                             node.fault = MISALIGNED
                             return 0
                         end -= stop(1, 0)  # the fiber's own end is part of it
-                t = close(node, visible(ref), 0)
+                t = close(node, visible(ref), requests.free)
                 if taken:
                     _take_reference(node, s, t)
                 push(crds, CONTROL, end, 1, t)
@@ -176,10 +175,10 @@ def run_walk(address: int) -> int:
             if s.phase == BETWEEN:
                 s.seen = visible(ref)
                 if s.pos != 0 and head_run(ref).kind != EMPTY:
-                    answered = answer(node, requester_at(s.pos), next_word(source(node, 1)))
-                    if answered == WAIT:
+                    told = answer(node, requester_at(s.pos), next_word(source(node, 1)))
+                    if told == WAIT:
                         return 0
-                    s.seen = max(s.seen, answered)
+                    s.seen = answered(node, s.seen, told)
                 prefetch(s.lows + 8 * coming(ref))
                 if not look_up(s, ref):
                     node.fault = OUTSIDE
@@ -201,11 +200,11 @@ def run_walk(address: int) -> int:
         if k == 0:
             return 0
         if s.refs == 0:
-            t, k = read(node, r, s.next, k, s.seen)
+            t, k = read(node, r, s.next, k, s.seen, requests.free)
         else:
             k = 1
             high = get_int(s.refs, s.next + 1) if s.next + 1 < s.end else s.stop
-            t = read_bytes(node, r, r.stride * get_int(s.refs, s.next), r.stride * high, s.seen)
+            t = read_bytes(node, r, r.stride * get_int(s.refs, s.next), r.stride * high, s.seen, requests.free)
         if t == WAIT:
             return 0
         if s.phase == OPENED:
@@ -244,12 +243,11 @@ def run_give(address: int) -> int:
         k = min(k, awaits(node, 2))
         if k == 0:
             return 0
-        seen, control = visible(crd), head_run(crd).kind == CONTROL
+        seen, control, told = visible(crd), head_run(crd).kind == CONTROL, 0
         if not control:
-            answered = answer(node, r, next_word(requests))
-            if answered == WAIT:
+            told = answer(node, r, next_word(requests))
+            if told == WAIT:
                 return 0
-            seen = max(seen, answered)
         k = min(k, rooms(node, 0))
         if k == 0:
             return 0
@@ -264,7 +262,7 @@ def run_give(address: int) -> int:
             push(refs, CONTROL, word, 1, t)
         else:
             word = 0
-            t = fire(node, seen, free, k)
+            t = fire(node, answered(node, seen, told), free, k)
             _hand_on(crd, crds, k, t)
             _hand_on(ref, refs, k, t)
         take(crd, k, t)
@@ -347,10 +345,12 @@ def _answered(node: Any, s: Any) -> int:
     k = min(k, awaits(node, 1))
     if k == 0:
         return 0
-    s.seen = visible(source(node, 0))
+    told = 0
     if head_run(source(node, 1)).kind == REPEATED:
-        answered = answer(node, requester_at(s.val), next_word(source(node, 1)))
-        if answered == WAIT:
+        told = answer(node, requester_at(s.val), next_word(source(node, 1)))
+        if told == WAIT:
             return 0
-        s.seen = max(s.seen, answered)
-    return min(k, rooms(node, 0))
+    k = min(k, rooms(node, 0))
+    if k > 0:
+        s.seen = answered(node, visible(source(node, 0)), told)
+    return k

@@ -1,0 +1,143 @@
+"""What a machine says of its memory, and the controller that follows from it. Loads no compiler before a run needs its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from fuseflow.errors import did_you_mean
+from fuseflow.sim.memory import mapping as maps
+from fuseflow.sim.memory.controller import Controller, Memory
+
+MOST_PARTS = 1000
+"""Of the ratio of two clocks as a fraction, so that cycles times a part stay far inside 64 bits."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _whole(least: int, what: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if type(value) is not int or value < least:
+            raise PydanticCustomError("whole", f"must be a whole number of {what}, {least} or more")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _channels(value: Any) -> Any:
+    if type(value) is not int or value not in maps.CHANNELS:
+        listed = ", ".join(str(n) for n in maps.CHANNELS)
+        raise PydanticCustomError("channels", f"must be one of {listed} channels")
+    return value
+
+
+def _line(value: Any) -> Any:
+    if type(value) is not int or not maps.TRANSACTION <= value <= MOST_LINE or value & (value - 1):
+        message = (
+            f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}"
+        )
+        raise PydanticCustomError("line", message)
+    return value
+
+
+def _mapping(value: Any) -> Any:
+    if not isinstance(value, str) or value not in maps.MAPPINGS:
+        raise PydanticCustomError("mapping", "there is no such mapping", {"hint": did_you_mean(str(value), maps.MAPPINGS)})
+    return value
+
+
+MOST_LINE = 4096
+Lines = Annotated[int, _whole(0, "lines")]
+Requests = Annotated[int, _whole(1, "lines")]
+
+
+class IdealMemory(_Strict):
+    """Answers at once."""
+
+    model: Literal["ideal"] = "ideal"
+
+
+class _Ports(_Strict):
+    """How nodes ask. `line`: bytes of a request; `prefetch`: lines that are asked for ahead where an array is read in order;
+    `outstanding`: lines without an answer at one port, at most, and how many lines of elements a port holds for its node."""
+
+    line: Annotated[int, BeforeValidator(_line)] = 64
+    prefetch: Lines = 8
+    outstanding: Requests = 32
+
+
+class ComalFixedMemory(_Ports):
+    """The fixed pipe of the released Comal simulator. It is not HBM2: addresses are ignored."""
+
+    model: Literal["comal_fixed"] = "comal_fixed"
+
+
+class Hbm2Memory(_Ports):
+    """HBM2, command by command (docs/memory.md): 2 GB and 32 bytes a memory cycle for each channel."""
+
+    model: Literal["hbm2"] = "hbm2"
+    channels: Annotated[int, BeforeValidator(_channels)] = 8
+    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT.name
+    clock_ghz: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+
+
+MemorySettings: TypeAlias = IdealMemory | ComalFixedMemory | Hbm2Memory
+MODELS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
+"""By name; a new one is a class above, a model in `models.py` and a line in `controller`."""
+
+
+def memory_settings(value: Any) -> Any:
+    """Of a machine file: a mapping with the key `model`, or the name of a model alone."""
+    if isinstance(value, BaseModel):
+        return value
+    if isinstance(value, str):
+        value = {"model": value}
+    if not isinstance(value, Mapping) or "model" not in value:
+        hint = {"hint": "write `memory: hbm2`, or a mapping: `memory: {model: hbm2, channels: 8}`"}
+        raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODELS), hint)
+    if not isinstance(value["model"], str) or value["model"] not in MODELS:
+        hint = {"hint": did_you_mean(str(value["model"]), MODELS)}
+        raise PydanticCustomError("memory", f"there is no memory model `{value['model']}`", hint)
+    return dict(value)
+
+
+def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
+    """Memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
+    ratio = Fraction(str(memory_ghz)) / Fraction(str(machine_ghz))
+    if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
+        raise ValueError(
+            f"{memory_ghz:g} GHz to {machine_ghz:g} GHz is {ratio}: clocks are in a ratio of whole numbers up to {MOST_PARTS}"
+        )
+    return ratio
+
+
+def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
+    """The controller of a new run on a machine of that clock; None where the memory answers at once."""
+    if isinstance(settings, IdealMemory):
+        return None
+    ports = {"line": settings.line, "ahead": settings.prefetch, "outstanding": settings.outstanding}
+    if isinstance(settings, ComalFixedMemory):
+        return Controller(_make_fixed, **ports)
+    make: Callable[[int], Memory] = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
+    return Controller(make, capacity=maps.capacity(settings.channels), **ports)
+
+
+def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> Memory:
+    from fuseflow.sim.memory.memory import Memory as Ports  # loads the compiler
+    from fuseflow.sim.memory.models import Hbm2
+
+    return Ports(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
+
+
+def _make_fixed(ports: int) -> Memory:
+    from fuseflow.sim.memory.memory import Memory as Ports
+    from fuseflow.sim.memory.models import ComalFixed
+
+    return Ports(ComalFixed(), ports)
