@@ -20,6 +20,7 @@ from fuseflow.compiler import Result
 from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
+from fuseflow.report.memory_tables import memory_tables
 from fuseflow.report.tables import deepened_lines, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import CHOICES
@@ -193,7 +194,7 @@ def machine_options(command: Command) -> Command:
     """The machine to run on, from a name or file and single settings; passed on as `machine`, a `Machine`."""
     options = [
         click.option(
-            "--machine", "name", metavar="NAME", default="ideal", show_default=True, help="A machine: its name, or a YAML file."
+            "--machine", "name", metavar="NAME", default="rda", show_default=True, help="A machine: its name, or a YAML file."
         ),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change it, as in latency.add=3; repeatable."),
     ]
@@ -263,6 +264,18 @@ def print_result(out: Console, result: Result) -> None:
     print_table(out, result_table(result))
     for line in deepened_lines(result):
         out.print(line, soft_wrap=True)
+
+
+def memory_option(command: Command) -> Command:
+    show = "Print what memory did, by region and by tensor."
+    return click.option("--memory", is_flag=True, help=show)(command)
+
+
+def print_memory(out: Console, result: Result, asked: bool) -> None:
+    """The tables of `memory_option`."""
+    for table in memory_tables(result) if asked else ():
+        out.print()
+        print_table(out, table)
 
 
 def print_top(out: Console, result: Result, top: int | None) -> None:

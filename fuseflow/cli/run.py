@@ -14,7 +14,9 @@ from fuseflow.cli.common import (
     debug_option,
     engine_option,
     machine_options,
+    memory_option,
     model_options,
+    print_memory,
     print_result,
     print_top,
     quiet_option,
@@ -43,6 +45,7 @@ from fuseflow.sim import Engine, Machine
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
 @top_option
+@memory_option
 @dump_options
 @quiet_option
 @debug_option
@@ -60,6 +63,7 @@ def run(
     json_file: Path | None,
     output: Path | None,
     top: int | None,
+    memory: bool,
     dump: Dump,
     quiet: bool,
 ) -> None:
@@ -96,6 +100,7 @@ def run(
         print_result(out, result)
         out.print(check_line(result), soft_wrap=True)
     print_top(out, result, top)
+    print_memory(out, result, memory)
     if result.check is not None and not result.check.passed:
         error = f"relative error {result.check.max_rel_error:.3g}"
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}: {error}")

@@ -14,6 +14,8 @@ from fuseflow.cli.common import (
     debug_option,
     engine_option,
     machine_options,
+    memory_option,
+    print_memory,
     print_result,
     print_top,
     quiet_option,
@@ -41,6 +43,7 @@ from fuseflow.sim import simulate as run_graph
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the outputs and the result here.")
 @top_option
+@memory_option
 @quiet_option
 @debug_option
 def simulate(
@@ -51,6 +54,7 @@ def simulate(
     json_file: Path | None,
     output: Path | None,
     top: int | None,
+    memory: bool,
     quiet: bool,
 ) -> None:
     """Execute GRAPH, a SAMML graph of any tool: protobuf (.bin, or its text form .txtpb), or .samml.
@@ -81,3 +85,4 @@ def simulate(
     if not quiet:
         print_result(out, result)
     print_top(out, result, top)
+    print_memory(out, result, memory)

@@ -33,7 +33,7 @@ def compile(
     tensors: str | Path | Mapping[str, Any] | None = None,
     formats: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
-    machine: str | Path | Machine = "ideal",
+    machine: str | Path | Machine = "rda",
     seed: int = 0,
     observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:

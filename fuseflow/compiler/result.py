@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.compiler.check import Check
+from fuseflow.compiler.memory_values import memory_values, roofline
 from fuseflow.compiler.settings import Settings, versions
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
@@ -135,12 +136,14 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,
+        "roofline": roofline(run),
         "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
             "nodes": [asdict(node) for node in run.nodes],
             "edges": [asdict(edge) for edge in run.edges],
             "flops": dict(run.operators),
             "traffic": [asdict(row) for row in run.traffic],
+            "memory": None if run.memory is None else memory_values(run.memory, run.cycles),
         },
     }
 

@@ -91,7 +91,7 @@ def compiled_table(compiled: Compiled) -> Table:
 
 def result_table(result: Result) -> Table:
     """A row for each region, and the totals."""
-    columns = ("Einsums", "cycles", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten")
+    columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten")
     table = plain_table("region", *columns, numbers_from=1, footer=True)
     rows = [_numbers(region) for region in result.regions]
     for region, row in zip(result.regions, rows, strict=True):
@@ -105,7 +105,7 @@ def result_table(result: Result) -> Table:
 def _numbers(region: RegionResult) -> tuple[int, ...]:
     run = region.simulation
     moved = [sum(t.bytes for t in run.traffic if t.direction == direction) for direction in ("read", "write")]
-    return (len(region.einsums), run.cycles, len(run.nodes), run.firings, run.tokens, run.flops, *moved)
+    return (len(region.einsums), run.cycles, run.bound, len(run.nodes), run.firings, run.tokens, run.flops, *moved)
 
 
 def top_tables(result: Result, count: int) -> tuple[Table, Table]:
@@ -115,12 +115,12 @@ def top_tables(result: Result, count: int) -> tuple[Table, Table]:
 
 def _top_table(result: Result, count: int, title: str, field: str) -> Table:
     """Nodes that are not at all so are left out; equal ones stand in graph order."""
-    table = plain_table("region", title, "op", "busy\n%", "starved\n%", "blocked\n%", numbers_from=3)
+    table = plain_table("region", title, "op", "busy\n%", "starved\n%", "memory\n%", "blocked\n%", numbers_from=3)
     for region in result.regions:
         name, cycles = escape(region.name), attrgetter(field)
         found = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
         for node in found:
-            shares = (f"{100 * part / region.cycles:.1f}" for part in (node.busy, node.starved, node.blocked))
+            shares = (f"{100 * part / region.cycles:.1f}" for part in (node.busy, node.starved, node.waited, node.blocked))
             table.add_row(name, escape(node.name), node.op, *shares)
             name = ""
         if not found:

@@ -67,7 +67,7 @@ class Machine(_Strict):
     `rules`: `dataflow` is the meaning of time in docs/streams.md, `comal` that of the public Comal simulator.
     `latency`: cycles from a firing until its tokens are visible. `interval`: cycles between two firings on values.
     `fifo_depth`: slots of every FIFO that the graph gives no depth. None: unbounded. `auto`: `fifo_depth_start`, and more where the
-    graph would deadlock. `tile_macs`: multiply-accumulates on tiles in a cycle. `memory`: one of `memory.settings`; `ideal` answers at once.
+    graph would deadlock. `tile_macs`: multiply-accumulates on tiles in a cycle. `memory`: see `memory.settings`.
     """
 
     name: str

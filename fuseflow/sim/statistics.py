@@ -24,10 +24,10 @@ ARRAYS: tuple[Array, ...] = ("pos", "crd", "val")
 class NodeStatistics:
     """What a node did: how often it fired, in which cycles first and last (-1: never), and why it did not in the cycles until then.
 
-    Starved: it waited for a token; before its first firing always. Waited: for an answer of the memory, and nothing else; where a scan waits
-    for positions and for coordinates at once, both count, up to all its starved cycles. Blocked: for anything else, be it room for a token,
-    a workspace or its own initiation interval. The two processes of an accumulator are added up. `occupied`: the cycles that its
-    firings take at least, of its busier process.
+    Starved: it waited for a token; before its first firing always. Waited: for an answer of the memory, and nothing else (a scan that
+    waits for positions and for coordinates at once counts both, up to all cycles without a token). Blocked: for anything else, be it room
+    for a token, a workspace or its own initiation interval. The two processes of an accumulator are added up. `occupied`: the cycles
+    that its firings take at least, of its busier process.
     """
 
     name: str

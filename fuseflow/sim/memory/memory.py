@@ -133,6 +133,7 @@ class Memory:
         return MemoryStatistics(
             model=self.model.name,
             peak=self.model.peak,
+            clock=float(self.model.clock),
             ports=tuple(zip(ports, found, strict=True)),
             channels=self.model.channels(),
             read_latency=latency / max(count, 1),

@@ -122,11 +122,12 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     """The controller of a new run on a machine of that clock; None where the memory answers at once."""
     if isinstance(settings, IdealMemory):
         return None
-    ports = {"line": settings.line, "ahead": settings.prefetch, "outstanding": settings.outstanding}
-    if isinstance(settings, ComalFixedMemory):
-        return Controller(_make_fixed, **ports)
-    make: Callable[[int], Memory] = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
-    return Controller(make, capacity=maps.capacity(settings.channels), **ports)
+    make: Callable[[int], Memory] = _make_fixed
+    capacity = maps.capacity(maps.CHANNELS[-1])  # addresses do not matter
+    if isinstance(settings, Hbm2Memory):
+        make = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
+        capacity = maps.capacity(settings.channels)
+    return Controller(make, settings.line, settings.outstanding, settings.prefetch, capacity)
 
 
 def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> Memory:

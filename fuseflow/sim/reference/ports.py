@@ -2,8 +2,9 @@
 
 A node that reads is two processes. The asker follows the inputs and sends at most one line a cycle; consecutive elements in one line are
 one request, and request n waits for the answer of request n - K. What it has asked for goes to the responder through a link that holds
-the elements of K lines; the responder waits for the answer and gives the node's output. A port that reads a whole array in order does not wait to be told: its lines are fetched ahead
-by a process of their own, line n when line n - D is first needed. A node that writes goes on once a line is sent.
+the elements of K lines; the responder waits for the answer and gives the node's output. A port that reads a whole array in order does not
+wait to be told: its lines are fetched ahead by a process of their own, line n when line n - D is first needed. A node that writes goes on
+once a line is sent.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Remote:
             asker.steps = _ask(asker, pos, POS_BYTES, 2 * POS_BYTES, int(fiber.parents))
             made = [asker, *more]
         walker, link = self._asker(node, (source,), crds)
-        if made:
+        if isinstance(source, BoundedFifo):  # of the asker, or of the graph
             source.slots.reader = walker
         walker.steps = _walk(walker, _heads(walker, pos), fiber, _ends(level), crds, fiber.parents)
         (made[0] if made else walker).elements = fiber.requested

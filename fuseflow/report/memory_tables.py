@@ -1,0 +1,80 @@
+"""What memory did, for a terminal: by region, and by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.compiler import RegionResult, Result
+from fuseflow.report.tables import plain_table
+from fuseflow.sim.memory.statistics import MemoryStatistics
+
+
+def memory_tables(result: Result) -> tuple[Table, ...]:
+    """By region and by tensor; the first only where memory takes time."""
+    timed = [region for region in result.regions if region.simulation.memory is not None]
+    return (*([_regions_table(timed)] if timed else ()), _tensors_table(result))
+
+
+def _regions_table(regions: list[RegionResult]) -> Table:
+    """Bytes that were moved, how fast, and what the channels did for it. Shares of row hits, misses and conflicts are of all transactions,
+    refresh is of all time of the channels."""
+    table = plain_table(
+        "region", "moved\nread", "moved\nwritten", "bytes a\ncycle", "of peak\n%", "row hits\n%", "conflicts\n%", "turn-\narounds",
+        "refresh\n%", "latency\nmean", "latency\np99", numbers_from=1,
+    )  # fmt: skip
+    for region in regions:
+        memory = region.simulation.memory
+        assert memory is not None
+        rate = memory.moved_bytes() / max(region.cycles, 1)
+        table.add_row(
+            escape(region.name),
+            f"{memory.moved_bytes('read'):,}",
+            f"{memory.moved_bytes('write'):,}",
+            f"{rate:.1f}",
+            f"{100 * rate / memory.peak:.1f}",
+            *_channels(memory, region.cycles),
+            f"{memory.read_latency:.1f}",
+            f"{memory.read_latency_p99:,}",
+        )
+    return table
+
+
+def _channels(memory: MemoryStatistics, cycles: int) -> tuple[str, ...]:
+    """Of a model without channels that have rows: dashes."""
+    if not memory.channels:
+        return ("-",) * 4
+    served = max(memory.total("hits") + memory.total("misses") + memory.total("conflicts"), 1)
+    refresh = memory.total("refresh_cycles") / max(cycles * memory.clock * len(memory.channels), 1)
+    return (
+        f"{100 * memory.total('hits') / served:.1f}",
+        f"{100 * memory.total('conflicts') / served:.1f}",
+        f"{memory.total('turnarounds'):,}",
+        f"{100 * refresh:.1f}",
+    )
+
+
+def _tensors_table(result: Result) -> Table:
+    """Of each array: the elements that nodes asked for, and, where memory takes time, the lines that brought them."""
+    table = plain_table("region", "tensor", "array", "", "bytes", "lines", "moved", "latency", numbers_from=4)
+    for region in result.regions:
+        name = escape(region.name)
+        for row in _rows(region):
+            table.add_row(name, *row)
+            name = ""
+    return table
+
+
+def _rows(region: RegionResult) -> Iterator[tuple[str, ...]]:
+    memory = region.simulation.memory
+    for t in region.simulation.traffic:
+        first = (escape(t.tensor), t.kind, t.direction, f"{t.bytes:,}")
+        if memory is None:
+            yield (*first, "-", "-", "-")
+            continue
+        ports = [of for port, of in memory.ports if (port.tensor, port.kind, port.direction) == (t.tensor, t.kind, t.direction)]
+        lines = sum(of.requests for of in ports)
+        latency = sum(of.latency * of.requests for of in ports) / max(lines, 1)
+        yield (*first, f"{lines:,}", f"{sum(of.moved_bytes for of in ports):,}", f"{latency:.1f}")
