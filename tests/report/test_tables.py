@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -82,38 +83,54 @@ def test_the_check_in_one_line(check: Check | None, what: str) -> None:
 
 
 def test_a_program_without_regions_has_a_total() -> None:
-    assert printed(result_table(result(None))).split()[-9:] == ["total", *["0"] * 8]
+    assert printed(result_table(result(None))).split()[-10:] == ["total", *["0"] * 9]
 
 
-def region(name: str, *nodes: tuple[str, int, int, int]) -> RegionResult:
-    """A region of 40 cycles whose nodes were (name) busy, starved and blocked so long."""
-    found = tuple(NodeStatistics(node, "alu", busy, starved, blocked, 0, 39) for node, busy, starved, blocked in nodes)
+def region(name: str, *nodes: tuple[Any, ...]) -> RegionResult:
+    """A region of 40 cycles whose nodes were (name) busy, starved, blocked and, if at all, waiting for memory so long."""
+    found = tuple(
+        NodeStatistics(node, "alu", busy, starved, blocked, 0, 39, *waited, occupied=busy)
+        for node, busy, starved, blocked, *waited in nodes
+    )
     edges = (EdgeStatistics("a", 0, 5, 2),)
     traffic = (Traffic("A", "crd", "read", 3, 12),)
     return RegionResult(name, ("e",), Simulation({}, 40, 5, {"add": 6}, traffic, found, edges))
 
 
 def test_the_busiest_and_the_most_blocked_nodes() -> None:
-    first = region("first", ("a", 10, 20, 4), ("b[0]", 30, 0, 10), ("c", 30, 5, 0), ("d", 1, 2, 3))
+    first = region("first", ("a", 10, 20, 4), ("b[0]", 30, 0, 10), ("c", 30, 5, 0, 2), ("d", 1, 2, 3))
     second = region("second", ("a", 40, 0, 0))
     both = replace(result(None), regions=(first, second))
     busiest, blocked = ([line.split() for line in printed(table).splitlines()[3:]] for table in top_tables(both, 2))
     assert busiest == [
-        ["first", "b[0]", "alu", "75.0", "0.0", "25.0"],  # as busy as c, but before it
-        ["c", "alu", "75.0", "12.5", "0.0"],
-        ["second", "a", "alu", "100.0", "0.0", "0.0"],
+        ["first", "b[0]", "alu", "75.0", "0.0", "0.0", "25.0"],  # as busy as c, but before it
+        ["c", "alu", "75.0", "12.5", "5.0", "0.0"],
+        ["second", "a", "alu", "100.0", "0.0", "0.0", "0.0"],
     ]
     assert blocked == [
-        ["first", "b[0]", "alu", "75.0", "0.0", "25.0"],
-        ["a", "alu", "25.0", "50.0", "10.0"],
+        ["first", "b[0]", "alu", "75.0", "0.0", "0.0", "25.0"],
+        ["a", "alu", "25.0", "50.0", "0.0", "10.0"],
         ["second", "none"],
     ]
 
 
 def test_statistics_as_plain_values() -> None:
     assert region_json(region("r", ("a", 10, 20, 4)))["statistics"] == {
-        "nodes": [{"name": "a", "op": "alu", "firings": 10, "starved": 20, "blocked": 4, "first": 0, "last": 39}],
+        "nodes": [
+            {
+                "name": "a",
+                "op": "alu",
+                "firings": 10,
+                "starved": 20,
+                "blocked": 4,
+                "first": 0,
+                "last": 39,
+                "waited": 0,
+                "occupied": 10,
+            }
+        ],
         "edges": [{"node": "a", "input": 0, "tokens": 5, "peak": 2}],
         "flops": {"add": 6},
         "traffic": [{"tensor": "A", "kind": "crd", "direction": "read", "words": 3, "bytes": 12}],
+        "memory": None,
     }

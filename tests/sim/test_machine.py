@@ -12,13 +12,14 @@ from fuseflow.errors import FileError, MachineError
 from fuseflow.sim import Machine, load_machine, machine_names, with_settings
 from fuseflow.sim.machine import Units
 from fuseflow.sim.machine_file import read_machine
+from fuseflow.sim.memory.settings import IdealMemory
 
 
 def test_the_ideal_machine() -> None:
     assert "ideal" in machine_names()
     machine = load_machine("ideal")
     assert machine == Machine(name="ideal")
-    assert (machine.fifo_depth, machine.memory) == (None, "ideal")
+    assert (machine.fifo_depth, machine.memory, machine.controller()) == (None, IdealMemory(), None)
     assert {machine.latency.of(u) for u in ("add", "mul", "div", "transcendental", "logic", "memory", "default")} == {1}
 
 
@@ -122,7 +123,10 @@ def test_unknown_and_missing_machines(tmp_path: Path) -> None:
             "<text>:2:1: error[machine]: `fifo_depth: 0`: must be a number of tokens (1 or more), `auto`, or null",
         ),
         ("name: m\nlatency: {add: 1.5}\n", "<text>:2:11: error[machine]: `latency.add: 1.5`: must be a whole number, 1 or more"),
-        ("name: m\nmemory: hbm2\n", "<text>:2:1: error[machine]: `memory: hbm2`: input should be 'ideal'"),
+        (
+            "name: m\nmemory: hbm\n",
+            "<text>:2:1: error[machine]: `memory: hbm`: there is no memory model `hbm`\n  hint: did you mean `hbm2`?",
+        ),
         (
             "name: m\nlatency: 3\n",
             "<text>:2:1: error[machine]: `latency: 3`: must be a mapping from units to cycles\n  hint: write `{default: 2",
