@@ -22,6 +22,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin, screen
 from fuseflow.frontend.densify import Densify
+from fuseflow.frontend.known import evaluate_known
 from fuseflow.frontend.names import Names
 from fuseflow.frontend.operators import PATTERN
 from fuseflow.frontend.values import formats_of
@@ -31,11 +32,12 @@ from fuseflow.tensors import Format
 @dataclass(frozen=True, slots=True, eq=False)
 class Exported:
     """A dense graph of simple operators whose arguments are `tensors`, in order: weights and buffers by their PyTorch names, inputs by
-    the names of forward's arguments. `formats` says how each is stored."""
+    the names of forward's arguments. `formats` says how each is stored, `notices` what PyTorch evaluated before."""
 
     program: ExportedProgram
     tensors: dict[str, Tensor]
     formats: dict[str, Format]
+    notices: list[str]
 
 
 def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str]) -> Exported:
@@ -44,13 +46,14 @@ def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str
     with _quiet(), torch.no_grad():
         traced = _trace(module, inputs)
         tensors = _arguments(traced, inputs)
+        notices = evaluate_known(traced, tensors)
         screen.screen(traced, tensors)
         stored = formats_of(tensors, formats)
         dense = _replay(traced, tensors, stored)
         program = dense.run_decompositions(get_decomposition_table())
     screen.screen_lowered(program)
     screen.screen_mutation(program, list(tensors))
-    return Exported(program, tensors, stored)
+    return Exported(program, tensors, stored, notices)
 
 
 def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:

@@ -27,3 +27,5 @@ class Imported:
     """What PyTorch computes eagerly, by the name of the program output."""
     mlir: str
     """Linalg on tensors with sparse encodings, argument names and locations; `read_mlir` reads it back."""
+    notices: tuple[str, ...] = ()
+    """What was done that the model does not say, for the user to know."""

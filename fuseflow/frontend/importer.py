@@ -27,7 +27,8 @@ def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[st
     program = extract(linalg)
     verify(program)
     tensors = {t.name: packed(exported.tensors[t.name], t) for t in program.inputs}
-    return Imported(program, tensors, _expected(program, eager(module, inputs)), mlir.print_module(linalg))
+    expected = _expected(program, eager(module, inputs))
+    return Imported(program, tensors, expected, mlir.print_module(linalg), tuple(exported.notices))
 
 
 def _expected(program: Program, results: list[torch.Tensor]) -> dict[str, Any]:

@@ -48,17 +48,31 @@ SLICING = Refused(
         constant_pad_nd slice_scatter select_scatter repeat tile repeat_interleave
     """),
 )
+SORTING = Refused(
+    "sorting or scanning",
+    OUTSIDE,
+    _names("""
+        topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
+        unique_dim unique_consecutive searchsorted bucketize diff
+    """),
+)
+DIAGONAL = Refused(
+    "a diagonal",
+    "scale instead: `diag(d) @ a` is `d[:, None] * a`, `a @ diag(d)` is `a * d`",
+    _names("diagonal diag diag_embed diagflat trace linalg_diagonal"),
+)
+LOOP_INDEX = Refused(
+    "a loop index used as a value",
+    "pass the result as a tensor (a buffer)",
+    _names("argmax argmin arange eye tril triu tril_indices triu_indices linspace"),
+)
 REFUSED = (
     INDEXING,
     PATTERN,
-    Refused(
-        "sorting or scanning",
-        OUTSIDE,
-        _names("""
-            topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
-            unique_dim unique_consecutive searchsorted bucketize
-        """),
-    ),
+    SORTING,
+    SLICING,
+    DIAGONAL,
+    LOOP_INDEX,
     Refused(
         "a sliding window",
         "write it as a matrix product, for example on patches that are unfolded outside the model",
@@ -68,19 +82,8 @@ REFUSED = (
             adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d unfold im2col
         """),
     ),
-    SLICING,
-    Refused(
-        "a diagonal",
-        "scale instead: `diag(d) @ a` is `d[:, None] * a`, `a @ diag(d)` is `a * d`",
-        _names("diagonal diag diag_embed diagflat trace linalg_diagonal"),
-    ),
     Refused("a recurrent layer", "import one step of it as the model", _names("lstm gru rnn_tanh rnn_relu")),
     Refused("gates that are slices of one product", "give every gate its own weight", _names("lstm_cell gru_cell glu")),
-    Refused(
-        "a loop index used as a value",
-        "pass the result as a tensor (a buffer)",
-        _names("argmax argmin arange eye tril triu tril_indices triu_indices linspace"),
-    ),
     Refused(
         "random numbers",
         EVAL,

@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from torch.fx import Node
 
 from fuseflow.errors import Span
@@ -57,6 +58,14 @@ def short_name(target: object) -> str:
     if isinstance(target, torch._ops.OpOverload):
         return target._schema.name.partition("::")[2]
     return getattr(target, "__name__", str(target))
+
+
+def is_whole_slice(node: Node) -> bool:
+    """A slice of a whole dimension, which `x[:]` leaves behind, does no harm."""
+    if short_name(node.target) != "slice":
+        return False
+    source, result = node.args[0], node.meta.get("val")
+    return isinstance(source, Node) and isinstance(result, Tensor) and source.meta["val"].shape == result.shape
 
 
 def span(node: Node) -> Span | None:

@@ -39,7 +39,7 @@ def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
             raise _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
         name = origin.short_name(node.target)
         for family in REFUSED:
-            if name in family.names and not _is_whole_slice(node):
+            if name in family.names and not origin.is_whole_slice(node):
                 hint = EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
                 raise _refusal(node, f"{family.what} (`{node.target}`)", hint)
 
@@ -102,14 +102,6 @@ def _screen_tensor(name: str, tensor: Tensor) -> None:
 
 def _refusal(node: Node, message: str, hint: str) -> FrontendError:
     return FrontendError(f"{message}{origin.at(node)}", hint=hint, span=origin.span(node))
-
-
-def _is_whole_slice(node: Node) -> bool:
-    """A slice of a whole dimension, which `x[:]` leaves behind, does no harm."""
-    if origin.short_name(node.target) != "slice":
-        return False
-    source, result = node.args[0], node.meta.get("val")
-    return isinstance(source, Node) and isinstance(result, Tensor) and source.meta["val"].shape == result.shape
 
 
 def _live_calls(program: ExportedProgram) -> list[Node]:

@@ -54,7 +54,6 @@ OPERATORS: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
     "select": (lambda x: x[0], "concatenating or slicing (`aten.select.int`)", "split the weights"),
     "argmax": (lambda x: x.argmax(1), "a loop index used as a value (`aten.argmax.default`)", "buffer"),
     "indices of max": (lambda x: x.max(1).indices * 1.0, "a loop index is used as a value", "buffer"),
-    "eye": (lambda x: x @ torch.eye(4), "a loop index used as a value", "buffer"),
     "tril": (lambda x: torch.tril(x), "a loop index used as a value", "buffer"),
     "rand": (lambda x: x + torch.rand(6, 4), "random numbers (`aten.rand.default`)", ".eval()"),
     "dropout": (lambda x: F.dropout(x), "random numbers: `dropout` in training mode", "training=self.training"),
