@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -272,14 +273,14 @@ Y_v = write(add) Y.vals
 # Y[i, l] = sum(j) (sum(k) A[i, k] * X[k, j]) * W[j, l]
 
 
-def gcn(rows: int) -> Problem:
-    """A layer of a graph convolution: every row of A X is accumulated, multiplied with W, and accumulated again."""
+def gcn(rows: int, out: int = WIDTH) -> Problem:
+    """A layer of a graph convolution: every row of A X is accumulated, multiplied with W of `out` columns, and accumulated again."""
     graph = parse(f"""
 graph gcn
 tensor A[{rows}, {rows}]  csr
 tensor X[{rows}, {WIDTH}]  dense
-tensor W[{WIDTH}, {WIDTH}]  dense
-tensor Y[{rows}, {WIDTH}]  dense
+tensor W[{WIDTH}, {out}]  dense
+tensor Y[{rows}, {out}]  dense
 output Y
 root = root()
 A_i = scan(root) A.0 sequential
@@ -302,11 +303,11 @@ Y_l = write(acc.crd) Y.1
 Y_v = write(acc.val) Y.vals
 """)
     a = power_law(rows, DEGREE * rows + rows // 128, seed=1, self_loops=True)
-    x, w = dense(rows, WIDTH, seed=2), dense(WIDTH, WIDTH, seed=3)
+    x, w = dense(rows, WIDTH, seed=2), dense(WIDTH, out, seed=3)
     i = each(ROOT, rows)
     k = below(i, row_sizes(a))
     j, t = each(k, WIDTH), each(i, WIDTH)
-    l, y = each(t, WIDTH), t
+    l, y = each(t, out), each(i, out)
     firings = {
         "root": pointwise(ROOT), "A_i": scan(i), "A_k": scan(k), "X_k": pointwise(k), "X_j": scan(j),
         "A_val": pointwise(k), "rep_j": scan(j), "X_val": pointwise(j), "mul": pointwise(j), "T": accumulate(j, t),
@@ -330,4 +331,5 @@ CASES = (
         "gcn_collab", "fused layer (A X) W of a graph convolution: 235,868 nodes, 2,360,522 edges (power-law graph), 128 -> 128",
         gcn, rows=235_868, small=235, large=True,
     ),
+    Case("gcn_collab_16", "the same, 128 -> 16", partial(gcn, out=16), rows=235_868, small=235, large=True),
 )  # fmt: skip
