@@ -1,4 +1,4 @@
-"""What memory did, for a terminal: by region, and by tensor."""
+"""What memory did, for a terminal: by region, by tensor, and where the arrays lie."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from rich.table import Table
 
 from fuseflow.compiler import RegionResult, Result
 from fuseflow.report.tables import plain_table
+from fuseflow.sim.memory.layout import name_of
 from fuseflow.sim.memory.statistics import MemoryStatistics
 
 
 def memory_tables(result: Result) -> tuple[Table, ...]:
-    """By region and by tensor; the first only where memory takes time."""
+    """By tensor; where memory takes time by region, too, and the map of addresses."""
     timed = [region for region in result.regions if region.simulation.memory is not None]
-    return (*([_regions_table(timed)] if timed else ()), _tensors_table(result))
+    tensors = _tensors_table(result)
+    return (_regions_table(timed), tensors, _places_table(timed)) if timed else (tensors,)
 
 
 def _regions_table(regions: list[RegionResult]) -> Table:
@@ -78,3 +80,15 @@ def _rows(region: RegionResult) -> Iterator[tuple[str, ...]]:
         lines = sum(of.requests for of in ports)
         latency = sum(of.latency * of.requests for of in ports) / max(lines, 1)
         yield (*first, f"{lines:,}", f"{sum(of.moved_bytes for of in ports):,}", f"{latency:.1f}")
+
+
+def _places_table(regions: list[RegionResult]) -> Table:
+    """The address of the first byte of every array. Results share what is left: theirs are the bytes that they may take."""
+    table = plain_table("region", "array", "address", "bytes", numbers_from=3)
+    for region in regions:
+        memory, name = region.simulation.memory, escape(region.name)
+        assert memory is not None
+        for array, place in memory.places.items():
+            table.add_row(name, escape(name_of(array)), f"{place.base:#012x}", f"{place.length:,}")
+            name = ""
+    return table

@@ -24,7 +24,6 @@ from fuseflow.sim.engine.streams import MANY, POPS, READER, READER_SIZE, RUN, ST
 from fuseflow.sim.engine.workspace import Table
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Controller, sequential
-from fuseflow.sim.memory.layout import lay_out as place_arrays
 from fuseflow.sim.timing import timing
 from fuseflow.tensors import Tensor
 
@@ -82,7 +81,7 @@ def lay_out(
     if controller is None:
         _make_parts(layout, tensors, rules, library, record)
     else:
-        remote = Remote(controller, place_arrays(graph, tensors, controller.capacity, controller.line), sequential(graph))
+        remote = Remote(controller, controller.lay_out(graph, tensors), sequential(graph))
         _make_parts(layout, tensors, remote.rules(rules), library, record)
         remote.open()
     _number(layout)

@@ -5,13 +5,14 @@ Loads no compiler: `make` does, when the ports are known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.layout import Array
+from fuseflow.sim.memory.layout import Array, Place, lay_out
 from fuseflow.sim.memory.statistics import MemoryStatistics, Port
+from fuseflow.tensors import Tensor
 
 
 class Memory(Protocol):
@@ -41,7 +42,7 @@ class Memory(Protocol):
 
     def make_room(self, port: int) -> None: ...
 
-    def report(self, ports: Sequence[Port]) -> MemoryStatistics: ...
+    def report(self, ports: Sequence[Port], places: Mapping[Array, Place]) -> MemoryStatistics: ...
 
 
 @dataclass(slots=True)
@@ -59,7 +60,13 @@ class Controller:
     capacity: int = 1 << 34
     window: int = 0
     ports: list[Port] = field(default_factory=list)
+    places: dict[Array, Place] = field(default_factory=dict)
     memory: Memory = field(init=False)
+
+    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[Array, Place]:
+        """Place the arrays of a graph. Raises `SimulationError` if they are too large."""
+        self.places = lay_out(graph, tensors, self.capacity, self.line)
+        return self.places
 
     def open(self) -> None:
         self.memory = self.make(len(self.ports))
@@ -100,7 +107,7 @@ class Controller:
 
     def statistics(self) -> MemoryStatistics:
         """Of a run that came to its end."""
-        return self.memory.report(self.ports)
+        return self.memory.report(self.ports, self.places)
 
 
 Attach: TypeAlias = Callable[[], Controller | None]

@@ -70,10 +70,12 @@ def _elements(tensor: Tensor, array: Array) -> int:
     return len(stored["seg" if kind == "pos" else "crd"])
 
 
+def name_of(array: Array) -> str:
+    """As in `A.1.crd`: the coordinates of the inner level; `A.val`."""
+    tensor, level, kind = array
+    return f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}"
+
+
 def show(places: Mapping[Array, Place]) -> str:
     """The map, one array a line."""
-    rows = [
-        (f"{p.base:#012x}", f"{p.length:,}", f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}")
-        for (tensor, level, kind), p in places.items()
-    ]
-    return "".join(f"{base}  {length:>16}  {name}\n" for base, length, name in rows)
+    return "".join(f"{p.base:#012x}  {p.length:>16,}  {name_of(array)}\n" for array, p in places.items())

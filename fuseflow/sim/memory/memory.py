@@ -6,7 +6,7 @@ through `ports.issue` at the address of a port and calls the kernel of `Model.ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numba import int64
 from fuseflow.sim.engine.jit import ADVANCE, library
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.histogram import BUCKETS, percentile
+from fuseflow.sim.memory.layout import Array, Place
 from fuseflow.sim.memory.mapping import Integers
 from fuseflow.sim.memory.models import Model
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
@@ -125,8 +126,8 @@ class Memory:
         """Of each port. Those of the channels are the model's."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
-    def report(self, ports: Sequence[Port]) -> MemoryStatistics:
-        """Of a run, whose ports these are."""
+    def report(self, ports: Sequence[Port], places: Mapping[Array, Place]) -> MemoryStatistics:
+        """Of a run, whose ports and arrays these are."""
         found = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]
         latency, count = int(self.ports["latency"][reads].sum()), int(self.ports["answered"][reads].sum())
@@ -134,6 +135,7 @@ class Memory:
             model=self.model.name,
             peak=self.model.peak,
             clock=float(self.model.clock),
+            places=dict(places),
             ports=tuple(zip(ports, found, strict=True)),
             channels=self.model.channels(),
             read_latency=latency / max(count, 1),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from fuseflow.sim.memory.layout import Kind
+from fuseflow.sim.memory.layout import Array, Kind, Place
 
 Direction: TypeAlias = Literal["read", "write"]
 
@@ -66,13 +67,15 @@ class ChannelStatistics:
 class MemoryStatistics:
     """Of a run, in cycles of the machine; of the channels, in those of the memory.
 
-    `peak`: bytes that can be moved in a cycle. `clock`: memory cycles in one. `ports`: in the order of the nodes. `read_latency`,
-    `read_latency_p99`: cycles from the request of a line to its answer, the mean, and within which 99 % lie (at most 3 % too high).
+    `peak`: bytes that can be moved in a cycle. `clock`: memory cycles in one. `places`: where the arrays lie. `ports`: in the order of the
+    nodes. `read_latency`, `read_latency_p99`: cycles from the request of a line to its answer, the mean, and within which 99 % lie (at
+    most 3 % too high).
     """
 
     model: str
     peak: float
     clock: float
+    places: Mapping[Array, Place]
     ports: tuple[tuple[Port, PortStatistics], ...]
     channels: tuple[ChannelStatistics, ...]
     read_latency: float

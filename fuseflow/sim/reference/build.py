@@ -9,7 +9,6 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.comal import delays
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Controller, sequential
-from fuseflow.sim.memory.layout import lay_out
 from fuseflow.sim.reference import (
     accumulate,
     align,
@@ -68,7 +67,7 @@ def build(
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
     rules, delayed = (RULES | comal.RULES, delays(graph)) if machine.rules == "comal" else (RULES, {})
     if controller is not None:
-        places = lay_out(graph, tensors, controller.capacity, controller.line)
+        places = controller.lay_out(graph, tensors)
         rules = rules | Remote(controller, places, sequential(graph)).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:
