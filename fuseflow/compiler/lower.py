@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.splits import Refined, refine
+from fuseflow.einsum.splits import Refined, is_reshape, refine
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.estimate import statistics
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
-from fuseflow.schedule.modules import reshapes
 from fuseflow.tensors import Format, Tensor
 
 
@@ -37,7 +36,8 @@ def lower(
     refuse_unwritten(program, schedule, {name for names in results.values() for name in names})
     stored = {t.name: t for t in program.inputs}
     views = {e.name: e for e in program.einsums if e.name in formed.refined.views}
-    lowering = Lowering(program, schedule, formed.declared, stored, statistics(stored, tensors), views)
+    called = {ours: name for name, ours in formed.refined.named.items()}
+    lowering = Lowering(program, schedule, formed.declared, stored, statistics(stored, tensors), views, called)
     compiled = []
     for region in regions:
         if not results[region.name]:
@@ -69,7 +69,8 @@ def form(program: Program, schedule: Schedule, regions: tuple[Region, ...] | Non
     if schedule.intermediates == "dense":
         program = with_dense(program, given, regions)
         given = infer(program)
-    refined = refine(program, {*schedule.drop_zeros, *(declared & reshapes(given))})
+    stated = {e.name for e in program.einsums if e.name in declared and is_reshape(e)}
+    refined = refine(program, {*schedule.drop_zeros, *stated})
     program = infer(refined.program)
     declared |= {refined.named.get(name, name) for name in declared}
     return Formed(given, refined, program, _refined_regions(program, refined, regions), declared)

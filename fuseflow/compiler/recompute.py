@@ -57,6 +57,8 @@ def expected_streams(
     """By region, the expected shapes of its streams; and the statistics of all tensors: those `known`, and what the regions write."""
     found, statistics = {}, dict(known)
     for region in regions:
+        statistics |= {step.name: step.statistics for step in region.before}
         found[region.name] = shapes(region.graph, statistics)
         statistics |= estimate(region.graph, statistics)[1]
+        statistics |= {step.name: step.statistics for step in region.after}
     return found, statistics

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.compiler.seen import Seen, needed_order, refuse_view, source_of, view_format
+from fuseflow.compiler.seen import Seen, needed_order, refuse_view, see, source_of, view_format
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate, TensorStatistics, estimate
@@ -57,7 +57,8 @@ class CompiledRegion:
 @dataclass(slots=True)
 class Lowering:
     """What is known while a program is lowered: `stored`, what is in memory by now with the formats it really has; its statistics,
-    `known`; the names of the tensors whose format the user `declared`; and the statements that are `views`, by name."""
+    `known`; the names of the tensors whose format the user `declared`; the statements that are `views`, by name;
+    and what the user calls a tensor that has a name of ours, `called`."""
 
     program: Program
     schedule: Schedule
@@ -65,6 +66,7 @@ class Lowering:
     stored: dict[str, TensorType]
     known: dict[str, TensorStatistics]
     views: Mapping[str, Einsum] = field(default_factory=dict)
+    called: Mapping[str, str] = field(default_factory=dict)
     _copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
 
     def region(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> Iterator[CompiledRegion]:
@@ -110,15 +112,16 @@ class Lowering:
         format = view_format(view, source)
         if format is None or asked not in (None, format):
             if source.format is None or not source.format.all_dense:
-                raise refuse_view(view, source)
+                raise refuse_view(view, source, self.called.get(tensor, tensor))
             order = needed_order(view, asked)
             made = replace(source, name=self._copy_name(tensor, order), format=Format.of(*["dense"] * len(order), order=order))
             if made.name not in self.stored:
                 yield self._compiled(made.name, (), self._copied(source, made))
             source = self.stored[made.name]
             format = view_format(view, source)
-        step = Seen(source.name, replace(self.program.declared[name], format=format, dtype=source.dtype, fill=source.fill))
-        self.stored[name], self.known[name] = step.type, step.statistics(source, self.known[source.name])
+        assert format is not None
+        step = see(source, format, self.known[source.name], self.program.declared[name])
+        self.stored[name], self.known[name] = step.type, step.statistics
         yield step
 
     def _copy_name(self, tensor: str, order: tuple[int, ...]) -> str:
@@ -207,7 +210,8 @@ class Lowering:
         return dict.fromkeys(ways)
 
     def _ordered(self, fused: FusedRegion) -> FusedRegion:
-        """The order by the schedule's policy; dense levels located or joined as the schedule says, or as it costs less; no copy that is not needed."""
+        """The order by the schedule's policy; dense levels located or joined as the schedule says, or as it costs less; no copy that is
+        not needed."""
         results = tuple(replace(r, drop_zeros=r.name in self.schedule.drop_zeros) for r in fused.results)
         fused = replace(fused, results=results, repeat=self.schedule.repeat, locate=self.schedule.locate != "never")
         chosen = choose_order(fused, self._cost, self.schedule.order_policy)

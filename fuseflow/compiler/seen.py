@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fuseflow.einsum.nodes import Access, Einsum, Index, TensorType, index_names
+from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import FusionError
 from fuseflow.estimate import TensorStatistics
 from fuseflow.tensors import Format, Tensor
@@ -13,10 +14,11 @@ from fuseflow.tensors.seen import seen, seen_format
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The tensor `source` under the name, in the format and with the dimensions of `type`."""
+    """The tensor `source` under the name, in the format and with the dimensions of `type`; and what is expected of its levels."""
 
     source: str
     type: TensorType
+    statistics: TensorStatistics
 
     @property
     def name(self) -> str:
@@ -26,13 +28,15 @@ class Seen:
         assert self.type.format is not None
         return seen(tensor, self.type.format, self.type.shape)
 
-    def statistics(self, source: TensorType, known: TensorStatistics) -> TensorStatistics:
-        """Those of the source: its sparse levels are those of this tensor, dense ones are full."""
-        assert source.format is not None and self.type.format is not None
-        sparse = iter(f for f, level in zip(known.fanouts, source.format.levels, strict=True) if not level.full)
-        sizes = tuple(self.type.shape[d] for d in self.type.format.order)
-        fanouts = (float(n) if level.full else next(sparse) for n, level in zip(sizes, self.type.format.levels, strict=True))
-        return TensorStatistics(sizes, tuple(fanouts))
+
+def see(source: TensorType, format: Format, known: TensorStatistics, type: TensorType) -> Seen:
+    """See `source` as `type` says, in this format. Its sparse levels are those of the source, dense ones are full."""
+    assert source.format is not None
+    sparse = iter(f for f, level in zip(known.fanouts, source.format.levels, strict=True) if not level.full)
+    sizes = tuple(type.shape[d] for d in format.order)
+    fanouts = (float(n) if level.full else next(sparse) for n, level in zip(sizes, format.levels, strict=True))
+    type = replace(type, format=format, dtype=source.dtype, fill=source.fill)
+    return Seen(source.name, type, TensorStatistics(sizes, tuple(fanouts)))
 
 
 def source_of(view: Einsum) -> Access:
@@ -54,13 +58,13 @@ def needed_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
     return tuple(d for d, _ in sorted(enumerate(_groups(source_of(view).indices)), key=lambda pair: stored.index(pair[1][0])))
 
 
-def refuse_view(view: Einsum, source: TensorType) -> FusionError:
-    """Why a tensor that is not dense cannot be seen so."""
+def refuse_view(view: Einsum, source: TensorType, called: str) -> FusionError:
+    """Why a tensor that is not dense cannot be seen so; `called` by the user."""
     assert source.format is not None
     return FusionError(
-        f"`{source.name}` is stored {source.format.short()} and cannot be seen as `{view.name}[{', '.join(map(str, view.indices))}]`: "
-        f"only dense levels come apart or together",
-        hint=f"store it dense (`--format {source.name}=dense`), or reshape it before it enters the model",
+        f"`{called}` is stored {source.format.short()}: it cannot be reshaped as in `{show_einsum(view)}`, "
+        "since only dense levels come apart or together",
+        hint=f"store it dense (`--format {called}=dense`), or reshape it before it enters the model",
         span=view.location.span,
     )
 

@@ -9,7 +9,7 @@ level forbids, is left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
@@ -122,16 +122,42 @@ def dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
             for position, index in enumerate(access.indices):
                 if isinstance(index, str):
                     dims.join((access.tensor, position), (einsum.name, index))
+    splits = [split for einsum in program.einsums for split in _splits(einsum, dims)]
+    _join_parts(dims, splits)
     for tensor in program.tensors:
         pairs = zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ()
         dims.whole |= {dims.find((tensor.name, position)) for level, position in pairs if not level.full}
     dims.whole |= {dims.find((name, position)) for name in whole for position in range(len(shape.get(name, ())))}
-    for einsum in program.einsums:
-        for access in _accesses(einsum):
-            for position, index in enumerate(access.indices):
-                if isinstance(index, Split) and index.size > 1 and dims.extent[einsum.name, index.outer] > 1:
-                    dims.split((access.tensor, position), (einsum.name, index.outer), (einsum.name, index.inner))
+    for place, outer, inner in splits:
+        dims.split(place, outer, inner)
     return dims
+
+
+def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Place, Place, Place]]:
+    """The dimensions that come apart, with their parts: not those where a part has a single value, or none."""
+    for access in _accesses(einsum):
+        for position, index in enumerate(access.indices):
+            if isinstance(index, Split) and index.size > 1 and dims.extent[einsum.name, index.outer] > 1:
+                yield (access.tensor, position), (einsum.name, index.outer), (einsum.name, index.inner)
+
+
+def _join_parts(dims: Dimensions, splits: list[tuple[Place, Place, Place]]) -> None:
+    """What comes apart in the same way has the same parts."""
+    joined = True
+    while joined:
+        joined, known = False, dict[tuple[Place, int], tuple[Place, Place]]()
+        for place, *parts in splits:
+            first = known.setdefault((dims.find(place), dims.extent[parts[1]]), (parts[0], parts[1]))
+            for mine, its in zip(parts, first, strict=True):
+                if dims.find(mine) != dims.find(its):
+                    dims.join(its, mine)
+                    joined = True
+
+
+def split_places(einsum: Einsum) -> Iterator[Place]:
+    """The dimensions that an Einsum sees as two indices."""
+    for access in _accesses(einsum):
+        yield from ((access.tensor, position) for position, index in enumerate(access.indices) if isinstance(index, Split))
 
 
 def _accesses(einsum: Einsum) -> tuple[Access, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from fuseflow.einsum.dimensions import Dimensions, dimensions
+from fuseflow.einsum.dimensions import Dimensions, dimensions, split_places
 from fuseflow.einsum.indices import fresh_indices
 from fuseflow.einsum.nodes import (
     Access,
@@ -43,7 +43,8 @@ Parts = tuple[tuple[int, ...], ...]
 class Refined:
     """A program without reshapes but `views`. `named` says which statement computes an Einsum whose own name is that of a view now;
     `vanished` which tensor a reshape was another name of; `stuck` are the reshapes of results that cannot be in parts everywhere;
-    `renames` the reshapes that name a tensor once more, because they are outputs."""
+    `renames` the reshapes that name a tensor once more, because they are outputs; `grouped` those of dimensions that no input and no
+    output has whole: they are put together only to be taken apart again."""
 
     program: Program
     views: frozenset[str] = frozenset()
@@ -51,6 +52,7 @@ class Refined:
     vanished: Mapping[str, str] = field(default_factory=dict)
     stuck: frozenset[str] = frozenset()
     renames: frozenset[str] = frozenset()
+    grouped: frozenset[str] = frozenset()
 
     def members(self, einsums: Iterable[str]) -> tuple[str, ...]:
         """The statements that compute these Einsums of the program as it was."""
@@ -60,9 +62,15 @@ class Refined:
 def refine(program: Program, kept: Collection[str] = ()) -> Refined:
     """The program with its splits carried to everything that shares a dimension. Inputs and outputs keep their names and shapes, and the
     tensors in `kept` are stored as they are."""
-    if not any(_reshapes(einsum) for einsum in program.einsums):
+    if not any(is_reshape(einsum) for einsum in program.einsums):
         return Refined(program)
     return _Refinement(program, frozenset(kept), dimensions(program, frozenset(kept))).run()
+
+
+def is_reshape(einsum: Einsum) -> bool:
+    """Whether an Einsum sees a dimension as two indices."""
+    reads = (i for access in accesses(einsum.body) for i in access.indices)
+    return any(isinstance(i, Split) for i in (*einsum.indices, *reads))
 
 
 def is_view(einsum: Einsum) -> bool:
@@ -102,7 +110,7 @@ class _Refinement:
             e.name: {a.tensor for a in accesses(e.body) if self._wanted(e, a) != self.held[a.tensor][1]} for e in program.einsums
         }
         for einsum in program.einsums:
-            if _reshapes(einsum) and not elsewhere[einsum.name].isdisjoint(program.defined):
+            if is_reshape(einsum) and not elsewhere[einsum.name].isdisjoint(program.defined):
                 self.stuck.add(einsum.name)
         needed = frozenset().union(*elsewhere.values())
         for einsum in program.einsums:
@@ -114,7 +122,17 @@ class _Refinement:
         named = {name: at for name, (at, _) in self.held.items() if at != name}
         vanished = {name: access.tensor for name, access in self.alias.items()}
         refined = replace(program, tensors=tuple(tensors), einsums=tuple(self.made))
-        return Refined(refined, frozenset(self.views), named, vanished, frozenset(self.stuck), frozenset(self.renames))
+        return Refined(
+            refined, frozenset(self.views), named, vanished, frozenset(self.stuck), frozenset(self.renames), self._grouped()
+        )
+
+    def _grouped(self) -> frozenset[str]:
+        """Reshapes of dimensions that only results between the inputs and the outputs have whole."""
+        ends = [(t.name, len(t.shape)) for t in self.program.inputs]
+        ends += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
+        outside = {self.dims.find((name, position)) for name, rank in ends for position in range(rank)}
+        found = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.stuck)
+        return frozenset(e.name for e in found if outside.isdisjoint(map(self.dims.find, split_places(e))))
 
     def _hold(self, einsum: Einsum) -> None:
         """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole, it is computed under another name."""
@@ -129,7 +147,7 @@ class _Refinement:
         name, parts = self.held[einsum.name]
         scope = _Scope(einsum, self.dims)
         body, indices = self._body(einsum, einsum.body, scope), scope.all(einsum.indices)
-        same = _reshapes(einsum) and isinstance(body, Access) and sorted(body.names) == sorted(indices)
+        same = is_reshape(einsum) and isinstance(body, Access) and sorted(body.names) == sorted(indices)
         if same and isinstance(body, Access) and einsum.name not in {*self.program.outputs, *needed, *self.kept}:
             self.alias[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
             return
@@ -217,11 +235,6 @@ def _unused(wanted: tuple[str, ...], taken: set[str]) -> str:
     name = next(v for v in alike if v not in taken)
     taken.add(name)
     return name
-
-
-def _reshapes(einsum: Einsum) -> bool:
-    reads = (i for access in accesses(einsum.body) for i in access.indices)
-    return any(isinstance(i, Split) for i in (*einsum.indices, *reads))
 
 
 def _whole(shape: tuple[int, ...]) -> Parts:

@@ -14,6 +14,7 @@ from torch_mlir import ir
 
 from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Const, Expr, Program, Reduce, TensorType, accesses, walk
+from fuseflow.einsum.part_names import with_part_names
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import mlir
 from fuseflow.frontend.emit import Emitter
@@ -71,7 +72,7 @@ class _Builder:
         used = {a.tensor for e in einsums for a in accesses(e.body)} | {e.name for e in einsums}
         tensors = tuple(t for t in self._emitter.declared.values() if t.name in used)
         name = ir.StringAttr(self._function.attributes["sym_name"]).value
-        return Program(tensors, tuple(einsums), tuple(self._outputs), name)
+        return with_part_names(Program(tensors, tuple(einsums), tuple(self._outputs), name))
 
     # Operations -------------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from fuseflow.einsum.nodes import Einsum, Index, Program, Split, accesses
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.splits import is_reshape, refine
 
 
 def module_paths(program: Program) -> tuple[str, ...]:
@@ -19,11 +18,6 @@ def inside(path: str, module: str) -> bool:
 
 
 def reshapes(program: Program) -> frozenset[str]:
-    """Einsums that see a dimension as two indices."""
-    return frozenset(e.name for e in program.einsums if any(isinstance(i, Split) for i in _indices(e)))
-
-
-def _indices(einsum: Einsum) -> Iterator[Index]:
-    yield from einsum.indices
-    for access in accesses(einsum.body):
-        yield from access.indices
+    """Einsums that reshape: those that see a dimension as two indices. Dimensions that are put together only to be taken apart again
+    (a batch and its heads, for a product of matrices) do not count."""
+    return frozenset(e.name for e in program.einsums if is_reshape(e)) - refine(program).grouped

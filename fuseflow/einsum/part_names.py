@@ -1,0 +1,51 @@
+"""Index names of what reshapes take apart: heads are h and d, a batch is b, wherever they are used.
+
+T[i, j, k] = sum(l) Q[j, i, l] * K[k, i, l]     ->     T[h, i, j] = sum(d) Q[i, h, d] * K[j, h, d]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fuseflow.einsum.dimensions import Dimensions, Place, dimensions
+from fuseflow.einsum.indices import fresh_indices, substitute
+from fuseflow.einsum.nodes import Einsum, Index, Program, Reduce, Split, accesses, index_names, walk
+
+
+def with_part_names(program: Program) -> Program:
+    """The program with the indices renamed that run over a part of a dimension; the others of these Einsums are i, j, k, ..."""
+    dims = dimensions(program)
+    names: dict[Place, str] = {}
+    for einsum in program.einsums:
+        for indices in (einsum.indices, *(a.indices for a in accesses(einsum.body))):
+            for position, index in enumerate(indices):
+                if isinstance(index, Split):
+                    _name(dims, names, einsum, index, batch=position == 0 and len(indices) > 1)
+    return replace(program, einsums=tuple(_renamed(e, dims, names) for e in program.einsums)) if names else program
+
+
+def _name(dims: Dimensions, names: dict[Place, str], einsum: Einsum, split: Split, batch: bool) -> None:
+    """The outermost dimension comes apart into a batch and rows, another one into heads and their elements."""
+    names.setdefault(dims.find((einsum.name, split.outer)), "b" if batch else "h")
+    if not batch:
+        names.setdefault(dims.find((einsum.name, split.inner)), "d")
+
+
+def _renamed(einsum: Einsum, dims: Dimensions, names: Mapping[Place, str]) -> Einsum:
+    reduced = (v for node in walk(einsum.body) if isinstance(node, Reduce) for v in node.over)
+    table: dict[str, Index] = {}
+    for v in dict.fromkeys((*index_names(einsum.indices), *reduced)):
+        name = names.get(dims.find((einsum.name, v)))
+        if name is not None and name not in table.values():
+            table[v] = name
+    if not table:
+        return einsum
+    letters = (v for v in fresh_indices() if v not in names.values())
+    for v in dict.fromkeys((*index_names(einsum.indices), *(n for a in accesses(einsum.body) for n in a.names))):
+        if v not in table:
+            table[v] = next(letters)
+    left = tuple(
+        Split(str(table[i.outer]), str(table[i.inner]), i.size) if isinstance(i, Split) else table[i] for i in einsum.indices
+    )
+    return replace(einsum, indices=left, body=substitute(einsum.body, table))

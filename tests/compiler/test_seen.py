@@ -1,0 +1,102 @@
+"""Reshapes from end to end: what vanishes, what is seen in other dimensions, what is copied, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FusionError, ScheduleError
+
+ATTENTION = """
+tensor X[5, 6]
+tensor W[6, 6]
+tensor M[5, 5] csr
+tensor V[6, 4]
+P[i, e] = sum(k) X[i, k] * W[k, e]
+Q[i, h, d] = P[i, h*3 + d]
+S[h, i, j] = M[i, j] * (sum(d) Q[i, h, d] * Q[j, h, d])
+O[i, h, d] = sum(j) S[h, i, j] * Q[j, h, d]
+C[i, h*3 + d] = O[i, h, d]
+Y[i, k] = sum(j) C[i, j] * V[j, k]
+output Y
+"""
+
+
+def compiled(text: str, schedule: ff.Schedule | None = None, **tensors) -> ff.compiler.Compiled:
+    program = parse(text)
+    rng = np.random.default_rng(0)
+    for t in program.inputs:
+        some = rng.random(t.shape) < 0.5 if t.format is not None and not t.format.all_dense else 1.0
+        tensors.setdefault(t.name, (rng.standard_normal(t.shape) * some).astype(np.float32))
+    return ff.compile(program, tensors=tensors, schedule=schedule, machine="ideal")
+
+
+def ran(program: ff.compiler.Compiled) -> ff.compiler.Result:
+    result = program.run()
+    assert result.check is not None and result.check.passed
+    return result
+
+
+@pytest.mark.parametrize("fuse", ["none", "layerwise", "full"])
+def test_attention_at_every_granularity(fuse) -> None:
+    program = compiled(ATTENTION, ff.Schedule.fuse(fuse))
+    assert [r.name for r in program.regions] == (list("PSOY") if fuse == "none" else ["full", "full-2", "full-3"])
+    assert [(s.source, s.name) for r in program.regions for s in r.before] == [("W", "W.split"), ("V", "V.split")]
+    ran(program)
+
+
+def test_a_named_region_spans_the_head_split() -> None:
+    program = compiled(ATTENTION, ff.Schedule.region("all", "P", "Q", "S", "O", "C", "Y").fuse("all"))
+    assert [r.einsums for r in program.regions] == [("P", "S", "O", "Y")]
+    ran(program)
+
+
+SPLIT = "tensor X[4, 6] {0}\nP[i, j] = X[i, j] * 2\nQ[h, i, d] = P[i, h*3 + d]\nA[h, i, d] = Q[h, i, d] + 1\noutput A"
+
+
+def test_a_dense_result_of_sparse_data_is_seen_in_parts() -> None:
+    program = compiled(SPLIT.format("csr"), ff.Schedule().format("P", "dense"))
+    assert [(r.name, [s.name for s in r.before]) for r in program.regions] == [("full", []), ("full-2", ["P.split"])]
+    ran(program)
+
+
+def test_a_compressed_result_does_not_come_apart() -> None:
+    with pytest.raises(FusionError, match=r"`P` is stored csr: it cannot be reshaped as in"):
+        compiled(SPLIT.format("csr"))
+
+
+def test_an_output_is_seen_whole() -> None:
+    program = compiled("tensor X[4, 2, 3]\nP[i, h, d] = X[i, h, d] * 2\nY[i, h*3 + d] = P[i, h, d]\noutput Y")
+    assert [(s.source, s.name) for s in program.regions[-1].after] == [("Y.split", "Y")] and len(program.regions) == 1
+    assert ran(program).outputs["Y"].shape == (4, 6)
+
+
+MERGE = "tensor X[2, 4, 3] {0}\nP[h, i, d] = X[h, i, d] * 2\nY[i, h*3 + d] = P[h, i, d] + 1\noutput Y"
+
+
+def test_a_compressed_output_does_not_come_together_unless_it_is_stored_dense() -> None:
+    sparse = "(compressed, dense, dense)"
+    with pytest.raises(FusionError, match=r"`Y` is stored .*: it cannot be reshaped as in") as error:
+        compiled(MERGE.format(sparse))
+    assert "`--format Y=dense`" in error.value.hint
+    ran(compiled(MERGE.format(sparse), ff.Schedule().format("Y", "dense")))
+
+
+@pytest.mark.parametrize("order", ["i,h,d", "h,i,d", "d,h,i"])
+def test_a_merge_that_is_not_stored_so_is_copied(order) -> None:
+    program = compiled(MERGE.format(""), ff.Schedule.fuse("none").order("Y", order).lower(copies=False))
+    copies = [r.name for r in program.regions if not r.einsums]
+    assert copies == ([] if order == "i,h,d" else ["Y.split.dense_0_1_2"])
+    ran(program)
+
+
+def test_a_declared_order_of_an_output_is_kept() -> None:
+    program = compiled(MERGE.format(""), ff.Schedule().format("Y", "(dense, dense) order (1, 0)"))
+    assert ran(program).tensors["Y"].format.order == (1, 0)
+
+
+def test_an_order_of_what_vanished_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="order of `Q`: it has no loops, it is `P` seen in other dimensions"):
+        compiled(ATTENTION, ff.Schedule.order("Q", "i,h,d"))
