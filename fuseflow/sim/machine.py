@@ -12,7 +12,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from pydantic_core import PydanticCustomError
 
 from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.settings import Hbm2Memory, IdealMemory, MemorySettings, clock_ratio, controller, memory_settings
+from fuseflow.sim.memory.settings import (
+    Clock,
+    Hbm2Memory,
+    IdealMemory,
+    MemorySettings,
+    clock_ratio,
+    controller,
+    memory_settings,
+    whole,
+)
 
 
 class _Strict(BaseModel):
@@ -20,14 +29,16 @@ class _Strict(BaseModel):
 
 
 def _count(value: Any) -> Any:
-    if type(value) is not int or value < 1:
+    if whole(value) < 1:
         raise PydanticCustomError("count", "must be a whole number, 1 or more")
-    return value
+    return whole(value)
 
 
 def _depth(value: Any) -> Any:
-    if value is None or value == "auto" or (type(value) is int and value >= 1):
+    if value is None or value == "auto":
         return value
+    if whole(value) >= 1:
+        return whole(value)
     raise PydanticCustomError("depth", "must be a number of tokens (1 or more), `auto`, or null for unbounded")
 
 
@@ -72,7 +83,7 @@ class Machine(_Strict):
 
     name: str
     rules: Literal["dataflow", "comal"] = "dataflow"
-    clock_ghz: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    clock_ghz: Clock = 1.0
     latency: Annotated[Units, BeforeValidator(_units)] = Units()
     interval: Annotated[Units, BeforeValidator(_units)] = Units()
     fifo_depth: Depth = None

@@ -58,8 +58,9 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
     """The machine with other values at dotted keys (`latency.add`). Raises `MachineError` for one that is unknown or cannot be."""
     values = machine.model_dump()
     for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MODEL):
-        if key in MODEL and value != values["memory"]["model"]:
-            values["memory"] = {"model": value}  # what is left of it are the settings of another model
+        if key in MODEL:
+            if value != values["memory"]["model"]:
+                values["memory"] = {"model": value}  # what is left of it are the settings of another model
             continue
         *above, last = key.split(".")
         inside: Any = values
@@ -103,13 +104,20 @@ def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | No
     except ValidationError as error:
         first = error.errors()[0]
         keys = [str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODELS]  # pydantic names the model, too
+        keys += first.get("ctx", {}).get("below", ())
         raise _refused(first, keys, place(keys)) from error
 
 
 def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     path = ".".join(keys)
     if first["type"] == "extra_forbidden":
-        return MachineError(f"unknown key `{path}`", hint=did_you_mean(keys[-1], _known(keys, first)), span=span)
+        having = [f"`{name}`" for name, kind in MODELS.items() if keys[0] == "memory" and keys[-1] in kind.model_fields]
+        hint = (
+            f"it is one of {' and '.join(having)}; the model here is `{first['loc'][1]}`"
+            if having
+            else did_you_mean(keys[-1], _known(keys, first))
+        )
+        return MachineError(f"unknown key `{path}`", hint=hint, span=span)
     if first["type"] == "missing":
         return MachineError(f"the key `{path}` is missing", span=span)
     shown = "null" if first["input"] is None else first["input"]

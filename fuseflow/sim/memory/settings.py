@@ -22,29 +22,34 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _whole(least: int, what: str) -> BeforeValidator:
+def whole(value: Any) -> int:
+    """The number, plain (YAML gives numbers such as 0 and 0x40 types of their own); -1 for what is no whole number."""
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
+def _lines(least: int) -> BeforeValidator:
     def check(value: Any) -> Any:
-        if type(value) is not int or value < least:
-            raise PydanticCustomError("whole", f"must be a whole number of {what}, {least} or more")
-        return value
+        if not least <= whole(value) <= MOST_LINES:
+            raise PydanticCustomError("lines", f"must be a whole number of lines, {least} to {MOST_LINES:,}")
+        return whole(value)
 
     return BeforeValidator(check)
 
 
 def _channels(value: Any) -> Any:
-    if type(value) is not int or value not in maps.CHANNELS:
+    if whole(value) not in maps.CHANNELS:
         listed = ", ".join(str(n) for n in maps.CHANNELS)
         raise PydanticCustomError("channels", f"must be one of {listed} channels")
-    return value
+    return whole(value)
 
 
 def _line(value: Any) -> Any:
-    if type(value) is not int or not maps.TRANSACTION <= value <= MOST_LINE or value & (value - 1):
+    if not maps.TRANSACTION <= whole(value) <= MOST_LINE or value & (value - 1):
         message = (
             f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}"
         )
         raise PydanticCustomError("line", message)
-    return value
+    return whole(value)
 
 
 def _mapping(value: Any) -> Any:
@@ -54,8 +59,8 @@ def _mapping(value: Any) -> Any:
 
 
 MOST_LINE = 4096
-Lines = Annotated[int, _whole(0, "lines")]
-Requests = Annotated[int, _whole(1, "lines")]
+MOST_LINES = 1 << 20
+Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
 class IdealMemory(_Strict):
@@ -69,8 +74,8 @@ class _Ports(_Strict):
     `outstanding`: lines without an answer at one port, at most, and how many lines of elements a port holds for its node."""
 
     line: Annotated[int, BeforeValidator(_line)] = 64
-    prefetch: Lines = 8
-    outstanding: Requests = 32
+    prefetch: Annotated[int, _lines(0)] = 8
+    outstanding: Annotated[int, _lines(1)] = 32
 
 
 class ComalFixedMemory(_Ports):
@@ -85,7 +90,7 @@ class Hbm2Memory(_Ports):
     model: Literal["hbm2"] = "hbm2"
     channels: Annotated[int, BeforeValidator(_channels)] = 8
     mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT.name
-    clock_ghz: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    clock_ghz: Clock = 1.0
 
 
 MemorySettings: TypeAlias = IdealMemory | ComalFixedMemory | Hbm2Memory
@@ -97,14 +102,16 @@ def memory_settings(value: Any) -> Any:
     """Of a machine file: a mapping with the key `model`, or the name of a model alone."""
     if isinstance(value, BaseModel):
         return value
+    below = ("model",) if isinstance(value, Mapping) else ()  # the key that is refused
     if isinstance(value, str):
         value = {"model": value}
     if not isinstance(value, Mapping) or "model" not in value:
         hint = {"hint": "write `memory: hbm2`, or a mapping: `memory: {model: hbm2, channels: 8}`"}
         raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODELS), hint)
     if not isinstance(value["model"], str) or value["model"] not in MODELS:
-        hint = {"hint": did_you_mean(str(value["model"]), MODELS)}
-        raise PydanticCustomError("memory", f"there is no memory model `{value['model']}`", hint)
+        shown = "null" if value["model"] is None else value["model"]
+        hint = {"hint": did_you_mean(str(shown), MODELS), "below": below}
+        raise PydanticCustomError("memory", f"there is no memory model `{shown}`", hint)
     return dict(value)
 
 
@@ -113,7 +120,8 @@ def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
     ratio = Fraction(str(memory_ghz)) / Fraction(str(machine_ghz))
     if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
         raise ValueError(
-            f"{memory_ghz:g} GHz to {machine_ghz:g} GHz is {ratio}: clocks are in a ratio of whole numbers up to {MOST_PARTS}"
+            f"a memory of {memory_ghz} GHz is not in step with a machine of {machine_ghz} GHz: clocks must be in a ratio of whole "
+            f"numbers up to {MOST_PARTS}"
         )
     return ratio
 

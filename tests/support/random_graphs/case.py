@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import show
@@ -33,8 +34,14 @@ from fuseflow.tensors import Format, from_coordinates
 def describe(case: Case) -> str:
     """Python text that defines GRAPH, TENSORS and MACHINE: paste it into a test."""
     tensors = "".join(f'    "{name}": {_tensor(tensor)},\n' for name, tensor in case.tensors.items())
-    machine = case.machine.model_dump(exclude_defaults=True)
+    machine = settings(case.machine)
     return f'{HEADER}\nGRAPH = parse("""\n{show(case.graph)}""")\nTENSORS = {{\n{tensors}}}\nMACHINE = Machine.model_validate({machine})\n'
+
+
+def settings(machine: Machine) -> dict[str, Any]:
+    """Those of a machine that are not the usual ones."""
+    changed = machine.model_dump(exclude_defaults=True)
+    return changed | ({"memory": machine.memory.model_dump()} if "memory" in changed else {})
 
 
 def _tensor(tensor: Tensor) -> str:

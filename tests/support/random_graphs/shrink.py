@@ -11,7 +11,7 @@ from fuseflow.samml.verify import verify
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor, from_coordinates
 
-from .case import Case
+from .case import Case, settings
 
 TRIED = 6
 """Other streams that are tried for an input."""
@@ -29,7 +29,7 @@ def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
 def _smaller(case: Case) -> Iterator[Case]:
     graph, machine = case.graph, case.machine
     plain = Machine(name="random")
-    for less in (plain, *(plain.model_copy(update={key: getattr(machine, key)}) for key in ("fifo_depth", "latency"))):
+    for less in (plain, *(plain.model_copy(update={key: getattr(machine, key)}) for key in ("fifo_depth", "latency", "memory"))):
         if _weight(less) < _weight(machine):
             yield replace(case, machine=less)
     if graph.depths:
@@ -42,7 +42,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _weight(machine: Machine) -> int:
-    return len(str(machine.model_dump(exclude_defaults=True)))
+    return len(str(settings(machine)))
 
 
 def _smaller_graphs(graph: n.Graph) -> Iterator[n.Graph]:
