@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -111,13 +111,7 @@ def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | No
 def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     path = ".".join(keys)
     if first["type"] == "extra_forbidden":
-        having = [f"`{name}`" for name, kind in MODELS.items() if keys[0] == "memory" and keys[-1] in kind.model_fields]
-        hint = (
-            f"it is one of {' and '.join(having)}; the model here is `{first['loc'][1]}`"
-            if having
-            else did_you_mean(keys[-1], _known(keys, first))
-        )
-        return MachineError(f"unknown key `{path}`", hint=hint, span=span)
+        return MachineError(f"unknown key `{path}`", hint=_nearest(keys, first), span=span)
     if first["type"] == "missing":
         return MachineError(f"the key `{path}` is missing", span=span)
     shown = "null" if first["input"] is None else first["input"]
@@ -126,11 +120,17 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
     return MachineError(f"`{given}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
 
 
-def _known(keys: list[str], error: Any) -> Iterable[str]:
-    """The keys that could stand there."""
+def _nearest(keys: list[str], error: Any) -> str:
+    """What an unknown key might have been: one of another memory, or one like it."""
     if len(keys) == 1:
-        return Machine.model_fields
-    return MODELS[error["loc"][1]].model_fields if keys[0] == "memory" else Units.model_fields
+        return did_you_mean(keys[-1], Machine.model_fields)
+    if keys[0] != "memory":
+        return did_you_mean(keys[-1], Units.model_fields)
+    model = error["loc"][1]
+    others = [f"`{name}`" for name, kind in MODELS.items() if keys[-1] in kind.model_fields]
+    if others:
+        return f"it is one of {' and '.join(others)}; the model here is `{model}`"
+    return did_you_mean(keys[-1], MODELS[model].model_fields)
 
 
 def _keys() -> list[str]:
