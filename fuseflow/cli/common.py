@@ -7,7 +7,7 @@ import io
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -276,6 +276,12 @@ def print_memory(out: Console, result: Result, asked: bool) -> None:
     for table in memory_tables(result) if asked else ():
         out.print()
         print_table(out, table)
+
+
+def print_notices(out: Console, notices: Iterable[str]) -> None:
+    """What must stand beside the result."""
+    for notice in notices:
+        out.print(f"note: {notice}", soft_wrap=True, markup=False)
 
 
 def print_top(out: Console, result: Result, top: int | None) -> None:

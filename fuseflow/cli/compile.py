@@ -13,6 +13,7 @@ from fuseflow.cli.common import (
     console,
     debug_option,
     model_options,
+    print_notices,
     quiet_option,
     refuse_inside,
     require_replaceable,
@@ -73,3 +74,4 @@ def compile_command(
         if not quiet:
             print_table(console(), compiled_table(compiled))
             click.echo(f"written to {target}")
+            print_notices(console(), compiled.source.notices)

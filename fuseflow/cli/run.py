@@ -17,6 +17,7 @@ from fuseflow.cli.common import (
     memory_option,
     model_options,
     print_memory,
+    print_notices,
     print_result,
     print_top,
     quiet_option,
@@ -99,6 +100,7 @@ def run(
     if not quiet:
         print_result(out, result)
         out.print(check_line(result), soft_wrap=True)
+        print_notices(out, result.settings.notices)
     print_top(out, result, top)
     print_memory(out, result, memory)
     if result.check is not None and not result.check.passed:

@@ -120,6 +120,7 @@ def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, An
         "model": settings.model,
         "data": settings.data,
         "options": settings.plain_options,
+        "notices": list(settings.notices),
         "seed": settings.seed,
         "machine": settings.machine.name,
         "machine_settings": settings.machine.settings,

@@ -68,7 +68,9 @@ class Compiled:
     @property
     def settings(self) -> Settings:
         source = self.source
-        return Settings(self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options)
+        return Settings(
+            self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, source.notices
+        )
 
     def inputs(self) -> dict[str, Tensor]:
         """The program's inputs in their declared formats; raises `UsageError` if one has no data."""

@@ -98,6 +98,7 @@ class Result:
             "flops": stats["flops"],
             "bytes": stats["bytes"],
             "check": check_json(self.check),
+            "notices": list(s.notices),
             "versions": versions(),
             "seconds": {
                 "frontend": round(self.seconds.frontend, 3),

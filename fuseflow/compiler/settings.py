@@ -16,7 +16,8 @@ PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "pr
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A model, its data, an engine and a seed, by name; a schedule as YAML; the machine; the options of a model file."""
+    """A model with its options, its data, an engine and a seed, by name; a schedule as YAML; the machine; what must stand beside every
+    result."""
 
     model: str
     data: str | None
@@ -25,6 +26,7 @@ class Settings:
     engine: str
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
     @property
     def plain_options(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Source:
 
     `tensors` are the inputs that are known, by name; `expected` what PyTorch computes (None: the dense interpreter is the
     reference); `mlir` the Linalg form, if the program went through it; `data` and `options` what a model file was built with;
-    `seconds` the time that importing took.
+    `notices` what must stand beside every result; `seconds` the time that importing took.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Source:
     mlir: str | None = None
     data: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
@@ -96,7 +97,8 @@ def _load_file(
             model = frontend.load_model(path, data, seed, data_dir=directory, options=options)
             source = _import(model.module, model.inputs, {**model.formats, **(formats or {})}, path.stem)
             program = with_indices(source.program, model.indices)
-            return replace(source, program=program, data=model.data, options=model.options)
+            notices = (*([model.notice] if model.notice else []), *source.notices)
+            return replace(source, program=program, data=model.data, options=model.options, notices=notices)
         case ".ein" | ".mlir":
             _refuse(
                 f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats, options=options
@@ -129,7 +131,7 @@ def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapp
             f"the inputs of `{name}` are a {given}", hint="pass a tuple with one element for each argument of forward"
         )
     imported = frontend.import_model(module, tuple(inputs), formats, name)
-    return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir)
+    return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices)
 
 
 def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> Mapping[str, Tensor]:

@@ -39,7 +39,7 @@ def evaluate_known(program: ExportedProgram, tensors: dict[str, Tensor]) -> list
         what = origin.short_name(_source(node).target)
         name = names.unique(_name(node, arguments))
         tensors[name] = values[node].detach()
-        _replace(graph, node, name)
+        _replace(graph, node)
         told.setdefault(what, []).append(name)
     graph.eliminate_dead_code()
     program.graph_module.recompile()
@@ -145,10 +145,10 @@ def _name(node: Node, arguments: dict[Node, str]) -> str:
     return f"{path}.{origin.short_name(source.target)}" if path else origin.short_name(source.target)
 
 
-def _replace(graph: Graph, node: Node, name: str) -> None:
+def _replace(graph: Graph, node: Node) -> None:
     placeholders = _placeholders(graph)
     with graph.inserting_after(placeholders[-1]) if placeholders else graph.inserting_before(next(iter(graph.nodes))):
-        argument = graph.placeholder(name.replace(".", "_"))
+        argument = graph.placeholder(f"known_{len(placeholders)}")
     argument.meta["val"] = node.meta["val"]
     node.replace_all_uses_with(argument)
 

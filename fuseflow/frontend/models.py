@@ -39,6 +39,8 @@ class LoadedModel:
     """`FORMATS = {"attn.mask": "csr"}`: storage formats of tensors that PyTorch holds dense."""
     indices: Mapping[str, str] = field(default_factory=dict)
     """`INDICES = {"attn.scores": "b h i j"}`: index names of Einsums."""
+    notice: str = ""
+    """What must stand beside every result with this data; empty for data that are what they are called."""
 
 
 def load_model(
@@ -71,8 +73,9 @@ def load_model(
         with _blamed(path):
             built = build(*(() if loaded is None else (loaded,)), **values)
     model, inputs = _checked(path, built)
-    name = None if loaded is None else loaded.name
-    return LoadedModel(model, inputs, name, values, _mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES"))
+    name, notice = (None, "") if loaded is None else (loaded.name, loaded.notice)
+    formats, indices = _mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES")
+    return LoadedModel(model, inputs, name, values, formats, indices, notice)
 
 
 def _data(interface: Interface, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:

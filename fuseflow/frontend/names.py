@@ -32,10 +32,12 @@ def _word(name: str) -> str:
 
     >>> _word("my-layer.0")
     'my_layer.0'
+    >>> _word("0"), _word("_0")
+    ('_0', '_0')
     """
     words = [re.sub(r"\W", "_", word) for word in name.split(".") if word]
     joined = ".".join(words)
-    return f"_{joined}" if re.fullmatch(r"[\d._eE]*", joined) else joined
+    return f"_{joined}" if re.fullmatch(r"(\d[\d._eE]*)?", joined) else joined
 
 
 def einsum_name(body: Expr, origin: Origin) -> str:

@@ -62,7 +62,8 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "-", "--seed", "7")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
-    keys = "schema model data options schedule machine machine_settings engine seed cycles regions flops bytes check versions seconds"
+    about = "schema model data options schedule machine machine_settings engine seed"
+    keys = f"{about} cycles regions flops bytes check notices versions seconds"
     assert list(document) == keys.split()
     assert document["schema"] == 1
     assert document["seed"] == 7
@@ -222,6 +223,19 @@ def test_options_reach_the_model_and_the_result(here: Path) -> None:
     assert (first["options"], second["options"]) == ({"small": True}, {"small": True, "density": 1.0})
     assert (first["data"], first["check"]["passed"]) == ("images:side=6,count=3", True)
     assert first["flops"] < second["flops"]
+
+
+def test_what_must_stand_beside_a_result_does(here: Path) -> None:
+    text = fuseflow("run", SAE, "--machine", "ideal", "--small")
+    assert text.stdout.splitlines()[-1] == "note: synthetic data: random images"
+    (here / "tokens.py").write_text(
+        "import torch\ndef build(seed=0):\n    return torch.nn.Sequential(torch.nn.Embedding(5, 3), torch.nn.Linear(3, 2)), "
+        "(torch.tensor([1, 4]),)\n"
+    )
+    result = fuseflow("run", "tokens.py", "--machine", "ideal", "--json", "-")
+    assert result.exit_code == 0, result.output
+    said = "`embedding` is evaluated by PyTorch before import; its result `0` is an input of the program"
+    assert json.loads(result.stdout)["notices"] == [said.replace("`0`", "`_0`")] and "note: `embedding`" in result.stderr
 
 
 def test_one_part_of_a_model(here: Path) -> None:
