@@ -110,8 +110,8 @@ def memory_settings(value: Any) -> Any:
         raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODELS), hint)
     if not isinstance(value["model"], str) or value["model"] not in MODELS:
         shown = "null" if value["model"] is None else value["model"]
-        hint: dict[str, Any] = {"hint": did_you_mean(str(shown), MODELS), "below": below}
-        raise PydanticCustomError("memory", f"there is no memory model `{shown}`", hint)
+        found = {"hint": did_you_mean(str(shown), MODELS), "below": below}
+        raise PydanticCustomError("memory", f"there is no memory model `{shown}`", found)
     return dict(value)
 
 
