@@ -20,6 +20,7 @@ from fuseflow.compiler import Result
 from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
+from fuseflow.frontend.data import ADJACENCIES
 from fuseflow.report.memory_tables import memory_tables
 from fuseflow.report.tables import deepened_lines, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
@@ -114,7 +115,12 @@ def model_options(command: Command) -> Command:
     """MODEL, and what it is built from and with; the options of a model file are passed on as `options`, by name."""
     options = [
         click.argument("model", type=FILE),
-        click.option("--data", metavar="SPEC", help="Data of a model file: karate, cora[:nodes=N], citeseer, random:nodes=N,..."),
+        click.option(
+            "--data", metavar="SPEC", help="Data of a model file: karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,..."
+        ),
+        click.option(
+            "--adj", type=click.Choice(ADJACENCIES), help="Short for adj= in --data: normalized with self loops, or raw."
+        ),
         click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
         click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
         click.option(
@@ -126,11 +132,21 @@ def model_options(command: Command) -> Command:
     ]
 
     @functools.wraps(command)
-    def build(*args: Any, given: tuple[str, ...], small: bool, part: str | None, **kwargs: Any) -> Any:
+    def build(
+        *args: Any, data: str | None, adj: str | None, given: tuple[str, ...], small: bool, part: str | None, **kwargs: Any
+    ) -> Any:
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
-        return command(*args, options=_model_options([*short, *(("-O", text) for text in given)]), **kwargs)
+        options = _model_options([*short, *(("-O", text) for text in given)])
+        return command(*args, data=_with_adjacency(data, adj), options=options, **kwargs)
 
     return _with(options, build)  # type: ignore[return-value]
+
+
+def _with_adjacency(data: str | None, adj: str | None) -> str | None:
+    """The data spec with an option more; of the default data, if no others are named."""
+    if adj is None:
+        return data
+    return f"{data or ''}{',' if data and ':' in data else ':'}adj={adj}"
 
 
 def _model_options(given: list[tuple[str, str]]) -> dict[str, str]:
@@ -150,11 +166,16 @@ def schedule_options(command: Command) -> Command:
     """One schedule, from a file and flags; passed on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends."""
     options = [
         click.option("--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, or a module or Einsum; repeatable."),
-        click.option("--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region or an Einsum; repeatable."),
+        click.option(
+            "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first or best: of all others."
+        ),
         click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
         click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
         click.option(
             "--iteration", type=click.Choice(CHOICES["iteration"]), help="Reductions in loops of their own, or one space."
+        ),
+        click.option(
+            "--intermediates", type=click.Choice(CHOICES["intermediates"]), help="What regions read: the real ones, or stand-ins."
         ),
         click.option("--locate", type=click.Choice(CHOICES["locate"]), help="Dense levels: located, or scanned and joined."),
         click.option("--repeat", type=click.Choice(CHOICES["repeat"]), help="What is repeated in loops that an operand lacks."),
@@ -172,6 +193,7 @@ def schedule_options(command: Command) -> Command:
         formats: tuple[str, ...],
         par: tuple[str, ...],
         iteration: str | None,
+        intermediates: str | None,
         locate: str | None,
         repeat: str | None,
         no_copies: bool,
@@ -181,8 +203,9 @@ def schedule_options(command: Command) -> Command:
         **kwargs: Any,
     ) -> Any:
         base = None if file is None else Schedule.load(file)
-        lowering = {"iteration": iteration, "locate": locate, "repeat": repeat, "copies": False if no_copies else None}
-        schedule = Schedule.from_flags(fuse, order, formats, par, base, **lowering, drop_zeros=drop_zeros)
+        settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "repeat": repeat}
+        copies = False if no_copies else None
+        schedule = Schedule.from_flags(fuse, order, formats, par, base, **settings, copies=copies, drop_zeros=drop_zeros)
         if print_schedule:
             return click.echo(str(schedule), nl=False)
         return command(*args, schedule=schedule, **kwargs)

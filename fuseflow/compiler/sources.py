@@ -95,10 +95,9 @@ def _load_file(
             _refuse(f"the model file `{path}`", "data", inputs=inputs, tensors=tensors)
             directory = None if data_dir is None else Path(data_dir)
             model = frontend.load_model(path, data, seed, data_dir=directory, options=options)
-            source = _import(model.module, model.inputs, {**model.formats, **(formats or {})}, path.stem)
-            program = with_indices(source.program, model.indices)
+            source = _built(model, formats or {}, path.stem)
             notices = (*([model.notice] if model.notice else []), *source.notices)
-            return replace(source, program=program, data=model.data, options=model.options, notices=notices)
+            return replace(source, data=model.data, options=model.options, notices=notices)
         case ".ein" | ".mlir":
             _refuse(
                 f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats, options=options
@@ -109,6 +108,22 @@ def _load_file(
             return Source(path.stem, program, _tensors(tensors, program), None, mlir)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
+
+
+def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -> Source:
+    """What a model file built: a module, or a program with its tensors."""
+    match model.module, model.inputs:
+        case (Program() as program, Mapping() as tensors):
+            _refuse("a model file that builds a program", "its `build`", formats=formats or None)
+            for constant, given in (("FORMATS", model.formats), ("INDICES", model.indices)):
+                if given:
+                    raise UsageError(
+                        f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
+                    )
+            return Source(name, program, _tensors(tensors, program))
+        case (module, inputs):
+            source = _import(module, inputs, {**model.formats, **formats}, name)  # type: ignore[arg-type]
+            return replace(source, program=with_indices(source.program, model.indices))
 
 
 def _program(path: Path, text: str) -> Program:

@@ -91,13 +91,13 @@ class Data:
         return torch_matrix(self.inputs)
 
 
-def load_data(spec: str, data_dir: Path | None = None, seed: int = 0, adj: str | None = None) -> Data:
+def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     """Load the data that `spec` names; raises `DataError`.
 
     `karate`, and the graphs that are read from the raw files in `data_dir` (`FROM_FILES`), take `:nodes=N` for the subgraph of the
     first N nodes. Generated, by `seed`, are `random` (nodes, degree, features, density, classes), `synthetic:NAME` (scale), a stand-in
     for a published graph, `images:NAME` (side, count, density), and `bigbird` (block, length, features), a sequence with its
-    attention mask. Graphs take `adj=gcn` or `adj=raw`, or the argument `adj`: which adjacency a model gets that leaves the choice.
+    attention mask. Graphs take `adj=gcn` or `adj=raw`: which adjacency a model gets.
     """
     name = spec.partition(":")[0]
     if name not in SPECS:
@@ -106,14 +106,10 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0, adj: str |
         raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
     options = Options.parse(spec, VARIANTS.get(name, ()))
     if name == "images":
-        if adj is not None:
-            raise DataError(f"data `{spec}` have no adjacency to choose", hint="leave `--adj` out")
         return _images(options, seed)
     if name == "bigbird":
-        if adj is not None:
-            raise DataError(f"the adjacency of data `{spec}` is a mask", hint="leave `--adj` out")
         return _sequence(options, seed)
-    spec, adj = _adjacency(options, adj)
+    adj = options.choice("adj", ADJACENCIES)
     if name == "random":
         return _of_graph(spec, _random(options, seed), adj)
     if name == "synthetic":
@@ -124,18 +120,6 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0, adj: str |
     options.finish()
     graph = karate() if name == "karate" else FROM_FILES[name](name, data_dir)
     return _of_graph(spec, _first(graph, nodes, spec), adj)
-
-
-def _adjacency(options: Options, adj: str | None) -> tuple[str, str | None]:
-    """The spec with the adjacency in it, and which one."""
-    asked = options.choice("adj", ADJACENCIES)
-    if adj is None or adj == asked:
-        return options.spec, asked
-    if adj not in ADJACENCIES:
-        raise DataError(f"there is no adjacency `{adj}`", hint=did_you_mean(adj, ADJACENCIES))
-    if asked is not None:
-        raise DataError(f"data `{options.spec}` says `adj={asked}`, `--adj` says `{adj}`", hint="say it once")
-    return f"{options.spec}{',' if ':' in options.spec else ':'}adj={adj}", adj
 
 
 def _random(options: Options, seed: int) -> Graph:

@@ -1,5 +1,5 @@
-"""Model files: ordinary Python with `build(data, *, option=default) -> (module, inputs)`; constants say more, if wanted:
-`FORMATS`, `INDICES`, `DATA` and `SMALL_DATA`."""
+"""Model files: ordinary Python with `build(data, *, option=default)`, which returns a PyTorch module with its inputs, or an Einsum
+program with its tensors by name; constants say more, if wanted: `FORMATS`, `INDICES`, `DATA` and `SMALL_DATA`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.parse import parse
+from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.data import Data, load_data
@@ -29,8 +32,9 @@ DEFAULT_DATA = "karate"
 class LoadedModel:
     """What a model file makes of its data and options."""
 
-    module: torch.nn.Module
-    inputs: tuple[Any, ...]
+    module: torch.nn.Module | Program
+    inputs: tuple[Any, ...] | Mapping[str, Any]
+    """Arguments of a module's `forward`; tensors of a program, by name."""
     data: str | None
     """The data set it was built with; None if its `build` was called without one."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -51,27 +55,28 @@ def load_model(
     data_dir: Path | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> LoadedModel:
-    """Run a model file and call its `build`; random weights follow from `seed`.
+    """Run a model file and call its `build`; random weights follow from `seed`: it seeds PyTorch, and is the option `seed` of a
+    `build` that has one.
 
-    `data` is a data set or the spec of one; without it, the file's `DATA` (`SMALL_DATA` with the option `small`) or the karate club
-    is taken, unless `build` can do without. `options` are the keyword arguments of `build`, as values or as text.
+    `data` is a data set or the spec of one (`:nodes=9`: options of the default one); without it, the file's `DATA` (`SMALL_DATA` with
+    the option `small`) or the karate club is taken, unless `build` can do without. `options` are the keyword arguments of `build`, as
+    values or as text.
     Raises `FileError` if there is no such file, `UsageError` for data or an option that this model does not take, `FrontendError` with
     the line in it for anything that goes wrong inside.
     """
-    import torch
-
     path = Path(path)
+    text = read_text(path, "the model file")
     with _user_module(path) as module:
-        torch.manual_seed(seed)
-        with _blamed(path):
-            exec(compile(read_text(path, "the model file"), str(path), "exec"), module.__dict__)
+        with _blamed(path), _seeded_torch(seed, "torch" in text):
+            exec(compile(text, str(path), "exec"), module.__dict__)
         build = _build(path, module)
         interface = Interface.of(path, build)
         values = interface.values(options or {})
         default = _default_data(path, module, values.get("small", False) is True)
         loaded = _data(interface, default, data, data_dir, seed)
+        seeds = {o.name: seed for o in interface.options if o.name == "seed" and o.name not in values}
         with _blamed(path):
-            built = build(*(() if loaded is None else (loaded,)), **values)
+            built = build(*(() if loaded is None else (loaded,)), **values, **seeds)
     model, inputs = _checked(path, built)
     name, notice = (None, "") if loaded is None else (loaded.name, loaded.notice)
     formats, indices = _mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES")
@@ -85,8 +90,31 @@ def _data(interface: Interface, default: str, data: Data | str | None, data_dir:
     if data is None and data_dir is None and not default and not interface.needs_data:
         return None
     if isinstance(data, str) or data is None:
-        return load_data((default or DEFAULT_DATA) if data is None else data, data_dir, seed) if interface.data else None
+        return load_data(_spec(default or DEFAULT_DATA, data), data_dir, seed) if interface.data else None
     return data
+
+
+def _spec(default: str, asked: str | None) -> str:
+    """What was asked for, or the default; with the options that were asked for if that is all.
+
+    >>> _spec("random:nodes=9", ":adj=raw")
+    'random:nodes=9,adj=raw'
+    """
+    if asked is None or not asked.startswith(":"):
+        return default if asked is None else asked
+    return default + ("," if ":" in default else ":") + asked[1:]
+
+
+@contextmanager
+def _seeded_torch(seed: int, used: bool) -> Iterator[None]:
+    """PyTorch is seeded before the model file runs; if only a module that it imports loads it, after that."""
+    if used:
+        import torch
+
+        torch.manual_seed(seed)
+    yield
+    if not used and "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
 
 
 def _default_data(path: Path, module: ModuleType, small: bool) -> str:
@@ -142,7 +170,16 @@ def _build(path: Path, module: ModuleType) -> Callable[..., Any]:
     raise FrontendError(f"{path} has no function `build`", hint=hint, notes=[near] if near.startswith("did") else ())
 
 
-def _checked(path: Path, built: object) -> tuple[torch.nn.Module, tuple[Any, ...]]:
+def _checked(path: Path, built: object) -> tuple[torch.nn.Module | Program, tuple[Any, ...] | dict[str, Any]]:
+    match built:
+        case (Program() | str() as program, dict() as tensors) if all(isinstance(name, str) for name in tensors):
+            parsed = parse(program, f"{path}: program") if isinstance(program, str) else program
+            verify(parsed)
+            return parsed, tensors
+        case (Program() | str(), other):
+            message = f"`build` in {path} returned a program with {type(other).__name__}, not its tensors by name"
+            raise FrontendError(message, hint='return `program, {"A": array, ...}`')
+
     import torch
 
     match built:
@@ -154,7 +191,8 @@ def _checked(path: Path, built: object) -> tuple[torch.nn.Module, tuple[Any, ...
             got, hint = f"({', '.join(type(part).__name__ for part in built)})", "return `module, (input, ...)`"
         case _:
             got, hint = type(built).__name__, "return `module, (input, ...)`"
-    raise FrontendError(f"`build` in {path} returned {got}, not (torch.nn.Module, tuple of inputs)", hint=hint)
+    wanted = "(torch.nn.Module, tuple of inputs) or (program, tensors by name)"
+    raise FrontendError(f"`build` in {path} returned {got}, not {wanted}", hint=hint)
 
 
 def _mapping(path: Path, module: ModuleType, name: str) -> dict[str, str]:
