@@ -37,10 +37,10 @@ output Y
 """
 
 
-def build(data, *, small: bool = False, hidden: int = 16, seed: int = 0):
-    """The program and its tensors; `small`: 4 hidden features."""
+def build(data, *, small: bool = False, hidden: int = 0, seed: int = 0):
+    """The program and its tensors. `hidden` 0: the published 16, or 4 if `small`."""
     nodes, features = data.inputs.shape
-    hidden = 4 if small else hidden
+    hidden = hidden or (4 if small else 16)
     rng = np.random.default_rng(seed)
     tensors = {"A": data.matrix(default="raw"), "X": data.inputs}
     for layer, rows, columns in ((1, features, hidden), (2, hidden, data.classes)):

@@ -26,9 +26,9 @@ output O
 
 def build(data, *, small: bool = False, hidden: int = 0, density: float = 0.1, seed: int = 0):
     """The program and its tensors. `density` of the weights; `hidden` 0: the published 256 up to the size of ImageNet's images, 512
-    beyond; `small`: 8 hidden features."""
+    beyond; or 8 if `small`."""
     batch, pixels = data.inputs.shape
-    hidden = 8 if small else hidden or (256 if pixels <= IMAGENET else 512)
+    hidden = hidden or (8 if small else 256 if pixels <= IMAGENET else 512)
     rng = np.random.default_rng(seed)
     tensors = {
         "X": data.inputs,

@@ -9,9 +9,7 @@ ZEROS = 0.6
 def sparse_weights(rng: np.random.Generator, rows: int, columns: int, density: float = 1 - ZEROS) -> sparse.csr_array:
     """Integers 1..254 at random places, drawn some rows at a time: the dense form of a large matrix is never held."""
     step = max(1, (1 << 22) // columns)
-    places = [
-        np.flatnonzero(rng.random(min(step, rows - at) * columns) < density) + at * columns for at in range(0, rows, step)
-    ]
+    places = [np.flatnonzero(rng.random(min(step, rows - at) * columns) < density) + at * columns for at in range(0, rows, step)]
     flat = np.concatenate(places)
     values = rng.integers(1, 255, len(flat)).astype(np.float32)
     return sparse.csr_array((values, (flat // columns, flat % columns)), shape=(rows, columns))
