@@ -7,9 +7,9 @@ stay together even where nothing is fused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fuseflow.einsum.nodes import Einsum, Program, Reduce, Split, accesses, free_indices, index_names, walk
+from fuseflow.einsum.nodes import Access, Apply, Einsum, Expr, Program, Reduce, Split, accesses, free_indices, index_names, walk
 
 
 def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
@@ -32,6 +32,41 @@ def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
     ... '''))
     (('m', 'E', 'd', 'Y'),)
     """
+    same = _same(program)
+    found = _groups(_merged(program, same))
+    return tuple(tuple(e.name for e in program.einsums if same[e.name] in group) for group in found)
+
+
+def _same(program: Program) -> dict[str, str]:
+    """For every tensor the first that is defined equally: a norm may compute its mean twice."""
+    same = {t.name: t.name for t in program.inputs}
+    first = dict[tuple[object, ...], str]()
+    for einsum in program.einsums:
+        body = _renamed(einsum.body, same)
+        same[einsum.name] = first.setdefault((einsum.indices, body), einsum.name)
+    return same
+
+
+def _merged(program: Program, same: Mapping[str, str]) -> Program:
+    """The program with only the first of equal Einsums."""
+    einsums = tuple(replace(e, body=_renamed(e.body, same)) for e in program.einsums if same[e.name] == e.name)
+    return replace(program, einsums=einsums, tensors=tuple(t for t in program.tensors if same[t.name] == t.name))
+
+
+def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
+    match node:
+        case Access():
+            return replace(node, tensor=names[node.tensor])
+        case Apply():
+            return replace(node, args=tuple(_renamed(arg, names) for arg in node.args))
+        case Reduce():
+            return replace(node, body=_renamed(node.body, names))
+        case _:
+            return node
+
+
+def _groups(program: Program) -> tuple[tuple[str, ...], ...]:
+    """The groups of a program without equal Einsums."""
     defined, groups = program.defined, list[set[str]]()
     for root, members in _reconvergences(program):
         link = _link(root, groups, defined)
