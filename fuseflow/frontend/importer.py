@@ -14,7 +14,7 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend import mlir
 from fuseflow.frontend.export import eager, export
 from fuseflow.frontend.extract import extract
-from fuseflow.frontend.imported import Imported
+from fuseflow.frontend.imported import Expected, Imported
 from fuseflow.frontend.lower import lower
 from fuseflow.frontend.values import dense_array, packed
 
@@ -27,9 +27,9 @@ def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[st
     program = extract(linalg)
     verify(program)
     tensors = {t.name: packed(exported.tensors[t.name], t) for t in program.inputs}
-    expected = _expected(program, eager(module, inputs))
+    expected = Expected(program.outputs, lambda: _outputs(program, eager(module, inputs)))
     return Imported(program, tensors, expected, mlir.print_module(linalg), tuple(exported.notices))
 
 
-def _expected(program: Program, results: list[torch.Tensor]) -> dict[str, Any]:
-    return {name: dense_array(result, name) for name, result in zip(program.outputs, results, strict=True)}
+def _outputs(program: Program, results: list[torch.Tensor]) -> list[Any]:
+    return [dense_array(result, name) for name, result in zip(program.outputs, results, strict=True)]

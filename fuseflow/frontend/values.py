@@ -50,10 +50,15 @@ def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
 
 
 def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
-    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too."""
+    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too.
+
+    A dense tensor is not copied: the result shares PyTorch's memory, and cannot be written to.
+    """
     assert type.format is not None
     if tensor.layout == torch.strided:
-        return pack(_array(tensor).reshape(type.shape), type.format, type.fill)
+        array = _array(tensor)
+        array.flags.writeable = False
+        return pack(array.reshape(type.shape), type.format, type.fill, copy=False)
     coordinates, values = _entries(tensor)
     if not type.shape:
         return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), type.format)

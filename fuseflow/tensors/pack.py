@@ -15,8 +15,12 @@ from fuseflow.tensors.levels.base import Fibers, Ints
 from fuseflow.tensors.tensor import Tensor
 
 
-def pack(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format, fill: float = 0.0) -> Tensor:
+def pack(
+    array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format, fill: float = 0.0, *, copy: bool = True
+) -> Tensor:
     """Pack an array. Stored are a scipy array's entries, explicit zeros too, or those of a dense array that differ from `fill`.
+
+    Without `copy`, a tensor whose levels are all dense may share the array's memory.
 
     >>> pack([[0, 5], [0, 0]], Format.parse("csr", 2)).values.tolist()
     [5]
@@ -29,7 +33,8 @@ def pack(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format
     dense = np.asarray(array)
     _check(format, dense.shape, fill, dense.dtype)
     if format.all_dense:
-        values = dense.transpose(format.order).flatten()
+        ordered = dense.transpose(format.order)
+        values = ordered.flatten() if copy else np.ascontiguousarray(ordered).reshape(-1)
         return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill)
     found = np.nonzero(dense != fill)
     return from_coordinates(dense.shape, np.array(found, dtype=np.int64), dense[found], format, fill)
