@@ -7,9 +7,10 @@ Programs: one to six Einsums with data, formats and a schedule are compiled and 
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
 the reason. What differs is made smaller and kept in tests/data/programs, where it is a test from then on. The last line sums up.
 
-Graphs: every graph runs on the reference and on the engine, with its usual limits or tiny ones, and both must say the same: outputs to
-the last bit, cycles, statistics of nodes and edges, the tokens of every stream and the cycles in which they are visible, the text of
-a deadlock. Prints every difference with its seed, and the first few as tests to paste, made smaller.
+Graphs: every graph runs on the reference and on the engine, with its usual limits or tiny ones, half of them at HBM2 or another memory
+that takes time, and both must say the same: outputs to the last bit, cycles, statistics of nodes, edges and memory, the tokens of every
+stream and the cycles in which they are visible, the text of a deadlock. No run may take less than its roofline.
+Prints every difference with its seed, and the first few as tests to paste, made smaller.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """

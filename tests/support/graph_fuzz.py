@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from engines import LIMITS, Found, differences, on_engine, on_reference
+from memories import at_memory, contradictions
 from random_graphs import Case, Size, describe, random_case, shrink
 
 from fuseflow.errors import SimulationError
@@ -29,12 +30,18 @@ class Seen:
     lines: tuple[str, ...]
 
 
+def drawn(seed: int, size: Size | None) -> Case:
+    """The case of a seed; of two one has a memory that takes time."""
+    case = random_case(seed, size)
+    return at_memory(case, seed) if seed % 2 else case
+
+
 def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
     """What the reference says, and in what the engine differs. A graph that is refused, or ends otherwise than in its outputs or a
     deadlock, is a fault too."""
     verify(case.graph)
     expected = on_reference(case)
-    lines = list(differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])))
+    lines = [*differences(case, expected, on_engine(case, LIMITS[seed % len(LIMITS)])), *contradictions(expected)]
     if isinstance(expected, SimulationError):
         lines.insert(0, f"reference: {expected}")
     return expected, tuple(lines)
@@ -42,7 +49,7 @@ def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
 
 def check(seed: int, size: Size | None) -> Seen:
     try:
-        expected, lines = compare(random_case(seed, size), seed)
+        expected, lines = compare(drawn(seed, size), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
@@ -61,7 +68,7 @@ def outcomes(seeds: range, size: Size | None, jobs: int) -> Iterator[Seen]:
 
 def smaller(seed: int, size: Size | None) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(random_case(seed, size), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

@@ -1,18 +1,23 @@
-"""Random memories for the machines of random graphs."""
+"""Random memories for the machines of random graphs, and what must be true of every run at them."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 
+from engines import Found
 from random_graphs.case import Case
 
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, MemorySettings
+from fuseflow.sim.statistics import Outcome
 
 CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0), (1.6, 0.9), (0.1, 2.0))
 """Of the machine, and of its memory."""
+TWO_PROCESSES = ("accumulate", "permute")
+"""Their cycles are those of both."""
 
 
 def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:
@@ -34,3 +39,18 @@ def at_memory(case: Case, seed: int) -> Case:
     machine_ghz, memory_ghz = rng.choice(CLOCKS)
     changed = {"clock_ghz": machine_ghz, "memory": random_memory(rng, memory_ghz)}
     return replace(case, machine=Machine.model_validate({**case.machine.model_dump(), **changed}))
+
+
+def contradictions(found: Found) -> Iterator[str]:
+    """What cannot be true of a run that ended: less time than its bounds, cycles of a node that do not add up."""
+    if not isinstance(found, Outcome):
+        return
+    memory = found.memory
+    bound = max(0 if memory is None else memory.bound, *(node.occupied for node in found.nodes))
+    if found.cycles < bound:
+        yield f"{found.cycles} cycles, at least {bound} are needed"
+    for node in found.nodes:
+        if min(node.starved, node.waited, node.blocked) < 0:
+            yield f"negative: {node}"
+        if node.op not in TWO_PROCESSES and node.busy + node.starved + node.waited + node.blocked != node.last + 1:
+            yield f"does not add up: {node}"

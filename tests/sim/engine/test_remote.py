@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from engines import LIMITS, Found, case_of, differences
+from memories import at_memory, contradictions
 from random_graphs import random_case
 from random_graphs.case import Case
 
 from fuseflow.errors import SimulationError
+from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine
+from fuseflow.sim.deadlock import Deadlock, remedy
 from fuseflow.sim.engine.execute import DEFAULTS, run
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.jit import library
 from fuseflow.sim.engine.layout import lay_out
 from fuseflow.sim.engine.place import Limits
 from fuseflow.sim.engine.service import Gathered
-from fuseflow.sim.memory.controller import Controller
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.controller import Attach, Controller
+from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS
 from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import ComalFixed, Hbm2, Ideal
+from fuseflow.sim.memory.models import Hbm2
+from fuseflow.sim.memory.settings import Hbm2Memory
 from fuseflow.sim.reference.execute import execute as reference
+from fuseflow.sim.statistics import Outcome
 from fuseflow.tensors import pack
 
 GRAPHS, CHUNK = 600, 20
@@ -41,27 +49,14 @@ A_val = load(A_i.ref) A
 write_Y_i = write(A_i.crd) Y.0
 write_Y_val = write(A_val) Y.vals
 """
-MODELS = (Hbm2, Hbm2, Hbm2, ComalFixed, Ideal)
 
 
-def settings(seed: int) -> dict[str, Any]:
-    """Requests without an answer, lines ahead, and the model of a random case."""
-    rng = random.Random(seed)
-    model, channels = rng.choice(MODELS), rng.choice((1, 8))
-    return {
-        "make": lambda ports: Memory(model(channels) if model is Hbm2 else model(), ports),
-        "outstanding": rng.choice((1, 2, 32)),
-        "ahead": rng.choice((0, 1, 8)),
-        "line": rng.choice((32, 64, 64, 64, 256)),
-        "window": rng.choice((0, 0, 1) if model is Ideal else (0, 0, 1, 5)),
-    }
-
-
-def disagreements(case: Case, limits: Limits, options: dict[str, Any]) -> Iterator[str]:
-    """One line for everything in which the engine differs from the reference."""
-    expected = _run(reference, case, attach=lambda: Controller(**{**options, "window": 0}))
-    found = _run(fast, case, attach=lambda: Controller(**options), limits=limits)
+def disagreements(case: Case, limits: Limits, attach: Attach | None = None) -> Iterator[str]:
+    """One line for everything in which the engine differs from the reference at the memory of the machine. `attach`: of the engine."""
+    expected = _run(reference, case)
+    found = _run(fast, case, attach=attach, limits=limits)
     yield from differences(case, expected, found)
+    yield from contradictions(found)
 
 
 def _run(execute: Any, case: Case, **options: Any) -> Found:
@@ -71,15 +66,47 @@ def _run(execute: Any, case: Case, **options: Any) -> Found:
         return error
 
 
+def cycle_by_cycle(machine: Machine) -> Controller | None:
+    """Its memory, which never goes on by more than a cycle."""
+    found = machine.controller()
+    return found and replace(found, window=1)
+
+
 @pytest.mark.parametrize("first", range(0, GRAPHS, CHUNK))
 def test_random_graphs_agree_token_for_token(first: int) -> None:
-    """Outputs, cycles, statistics, streams, deadlocks and requests; on the engine with its usual limits and with tiny ones."""
+    """Outputs, cycles, statistics of nodes, edges and memory, streams and deadlocks, on machines with a memory that takes time; on the
+    engine with its usual limits and with tiny ones."""
     for seed in range(first, first + CHUNK):
-        case, limits = random_case(seed), LIMITS[seed % len(LIMITS)]
-        if case.machine.rules == "comal":
-            continue
-        found = list(disagreements(case, limits, settings(seed)))
+        case, limits = at_memory(random_case(seed), seed), LIMITS[seed % len(LIMITS)]
+        found = list(disagreements(case, limits, None if seed % 5 else partial(cycle_by_cycle, case.machine)))
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
+@pytest.mark.parametrize("execute", [reference, fast])
+def test_the_advised_depth_clears_a_deadlock_and_one_less_does_not(execute: Any) -> None:
+    advised = 0
+    for seed in range(100):
+        case = at_memory(random_case(seed), seed)
+        found = _run(execute, case)
+        advice = remedy(found, case.graph) if isinstance(found, Deadlock) else None
+        if advice is None:
+            continue
+        advised += 1
+        assert isinstance(_run(execute, with_depth(case, advice.edge, advice.clears)), Outcome), seed
+        assert isinstance(_run(execute, with_depth(case, advice.edge, advice.clears - 1)), Deadlock), seed
+    assert advised >= 5
+
+
+def with_depth(case: Case, edge: Edge, depth: int) -> Case:
+    return replace(case, graph=replace(case.graph, depths=tuple({**dict(case.graph.depths), edge: depth}.items())))
+
+
+def test_enough_of_the_random_graphs_are_at_hbm2() -> None:
+    memories = [at_memory(random_case(seed), seed).machine.memory for seed in range(GRAPHS)]
+    at_hbm2 = [memory for memory in memories if isinstance(memory, Hbm2Memory)]
+    assert len(at_hbm2) >= 500 and len(memories) - len(at_hbm2) >= 30
+    assert {memory.channels for memory in at_hbm2} == set(CHANNELS)
+    assert {memory.mapping for memory in at_hbm2} == set(MAPPINGS)
 
 
 ROWS = """
@@ -110,8 +137,9 @@ write_Y_val = write(acc.val) Y.vals
 def test_a_product_agrees(limits: Limits, outstanding: int, ahead: int, channels: int) -> None:
     """Long enough that rings of requests and of runs turn over many times, and refreshes come between."""
     case = case_of(ROWS.format(n=12, m=40).partition("graph rows")[2], seed=1)
-    options = {"make": lambda ports: Memory(Hbm2(channels), ports), "outstanding": outstanding, "ahead": ahead}
-    assert not list(disagreements(case, limits, options))
+    memory = Hbm2Memory(channels=channels, outstanding=outstanding, prefetch=ahead)
+    case = replace(case, machine=case.machine.model_copy(update={"memory": memory}))
+    assert not list(disagreements(case, limits))
 
 
 def test_memory_does_not_grow_with_what_is_far_ahead() -> None:
