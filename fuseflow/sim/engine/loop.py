@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuseflow.sim.engine.jit import call_advance, call_kernel
 from fuseflow.sim.engine.memory import inline
 from fuseflow.sim.engine.nodes import BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
-from fuseflow.sim.engine.streams import FULL_RING, MANY
+from fuseflow.sim.engine.streams import FULL_RING, MANY, left
 from fuseflow.sim.memory.ports import FOREVER, PORT_SIZE, memory_at, port_at
 
 NODE_SIZE = NODE.size
@@ -21,7 +21,8 @@ def visit(nodes: int, count: int) -> int:
     for i in range(count):
         address = nodes + NODE_SIZE * i
         node = node_at(address)
-        if node.waits == ENDED:
+        wait = node.waits
+        if wait == ENDED or (INPUT <= wait < OUTPUT and left(source(node, wait - INPUT)) == 0):
             continue
         fired -= node.firings
         call_kernel(node.kernel, address)
