@@ -143,14 +143,33 @@ class Lowering:
         return CompiledRegion(name, einsums, fused, table, graph, cost)
 
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
-        """The first way to fuse the region that some order can be lowered in."""
+        if chain:
+            return self._first(region, results, chain, self._named(region, results, chain))[1]
+        return self._unasked(region, results)[1]
+
+    def _unasked(self, region: Region, results: tuple[str, ...]) -> tuple[Way, FusedRegion]:
+        """The first way in which the region can be lowered, or that with fewer views merged if it is expected to cost less."""
+        way, fused = self._first(region, results, (), None)
+        if not fused.merged or way.merge == "never":
+            return way, fused
+        leaner = replace(way, merge="lean")
+        try:
+            other = self._fused(region, results, (), leaner)
+            if len(other.indices) == len(fused.indices):
+                return way, fused
+            other = self._ordered(other)
+        except FusionError:
+            return way, fused
+        return (leaner, other) if self._cost(other).rank < self._cost(fused).rank else (way, fused)
+
+    def _first(
+        self, region: Region, results: tuple[str, ...], chain: tuple[str, ...], merge: Merge | None
+    ) -> tuple[Way, FusedRegion]:
+        """The first way to fuse the region that some order can be lowered in; `merge`: how views are merged."""
         refusals: dict[Way, FusionError] = {}
-        merge = self._named(region, results, chain) if chain else None
-        for way in self._ways(results):
-            if merge not in (None, way.merge):
-                continue
+        for way in self._ways(results, MERGES if merge is None else (merge,)):
             try:
-                return self._ordered(self._fused(region, results, chain, way))
+                return way, self._ordered(self._fused(region, results, chain, way))
             except FusionError as error:
                 refusals[way] = error
         said = [way for way in refusals if way.copies == COPIES[self.schedule.copies][-1] and way.merge == (merge or MERGES[0])]
@@ -163,14 +182,19 @@ class Lowering:
         it is without an order; else of the first in which all of them exist.
         """
         found: Merge | None = None
-        for way in self._ways(results):
+        try:
+            unasked = [self._unasked(region, results)[0]]
+        except FusionError:
+            unasked = []
+        for way in (*unasked, *self._ways(results, MERGES)):
             try:
                 fused = self._fused(region, results, (), way)
                 local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
                 names = own_names(chain, local, fused.indices)
                 there = len(set(names)) == len(names) and set(names) <= set(fused.indices)
                 found = found or (way.merge if there else None)
-                self._ordered(fused)
+                if way not in unasked:
+                    self._ordered(fused)
             except FusionError:
                 continue
             if there:
@@ -192,7 +216,7 @@ class Lowering:
             free=way.copies == "free",
         )
 
-    def _ways(self, results: tuple[str, ...]) -> Iterable[Way]:
+    def _ways(self, results: tuple[str, ...], merges: tuple[Merge, ...]) -> Iterable[Way]:
         """Ways to fuse, best first. Results that later regions scan, or see in other dimensions, keep their declared mode order if any
         order allows it; copies are made where nothing else helps: first those that break a cycle, then whatever makes an order possible."""
         fixed = frozenset(r for r in results if r in self.declared)
@@ -204,7 +228,7 @@ class Lowering:
         ways = (
             Way(copies, merge, pinned)
             for copies in COPIES[self.schedule.copies]
-            for merge in MERGES
+            for merge in merges
             for pinned in (fixed | scanned, fixed)
         )
         return dict.fromkeys(ways)

@@ -22,7 +22,7 @@ from fuseflow.fusion.orders import CANDIDATES, Ranked, best, compare, enumerate_
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Reduction, Tree, fills, nodes
 
-Merge: TypeAlias = Literal["early", "late", "never"]
+Merge: TypeAlias = Literal["early", "late", "lean", "never"]
 Cost = Callable[[FusedRegion], Ranked]
 """What an ordered region costs. May refuse the order with a `FusionError`."""
 
@@ -56,12 +56,15 @@ def fuse(
     region, or of its only Einsum. `iteration`: `factored`, or `global` for one iteration space (`fusion.iteration`).
     `price` gives the expected stored values of a tensor; with it, permuted copies break a cycle of the constraints. `free`: every tensor
     whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.restored` undoes what was not needed).
-    Views are merged `early`, before their producers are expanded; `late`, when all constraints are known; or `never`.
+    Views are merged `early`, before their producers are expanded; `late`, when all constraints are known; `lean`, early, but not where
+    a producer would run again for it; or `never`.
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
     chosen = {e.name: e for e in program.einsums if e.name in einsums}
-    fuser = _Fuser(name, program.declared, stored, frozenset(pinned), price, Inliner(name, chosen, extents(program)))
-    fused = fuser.inlined(results, merging=merge == "early" and iteration == "factored")
+    fuser = _Fuser(
+        name, program.declared, stored, frozenset(pinned), price, Inliner(name, chosen, extents(program)), merge == "lean"
+    )
+    fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
         fused = fuser.one_space(fused)
     if merge != "never":
@@ -101,6 +104,7 @@ class _Fuser:
     pinned: frozenset[str]
     price: Price | None
     inliner: Inliner
+    lean: bool
     refused: Refused = field(default_factory=set)
 
     def inlined(self, results: Sequence[str], merging: bool) -> Fused:
@@ -124,7 +128,7 @@ class _Fuser:
         if not nx.is_directed_acyclic_graph(self.constraints(fused)):
             return fused
         inliner = self.inliner
-        merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused).merge(fused)
+        merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
         there = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
         gone = self.inliner.rename(dict(merged.renamed), there)
         self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
@@ -199,6 +203,14 @@ def effort(region: FusedRegion) -> int:
     return max(FEWEST, min(CANDIDATES, WORK // len(nodes(*region.trees))))
 
 
+def as_computed(region: FusedRegion) -> tuple[str, ...]:
+    """The loops in the order in which a pipeline needs them: those of all reductions, then each reduction's own, producers first, then what
+    is left of the results. Each producer then hands a fiber to its consumer, and none runs again."""
+    reductions = [node for node in nodes(*region.trees) if isinstance(node, Reduction)]
+    shared = (v for v in region.indices if all(v in r.free for r in reductions))
+    return tuple(dict.fromkeys((*shared, *(v for r in reductions for v in r.over), *region.indices)))
+
+
 def choose_order(region: FusedRegion, cost: Cost, policy: str = "best") -> FusedRegion:
     """The region in its best-ranked legal order, with the orders that it was compared with; or in the `first`: that nearest
     to the program in which every tensor is read as it is stored, dense ones too, as far as they agree."""
@@ -206,5 +218,5 @@ def choose_order(region: FusedRegion, cost: Cost, policy: str = "best") -> Fused
     if policy == "first":
         tried = first(as_stored(region.constraints, region.views, region.declared), region.indices, price, region.name, FIRST)
         return replace(region, order=tried[-1].order, compared=tried)
-    compared = compare(region.constraints, region.indices, price, region.name, effort(region))
+    compared = compare(region.constraints, region.indices, price, region.name, effort(region), as_computed(region))
     return replace(region, order=best(compared), compared=compared)

@@ -11,7 +11,7 @@ scan of a stored tensor alone is not worth that both must stand at the same plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -27,16 +27,20 @@ Refused: TypeAlias = set[tuple[str, str]]
 @dataclass(frozen=True, slots=True)
 class Merger:
     """`constrain` gives the order graph of a candidate: it must stay acyclic. `producers` are the Einsums of the region; `refused` is
-    added to."""
+    added to. `lean`: nothing is merged that makes a producer run again, which is when the reduction has a free index that the producer
+    lacks: it must be complete before the merged loop, so that this loop, and the producer in it, stand inside the other."""
 
     trees: Trees
     sizes: Mapping[str, int]
     producers: Collection[str]
     constrain: Callable[[Fused], nx.DiGraph[str]]
     refused: Refused
+    lean: bool = False
 
     def merge(self, fused: Fused) -> Fused:
         """Merge until nothing more can be."""
+        while self.lean and (better := _side_by_side(fused, self)) is not None:
+            fused = better
         while (better := _merge_one(fused, self)) is not None:
             fused = better
         return fused
@@ -47,10 +51,13 @@ def _merge_one(fused: Fused, merger: Merger) -> Fused | None:
     partners = _partners(fused.views)
     sharing = _partners(tuple(key for key in fused.views if key[0] in merger.producers))
     beside, around, refused = _beside(fused), _around(fused), merger.refused
+    written = {v for _, indices, _ in fused.results for v in indices}
     after: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
     for reduction in reversed(fused.reductions):
         pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if merger.sizes[u] == merger.sizes[c]]
         pairs = [(u, c) for u, c in pairs if c not in beside[u] and (u, c) not in refused]
+        if merger.lean:  # with a loop of the reduction that it stands in rather than with one that is left at the end
+            pairs.sort(key=lambda pair: pair[1] in written)
         inside = _indices_inside(reduction) if pairs else set()
         for u, c in pairs:
             if c in inside or not (c in around[reduction] or c in sharing.get(u, ())):
@@ -59,12 +66,45 @@ def _merge_one(fused: Fused, merger: Merger) -> Fused | None:
             if u in after[c] or c in after[u] or not after[c].isdisjoint(reduction.free):
                 refused.add((u, c))
                 continue
-            trial = _unify(fused, merger.trees, reduction, u, c)
-            if _captures(trial) or not nx.is_directed_acyclic_graph(merger.constrain(trial)):
+            waits = not merger.lean or c in around[reduction]
+            trial = _unify(fused, merger.trees, reduction if waits else None, u, c)
+            again = merger.lean and _runs_again(fused, trial, merger.producers, {u, c})
+            if again or _captures(trial) or not nx.is_directed_acyclic_graph(merger.constrain(trial)):
                 refused.add((u, c))
             else:
                 return trial
     return None
+
+
+def _side_by_side(fused: Fused, merger: Merger) -> Fused | None:
+    """Two results over one loop: the first indices of them at the same place of one producer, which may become the same view then."""
+    for n, (_, mine, _) in enumerate(fused.results):
+        for _, its, _ in fused.results[n + 1 :]:
+            for u, c in _alike(fused.views, merger.producers, set(its) - set(mine), set(mine) - set(its)):
+                if merger.sizes[u] == merger.sizes[c] and (u, c) not in merger.refused:
+                    trial = _settled(_renamed(fused, merger.trees, {u: c}), merger.trees)
+                    if not _captures(trial) and nx.is_directed_acyclic_graph(merger.constrain(trial)):
+                        return trial
+                    merger.refused.add((u, c))
+    return None
+
+
+def _alike(views: tuple[ViewKey, ...], tensors: Collection[str], some: set[str], others: set[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of indices, one of `some` and one of `others`, that stand at one place of a tensor."""
+    at: dict[tuple[str, int], dict[str, None]] = {}
+    for tensor, indices in views:
+        for place, v in enumerate(indices if tensor in tensors else ()):
+            at.setdefault((tensor, place), {})[v] = None
+    yield from ((u, c) for found in at.values() for c in found if c in others for u in found if u in some)
+
+
+def _runs_again(fused: Fused, trial: Fused, producers: Collection[str], unified: set[str]) -> bool:
+    """Whether a view that two became lacks a free index of a reduction which must be complete before a loop of the view."""
+    index = next((w for v, w in trial.renamed if v in unified), "")
+    shared = [set(indices) for name, indices in trial.views if name in producers and index in indices]
+    around = _around(trial)
+    waiting = (r for r in trial.reductions if index in r.over and index in around[r])
+    return any(not set(r.free) <= indices for r in waiting for indices in shared)
 
 
 def _around(fused: Fused) -> dict[Tree, set[str]]:
@@ -114,9 +154,14 @@ def _partners(keys: tuple[ViewKey, ...]) -> dict[str, dict[str, None]]:
     return found
 
 
-def _unify(fused: Fused, trees: Trees, reduction: Reduction, u: str, c: str) -> Fused:
-    """Rename u to c; below views that became equal, unify the reduction indices of their producers too."""
-    trial = _renamed(replace(fused, merged=(*fused.merged, (reduction, c))), trees, {u: c})
+def _unify(fused: Fused, trees: Trees, waits: Reduction | None, u: str, c: str) -> Fused:
+    """Rename u to c, and what follows from it; a reduction that `waits` must be complete before loop c."""
+    merged = (*fused.merged, *([(waits, c)] if waits is not None else []))
+    return _settled(_renamed(replace(fused, merged=merged), trees, {u: c}), trees)
+
+
+def _settled(trial: Fused, trees: Trees) -> Fused:
+    """Below views that became equal, unify the reduction indices of their producers too."""
     while (clash := _clash(trial)) is not None:
         kept, other = clash
         trial = _renamed(trial, trees, {v: w for v, w in zip(other.over, kept.over, strict=True) if v != w})

@@ -106,9 +106,10 @@ def compare(
     cost: Callable[[Order], Ranked],
     region: str,
     limit: int = CANDIDATES,
+    guess: Sequence[str] = (),
 ) -> tuple[Candidate, ...]:
     """Up to `limit` orders with their costs, the nearest to the program first: all of them if they are few, else the nearest, a sample of
-    the others, and what is found from the cheapest by moving one index at a time.
+    the others, the nearest to a `guess`, and what is found from the cheapest by moving one index at a time.
 
     `cost` may refuse an order with a `FusionError`; if it refuses all of them, that of the first is raised.
     """
@@ -123,7 +124,8 @@ def compare(
 
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     start = few if len(few) <= limit else candidates(graph, program_order, max(1, limit // STARTS))
-    found = {order: consider(order) for order in start}
+    near = [] if not guess or len(few) <= limit else [next(enumerate_orders(graph, guess), start[0])]
+    found = {order: consider(order) for order in (*start, *near)}
     if len(few) > limit:
         _descend(graph, found, consider, limit)
     if len(refusals) == len(found):
