@@ -17,8 +17,9 @@ from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import RegionResult, Result, Seconds
 from fuseflow.compiler.settings import Settings
 from fuseflow.compiler.sources import Source
-from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.sparse import operand
 from fuseflow.errors import UsageError
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, simulate
@@ -122,8 +123,8 @@ class Compiled:
 
     def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
         """The program's outputs by the dense interpreter."""
-        dense = {name: tensor.to_dense() for name, tensor in self.inputs().items()}
-        results = evaluate(self.source.program, dense)
+        arrays = {name: operand(tensor, LARGEST) for name, tensor in self.inputs().items()}
+        results = evaluate(self.source.program, arrays)
         return {name: results[name] for name in self.program.outputs}
 
 

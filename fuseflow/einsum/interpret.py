@@ -1,7 +1,8 @@
 """The dense meaning of an Einsum program, in float64 NumPy: the oracle that every other level is compared with.
 
 A value is an array with one name for each axis. Pointwise operators broadcast over the union of their operands' names, reductions
-fold the axes they name; a sum of products of finite factors goes to `np.einsum`, which never builds the product.
+fold the axes they name; a sum of products of finite factors goes to `np.einsum`, which never builds the product, or, with a matrix that
+is given as a scipy array, to scipy.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, free_indices, index_names
+from fuseflow.einsum.sparse import Operand, product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
@@ -38,22 +41,23 @@ class Value:
         return self.array.transpose(axes).reshape([next(shape) if n in self.names else 1 for n in names])
 
 
-def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
-    """Every result of the program, by name, in float64; raises `ProgramError` for missing or misshapen inputs.
+def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike | sparse.csr_array]) -> dict[str, Array]:
+    """Every result of the program, by name, in float64; raises `ProgramError` for missing or misshapen inputs. A sparse matrix can be
+    a scipy array: its products with another matrix do not need its dense form.
 
     >>> from fuseflow.einsum.parse import parse
     >>> evaluate(parse("tensor A[2, 2]\\n s = sum(i, j) A[i, j]\\n output s"), {"A": [[1, 2], [3, 4]]})["s"].item()
     10.0
     """
     verify(program)
-    known = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
-    sizes = extents(program)
+    known: dict[str, Operand] = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
+    results, sizes = dict[str, Array](), extents(program)
     for einsum in program.einsums:
-        known[einsum.name] = evaluate_einsum(einsum, known, sizes[einsum.name])
-    return {e.name: known[e.name] for e in program.einsums}
+        known[einsum.name] = results[einsum.name] = evaluate_einsum(einsum, known, sizes[einsum.name])
+    return results
 
 
-def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> Array:
+def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Array:
     """The result of one Einsum, its dimensions as on the left side."""
     names = index_names(einsum.indices)
     value = evaluate_expr(einsum.body, arrays, sizes)
@@ -62,7 +66,7 @@ def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Array], sizes: Mapping[
     return full.reshape(shape).copy()
 
 
-def evaluate_expr(node: Expr, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> Value:
+def evaluate_expr(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Value:
     """The value of an expression; `sizes` holds the extent of every index in it."""
     return _evaluate(node, arrays, sizes, {})
 
@@ -71,7 +75,7 @@ Ranges = dict[str, slice]
 """Part of the index space: indices that are not named run over their whole extent."""
 
 
-def _evaluate(node: Expr, arrays: Mapping[str, Array], sizes: Mapping[str, int], part: Ranges) -> Value:
+def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> Value:
     match node:
         case Const():
             return Value(np.asarray(node.value, dtype=np.float64), ())
@@ -85,8 +89,9 @@ def _evaluate(node: Expr, arrays: Mapping[str, Array], sizes: Mapping[str, int],
             return _reduce(node, arrays, sizes, part)
 
 
-def _read(access: Access, array: Array, sizes: Mapping[str, int], part: Ranges) -> Value:
+def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Ranges) -> Value:
     """The array with split dimensions taken apart, diagonals read, and only the part asked for."""
+    array = operand.toarray() if isinstance(operand, sparse.csr_array) else operand
     shape = [size for i, n in zip(access.indices, array.shape, strict=True) for size in _axes(i, n)]
     array = np.reshape(array, shape)
     axes, names = access.names, tuple(dict.fromkeys(access.names))
@@ -99,8 +104,10 @@ def _axes(index: str | Split, size: int) -> tuple[int, ...]:
     return (size // index.size, index.size) if isinstance(index, Split) else (size,)
 
 
-def _reduce(node: Reduce, arrays: Mapping[str, Array], sizes: Mapping[str, int], part: Ranges) -> Value:
+def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> Value:
     factors = _factors(node.body) if node.op == "sum" else ()
+    if not part and (found := product(factors, node.over, arrays)):
+        return Value(*found)
     if len(factors) > 1:
         value = _sum_of_products(node, [_evaluate(f, arrays, sizes, part) for f in factors])
         if value is not None:
@@ -117,7 +124,12 @@ def _reduce(node: Reduce, arrays: Mapping[str, Array], sizes: Mapping[str, int],
 
 
 def _in_chunks(
-    node: Reduce, arrays: Mapping[str, Array], sizes: Mapping[str, int], part: Ranges, space: tuple[str, ...], lengths: list[int]
+    node: Reduce,
+    arrays: Mapping[str, Operand],
+    sizes: Mapping[str, int],
+    part: Ranges,
+    space: tuple[str, ...],
+    lengths: list[int],
 ) -> Value:
     """Halve the first index of the space that can be halved; its halves are concatenated, or combined if it is reduced."""
     at = next(a for a, length in enumerate(lengths) if length > 1)
@@ -152,10 +164,11 @@ def _letters(names: tuple[str, ...], known: tuple[str, ...]) -> str:
     return "".join(string.ascii_letters[known.index(n)] for n in names)
 
 
-def _input(name: str, shape: tuple[int, ...], arrays: Mapping[str, npt.ArrayLike]) -> Array:
+def _input(name: str, shape: tuple[int, ...], arrays: Mapping[str, npt.ArrayLike | sparse.csr_array]) -> Operand:
     if name not in arrays:
         raise ProgramError(f"no array for input `{name}`", hint=did_you_mean(name, arrays))
-    array = np.asarray(arrays[name], dtype=np.float64)
+    given = arrays[name]
+    array = given.astype(np.float64) if isinstance(given, sparse.csr_array) else np.asarray(given, dtype=np.float64)
     if array.shape != shape:
         raise ProgramError(f"input `{name}` has the shape {list(shape)}, its array {list(array.shape)}")
     return array
