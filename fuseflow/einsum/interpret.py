@@ -41,9 +41,12 @@ class Value:
         return self.array.transpose(axes).reshape([next(shape) if n in self.names else 1 for n in names])
 
 
-def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike | sparse.csr_array]) -> dict[str, Array]:
+def evaluate(
+    program: Program, arrays: Mapping[str, npt.ArrayLike | sparse.csr_array], outputs_only: bool = False
+) -> dict[str, Array]:
     """Every result of the program, by name, in float64; raises `ProgramError` for missing or misshapen inputs. A sparse matrix can be
-    a scipy array: its products with another matrix do not need its dense form.
+    a scipy array: its products with another matrix do not need its dense form. `outputs_only`: other results are dropped after
+    their last use.
 
     >>> from fuseflow.einsum.parse import parse
     >>> evaluate(parse("tensor A[2, 2]\\n s = sum(i, j) A[i, j]\\n output s"), {"A": [[1, 2], [3, 4]]})["s"].item()
@@ -51,10 +54,23 @@ def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike | sparse.csr_a
     """
     verify(program)
     known: dict[str, Operand] = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
-    results, sizes = dict[str, Array](), extents(program)
+    results, sizes, last = dict[str, Array](), extents(program), _last_uses(program)
     for einsum in program.einsums:
         known[einsum.name] = results[einsum.name] = evaluate_einsum(einsum, known, sizes[einsum.name])
+        for name in last[einsum.name] if outputs_only else ():
+            known.pop(name)
+            results.pop(name, None)
     return results
+
+
+def _last_uses(program: Program) -> dict[str, list[str]]:
+    """By Einsum, the tensors that it is the last to read, itself if nothing reads it; but no outputs of the program."""
+    reader = {name: e.name for e in program.einsums for name in (e.name, *e.operands)}
+    last: dict[str, list[str]] = {e.name: [] for e in program.einsums}
+    for name, einsum in reader.items():
+        if name not in program.outputs:
+            last[einsum].append(name)
+    return last
 
 
 def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Array:
