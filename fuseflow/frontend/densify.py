@@ -123,11 +123,52 @@ def _rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, eps
     return y if weight is None else y * weight
 
 
+def _batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    training: bool,
+    _: float,
+    eps: float,
+    *__: Any,
+) -> Tensor:
+    """By the stored statistics: in training mode `screen` has refused it."""
+    along = (-1,) + (1,) * (x.dim() - 2)
+    y = (x - mean.view(along)) * torch.rsqrt(variance + eps).view(along)
+    y = y if weight is None else y * weight.view(along)
+    return y if bias is None else y + bias.view(along)
+
+
 def _variance(x: Tensor, dim: int | list[int] | None = None, correction: float | None = None, keepdim: bool = False) -> Tensor:
     dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else dim
     count = math.prod(x.shape[d] for d in dims)
     centred = x - x.sum(dims, keepdim=True) / count
     return (centred * centred).sum(dims, keepdim=keepdim) / max(count - (1 if correction is None else correction), 0)
+
+
+def _group_norm(
+    x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
+) -> Tensor:
+    along = (-1,) + (1,) * (x.dim() - 2)
+    y = _layer_norm(x.reshape(x.shape[0], groups, -1), [x.numel() // (x.shape[0] * groups)], eps=eps).reshape(x.shape)
+    y = y if weight is None else y * weight.view(along)
+    return y if bias is None else y + bias.view(along)
+
+
+def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    return (a * b).sum(dim) / (_norm(a, 2, dim).clamp(min=eps) * _norm(b, 2, dim).clamp(min=eps))
+
+
+def _any(x: Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
+    dims = list(range(x.dim())) if dim is None else dim
+    return (x != 0).to(torch.float32).amax(dims, keepdim=keepdim) != 0
+
+
+def _all(x: Tensor, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
+    dims = list(range(x.dim())) if dim is None else dim
+    return (x != 0).to(torch.float32).amin(dims, keepdim=keepdim) != 0
 
 
 def _attention(
@@ -213,6 +254,8 @@ DENSE: dict[object, Callable[..., Any]] = {
     aten.dot.default: _matmul,
     aten.reciprocal.default: lambda x: 1 / x,  # the stock one checks for zero with cf.assert
     aten.pow.Tensor_Scalar: _power,
+    aten.isnan.default: lambda x: x != x,
+    aten.tan.default: lambda x: torch.sin(x) / torch.cos(x),
     aten.leaky_relu.default: _leaky_relu,
     aten.leaky_relu_.default: _leaky_relu,
     aten.isinf.default: lambda x: x.abs() == math.inf,
@@ -245,6 +288,15 @@ COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.logsumexp.default: ("logsumexp", _logsumexp),
     aten.layer_norm.default: ("layer_norm", _layer_norm),
     aten.rms_norm.default: ("rms_norm", _rms_norm),
+    aten.batch_norm.default: ("batch_norm", _batch_norm),
+    aten.instance_norm.default: ("instance_norm", _batch_norm),
+    aten.group_norm.default: ("group_norm", _group_norm),
+    aten.cosine_similarity.default: ("cosine_similarity", _cosine),
+    aten.hypot.default: ("hypot", lambda a, b: torch.sqrt(a * a + b * b)),
+    aten.sinh.default: ("sinh", lambda x: (torch.exp(x) - torch.exp(-x)) * 0.5),
+    aten.cosh.default: ("cosh", lambda x: (torch.exp(x) + torch.exp(-x)) * 0.5),
+    **dict.fromkeys((aten.any.default, aten.any.dim, aten.any.dims), ("any", _any)),
+    **dict.fromkeys((aten.all.default, aten.all.dim, aten.all.dims), ("all", _all)),
     aten.scaled_dot_product_attention.default: ("attention", _attention),
     aten.gelu.default: ("gelu", _gelu),
     aten.linalg_vector_norm.default: ("norm", _norm),
@@ -256,6 +308,15 @@ COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.var.correction: ("var", _variance),
     aten.std.default: ("std", lambda x, unbiased=True: _variance(x, None, unbiased).sqrt()),
     aten.std.dim: ("std", lambda x, dim, unbiased=True, keepdim=False: _variance(x, dim, unbiased, keepdim).sqrt()),
+    aten.var_mean.default: ("var_mean", lambda x, unbiased=True: (_variance(x, None, unbiased), x.mean())),
+    aten.var_mean.dim: (
+        "var_mean",
+        lambda x, dim, unbiased=True, keepdim=False: (_variance(x, dim, unbiased, keepdim), x.mean(dim, keepdim)),
+    ),
+    aten.var_mean.correction: (
+        "var_mean",
+        lambda x, dim=None, correction=None, keepdim=False: (_variance(x, dim, correction, keepdim), x.mean(dim, keepdim)),
+    ),
     aten.std.correction: ("std", lambda x, dim=None, **options: _variance(x, dim, **options).sqrt()),
 }
 """Operators that become several Einsums: their name prefixes the names of those (`log_softmax.max`)."""

@@ -1,4 +1,4 @@
-"""torch.export with the real sparse tensors, then a second, dense trace in which every tensor is an argument."""
+"""torch.export with the real sparse tensors, then one dense, decomposing trace in which every tensor is an argument."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
+from torch.fx import Graph
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
@@ -34,7 +36,7 @@ class Exported:
     """A dense graph of simple operators whose arguments are `tensors`, in order: weights and buffers by their PyTorch names, inputs by
     the names of forward's arguments. `formats` says how each is stored, `notices` what PyTorch evaluated before."""
 
-    program: ExportedProgram
+    graph: Graph
     tensors: dict[str, Tensor]
     formats: dict[str, Format]
     notices: list[str]
@@ -49,11 +51,10 @@ def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str
         notices = evaluate_known(traced, tensors)
         screen.screen(traced, tensors)
         stored = formats_of(tensors, formats)
-        dense = _replay(traced, tensors, stored)
-        program = dense.run_decompositions(get_decomposition_table())
-    screen.screen_lowered(program)
-    screen.screen_mutation(program, list(tensors))
-    return Exported(program, tensors, stored, notices)
+        graph = _replay(traced, tensors, stored)
+    screen.screen_lowered(graph)
+    screen.screen_mutation(graph, list(tensors))
+    return Exported(graph, tensors, stored, notices)
 
 
 def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
@@ -158,7 +159,7 @@ class _AllInputs(nn.Module):
         return [result for result in results if result is not None]
 
 
-def _replay(traced: ExportedProgram, tensors: dict[str, Tensor], formats: dict[str, Format]) -> ExportedProgram:
+def _replay(traced: ExportedProgram, tensors: dict[str, Tensor], formats: dict[str, Format]) -> Graph:
     # MLIR has no sparse tensors of truth values: they come in as integers.
     truths = [t.dtype == torch.bool and not formats[name].all_dense for name, t in tensors.items()]
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -166,13 +167,16 @@ def _replay(traced: ExportedProgram, tensors: dict[str, Tensor], formats: dict[s
             torch.empty(tuple(t.shape), dtype=torch.int32 if truth else t.dtype)
             for t, truth in zip(tensors.values(), truths, strict=True)
         )
+    run = torch.func.functionalize(_AllInputs(traced.graph_module, truths).forward, remove="mutations")
     with torch.fx.traceback.preserve_node_meta():  # keeps module paths and stack traces
         try:
-            return torch.export.export(_AllInputs(traced.graph_module, truths), fake, strict=False)
+            graph = make_fx(run, decomposition_table=get_decomposition_table())(*fake).graph
         except FrontendError:
             raise
         except Exception as error:
             raise FrontendError(f"the model has no dense form: {type(error).__name__}: {_first_line(error)}") from error
+    graph.eliminate_dead_code()
+    return graph
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[st
     if not isinstance(module, nn.Module):
         raise FrontendError(f"the model is a {type(module).__name__}", hint="pass a torch.nn.Module")
     exported = export(module, inputs, formats)
-    linalg = lower(exported.program, exported.formats, name)
+    linalg = lower(exported.graph, exported.formats, name)
     program = extract(linalg)
     verify(program)
     tensors = {t.name: packed(exported.tensors[t.name], t) for t in program.inputs}

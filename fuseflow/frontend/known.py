@@ -89,15 +89,19 @@ class _Values:
 def _is_pure(target: object) -> bool:
     if not isinstance(target, torch._ops.OpOverload):
         return False
-    return not target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in target.tags
+    return not _writes(target) and torch.Tag.nondeterministic_seeded not in target.tags
+
+
+def _writes(target: object) -> bool:
+    """`detach_` follows every constant and changes no number."""
+    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and target != torch.ops.aten.detach_.default
 
 
 def _written(graph: Graph) -> set[Node]:
     """What an operator in place may change: its first operand, and all that this one may be a view of."""
     written: set[Node] = set()
     for node in reversed(graph.nodes):
-        in_place = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
-        if node in written or in_place:
+        if node in written or _writes(node.target):
             written |= {node, *node.all_input_nodes}
     return written
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import Graph, Node
 from torch_mlir import ir
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
@@ -37,13 +36,13 @@ class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
         return to_mlir(Origin(origin.module_path(node), name, origin.span(node)), self._c)
 
 
-def lower(program: ExportedProgram, formats: Mapping[str, Format], name: str) -> Any:
+def lower(graph: Graph, formats: Mapping[str, Format], name: str) -> Any:
     """A module with one function `name`; `formats` gives the format of each argument, in order. Raises `FrontendError`."""
     context = mlir.new_context()
     importer = FxImporter(context=context)
     importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
     try:
-        importer.import_frozen_program(program, func_name=name)
+        importer.import_stateless_graph(graph, func_name=name)
     except Exception as error:  # the importer has no exception of its own
         raise FrontendError(f"torch-mlir cannot import the model: {error}") from error
     module = importer.module

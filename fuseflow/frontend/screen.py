@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin
@@ -30,7 +30,7 @@ def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
             )
     edge_index = any("edge_index" in name for name in tensors)
     arguments = dict(zip((n for n in program.graph.nodes if n.op == "placeholder"), tensors.items(), strict=True))
-    for node in _live_calls(program):
+    for node in _live_calls(program.graph):
         _screen_training(node)
         _screen_stored_zeros(node, arguments)
         if isinstance(node.target, torch._ops.HigherOrderOperator):
@@ -44,20 +44,20 @@ def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
                 raise _refusal(node, f"{family.what} (`{node.target}`)", hint)
 
 
-def screen_mutation(program: ExportedProgram, names: list[str]) -> None:
-    """Refuse a model that writes to its buffers, weights or inputs (visible only after functionalization)."""
-    inputs = list(program.graph_signature.user_inputs)
-    for output in program.graph_signature.output_specs:
-        if output.kind.name != "USER_OUTPUT":
-            target = names[inputs.index(output.target)] if output.target in inputs else str(output.target)
+def screen_mutation(graph: Graph, names: list[str]) -> None:
+    """Refuse a model that writes to its buffers, weights or inputs: visible only after functionalization, as a copy at the end."""
+    arguments = dict(zip((node for node in graph.nodes if node.op == "placeholder"), names, strict=True))
+    for node in graph.nodes:
+        if node.op == "call_function" and origin.short_name(node.target) == "copy_":
+            target = arguments.get(node.args[0], "a constant")
             raise FrontendError(
                 f"the model mutates `{target}`", hint=f"{EVAL}, or return the new value instead of writing it in place"
             )
 
 
-def screen_lowered(program: ExportedProgram) -> None:
+def screen_lowered(graph: Graph) -> None:
     """Let only operators through that are known to lower to Linalg, on numbers that an Einsum can hold."""
-    for node in _live_calls(program):
+    for node in _live_calls(graph):
         name = origin.short_name(node.target)
         if name not in LOWERED:
             asked = origin.operator_name(node).removesuffix(".")
@@ -104,12 +104,12 @@ def _refusal(node: Node, message: str, hint: str) -> FrontendError:
     return FrontendError(f"{message}{origin.at(node)}", hint=hint, span=origin.span(node))
 
 
-def _live_calls(program: ExportedProgram) -> list[Node]:
+def _live_calls(graph: Graph) -> list[Node]:
     """The operators that some output needs, in order; what is computed and dropped does no harm."""
     needed: set[Node] = set()
-    for node in reversed(list(program.graph.nodes)):
+    for node in reversed(list(graph.nodes)):
         if node.op == "output" or node in needed:
             needed.add(node)
             needed.update(node.all_input_nodes)
-    calls = [node for node in program.graph.nodes if node in needed and node.op == "call_function"]
+    calls = [node for node in graph.nodes if node in needed and node.op == "call_function"]
     return [node for node in calls if node.target is not operator.getitem]

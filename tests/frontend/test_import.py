@@ -156,6 +156,19 @@ POINTWISE: dict[str, Callable[[Tensor], Tensor]] = {
     "constants": lambda x: (torch.ones(6) + torch.full((5, 6), 2.0)) * x + x.new_zeros(6),
     "in place": lambda x: (x * 2).add_(1).relu_(),
     "f64": lambda x: x.double() * 2,
+    **{f.__name__: f for f in (F.relu, F.gelu, F.silu, F.selu, F.mish, F.hardswish, F.softsign)},
+    **{f.__name__: f for f in (torch.tanh, torch.sigmoid, torch.exp, torch.erf, torch.abs, torch.sign, torch.tan, torch.sinh)},
+    "logarithms": lambda x: torch.log(x * x + 0.5) + torch.log2(x * x + 0.5) + torch.log10(x * x + 0.5),
+    "square roots": lambda x: torch.sqrt(x * x + 0.5) + torch.rsqrt(x * x + 0.5) + torch.cosh(x),
+    "exponents": lambda x: (x * x + 1) ** x + 2**x + (x * x + 1) ** -3 + x**0,
+    "comparisons": lambda x: (((x > 0) & (x < 1)) | (x <= -1) | ~(x >= -2)).float() + ((x > 0) ^ (x == 1)) * x,
+    "where with a number": lambda x: torch.where(x > 0, 1.0, x),
+    "clamp on one side": lambda x: x.clamp(min=-0.3) + x.clip(max=0.3),
+    "clamp by tensors": lambda x: torch.clamp(x, x.mean(0) - 0.1, x.mean(0) + 0.1),
+    "dropout in evaluation": lambda x: F.dropout(x, 0.5, training=False) + F.alpha_dropout(x, 0.5, training=False),
+    "constants of any rank": lambda x: x * torch.tensor(2.0) * torch.arange(6) * torch.tensor([[[1.0]], [[2.0]]]),
+    "numbers on the left": lambda x: 1 - x + 1 / (x * x + 1),
+    "hypot and isnan": lambda x: torch.hypot(x, x * 2) + torch.isnan(x),
     "infinities": lambda x: torch.where(torch.relu(x).pow(-0.5).isinf(), 0.0, x),
 }
 REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -166,6 +179,14 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "max": lambda x: x.max(1).values,
     "prod": lambda x: x.prod(1),
     "variance": lambda x: x.var(1) + x.std(1, unbiased=False),
+    "variances of all": lambda x: x.var() + x.std(correction=0),
+    "variance and mean": lambda x: sum(torch.var_mean(x, 1)),
+    "any and all": lambda x: (x > 1).any(1).float() + (x > -1).all(1) + (x > 5).any(),
+    "cosine similarity": lambda x: F.cosine_similarity(x, x * 2 + 1, dim=1),
+    "log softmax over columns": lambda x: x.log_softmax(0) + F.softmin(x, 1),
+    "softmax in f64": lambda x: x.softmax(1, dtype=torch.float64),
+    "group norm": lambda x: F.group_norm(x, 2, torch.ones(6) * 2, torch.ones(6)),
+    "layer norm, affine": lambda x: F.layer_norm(x, (6,), torch.arange(6.0), torch.ones(6)),
     "logsumexp": lambda x: torch.logsumexp(x, 1),
     "norms": lambda x: x.norm(dim=1) + torch.linalg.vector_norm(x, 1, 1) + torch.linalg.vector_norm(x, float("inf"), 1),
     "norms of all": lambda x: x.norm() + torch.linalg.norm(x) + torch.linalg.vector_norm(x, 3),
@@ -375,3 +396,22 @@ def test_a_large_graph_stays_sparse() -> None:
         Function(lambda a, x: torch.sparse.mm(a, torch.sparse.mm(x, torch.ones(8, 2)))), (data.adjacency, data.features)
     )
     assert imported.tensors["x"].stored == 500_000
+
+
+@pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax])
+def test_masked_softmax(function: Callable[..., Tensor]) -> None:
+    mask = (sparse(7, 7) != 0).float() + torch.eye(7)
+
+    def masked(x: Tensor, mask: Tensor) -> Tensor:
+        return function(x.masked_fill(mask == 0, float("-inf")), -1)
+
+    imported = checked(Function(masked), (random(7, 7), mask), {"others_0": "csr"})
+    assert "where(others_0[i, j] == 0, -inf, x[i, j])" in show(imported.program)
+
+
+def test_dense_weights_are_in_memory_once() -> None:
+    linear = nn.Linear(6, 4)
+    imported = checked(linear, (random(5, 6),))
+    for name, parameter in linear.named_parameters():
+        values = imported.tensors[name].values
+        assert values.ctypes.data == parameter.data_ptr() and not values.flags.writeable
