@@ -22,7 +22,7 @@ def memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
     """Of a run of so many cycles."""
     return {
         "model": memory.model,
-        "peak_bytes_per_cycle": memory.peak,
+        "peak_bytes_per_cycle": float(memory.peak),
         "bytes_per_cycle": round(memory.moved_bytes() / max(cycles, 1), 4),
         "read_bytes": memory.moved_bytes("read"),
         "written_bytes": memory.moved_bytes("write"),

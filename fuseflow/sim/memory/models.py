@@ -42,7 +42,7 @@ class Model(Protocol):
     clock: Fraction
     delay: int
     transaction: int
-    peak: float
+    peak: Fraction | float
     state: Array
 
     def grow(self, short: int) -> None: ...
@@ -54,7 +54,8 @@ class Ideal:
     """Every request is answered in the next cycle."""
 
     name, advance, lookahead, delay, transaction = "ideal", staticmethod(advance_ideal), LATENCY, 0, 1
-    clock, peak = Fraction(1), inf
+    clock = Fraction(1)
+    peak: Fraction | float = inf
 
     def __init__(self) -> None:
         self.state: Array = np.zeros(1, np.int64)
@@ -70,7 +71,8 @@ class ComalFixed:
     """The fixed pipe of the released Comal simulator."""
 
     name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
-    clock, peak = Fraction(1), CHANNELS * WORD / INTERVAL
+    clock = Fraction(1)
+    peak: Fraction | float = Fraction(CHANNELS * WORD, INTERVAL)
 
     def __init__(self) -> None:
         self.free = np.zeros(CHANNELS, np.int64)
@@ -97,7 +99,7 @@ class Hbm2:
         clock: Fraction = Fraction(1),
     ) -> None:
         self.clock, self.delay = clock, lookahead(device)
-        self.peak = float(BUS_BYTES * channels * clock)
+        self.peak: Fraction | float = BUS_BYTES * channels * clock
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
         self.moves = np.array([astuple(move) for move in maps.moves(mapping, channels)], np.int64)
         timing = distances(device)

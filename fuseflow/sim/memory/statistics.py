@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from fuseflow.sim.memory.layout import Array, Kind, Place
@@ -73,7 +74,7 @@ class MemoryStatistics:
     """
 
     model: str
-    peak: float
+    peak: Fraction | float
     clock: float
     places: Mapping[Array, Place]
     ports: tuple[tuple[Port, PortStatistics], ...]
