@@ -43,6 +43,7 @@ from fuseflow.sim import Engine, Machine
 @machine_options
 @engine_option
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
+@click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the result as JSON; - is stdout.")
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
 @top_option
@@ -61,6 +62,7 @@ def run(
     machine: Machine,
     engine: Engine,
     no_check: bool,
+    no_dedup: bool,
     json_file: Path | None,
     output: Path | None,
     top: int | None,
@@ -91,7 +93,7 @@ def run(
             observe=dump,
         )
     with firings_bar(quiet) as progress:
-        result = compiled.run(progress=progress, check=not no_check, engine=engine)
+        result = compiled.run(progress=progress, check=not no_check, engine=engine, dedup=not no_dedup)
     if output is not None:
         compiled.save(output, result)
     if json_file is not None:

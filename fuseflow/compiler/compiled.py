@@ -13,8 +13,9 @@ import numpy.typing as npt
 from fuseflow.compiler import artifacts
 from fuseflow.compiler.check import Check, check
 from fuseflow.compiler.intermediates import check_region, stand_in, worst
+from fuseflow.compiler.ran import Ran
 from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.result import RegionResult, Result, Seconds
+from fuseflow.compiler.result import Result, Seconds
 from fuseflow.compiler.settings import Settings
 from fuseflow.compiler.sources import Source
 from fuseflow.einsum.interpret import LARGEST, evaluate
@@ -84,36 +85,39 @@ class Compiled:
             found[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
         return found
 
-    def run(self, progress: Progress | None = None, check: bool = True, engine: Engine = "auto") -> Result:
+    def run(self, progress: Progress | None = None, check: bool = True, engine: Engine = "auto", dedup: bool = True) -> Result:
         """Execute region after region on the intermediates of the regions before, and check every model output; or, if the schedule
         puts dense stand-ins in the place of intermediates, every region's.
 
-        `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small regions. They give the same.
+        `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small regions. They give the same. `dedup`: a region
+        that runs like one before it (`repeats`) counts like that one, and only its values are computed.
         """
         start = time.perf_counter()
         memory = self.inputs()
-        regions, checks = [], list[Check]()
+        ran, checks = Ran(self.machine, dedup), list[Check]()
         stand_ins = self.schedule.intermediates == "dense"
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)
             for step in region.before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
-            simulation = simulate(region.graph, read, self.machine, report, engine=engine)
-            if stand_ins and check and (one := check_region(self.program, region, memory, simulation.outputs)):
-                checks.append(one)
-            memory |= simulation.outputs
+            results = ran.again(region, read)
+            if results is None:
+                simulation = simulate(region.graph, read, self.machine, report, engine=engine)
+                results = ran.first(region, read, simulation)
+                if stand_ins and check and (one := check_region(self.program, region, memory, results)):
+                    checks.append(one)
+            memory |= results
             for step in region.after:
                 memory[step.name] = step.of(memory[step.source])
             if stand_ins:
-                computed = {n: t for n, t in simulation.outputs.items() if n not in self.program.outputs and region.einsums}
+                computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
                 memory |= {name: stand_in(name, tensor, self.seed) for name, tensor in computed.items()}
-            regions.append(RegionResult(region.name, region.einsums, simulation))
         simulated = time.perf_counter() - start
         outputs = {name: memory[name] for name in self.program.outputs}
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
-        return Result(replace(self.settings, engine=engine), outputs, tuple(regions), compared, seconds)
+        return Result(replace(self.settings, engine=engine), outputs, ran.regions, compared, seconds)
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""

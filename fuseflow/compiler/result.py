@@ -14,6 +14,7 @@ from scipy import sparse
 
 from fuseflow.compiler.check import Check
 from fuseflow.compiler.memory_values import memory_values, roofline
+from fuseflow.compiler.repeats import Repeat
 from fuseflow.compiler.settings import Settings, versions
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
@@ -24,15 +25,20 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class RegionResult:
-    """One region's run."""
+    """One region's run, and the regions that run like it. `cycles` are those of one of them."""
 
     name: str
     einsums: tuple[str, ...]
     simulation: Simulation
+    repeats: tuple[Repeat, ...] = ()
 
     @property
     def cycles(self) -> int:
         return self.simulation.cycles
+
+    @property
+    def times(self) -> int:
+        return 1 + len(self.repeats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +68,11 @@ class Result:
 
     @property
     def cycles(self) -> int:
-        return sum(r.cycles for r in self.regions)
+        return sum(r.times * r.cycles for r in self.regions)
 
     @property
     def flops(self) -> int:
-        return sum(r.simulation.flops for r in self.regions)
+        return sum(r.times * r.simulation.flops for r in self.regions)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -75,9 +81,10 @@ class Result:
         total = {"read": 0, "write": 0}
         for region in self.regions:
             for t in region.simulation.traffic:
-                kind = by_tensor.setdefault(t.tensor, {}).setdefault(t.kind, {"read": 0, "write": 0})
-                kind[t.direction] += t.bytes
-                total[t.direction] += t.bytes
+                for name in (t.tensor, *(repeat.tensors[t.tensor] for repeat in region.repeats)):
+                    kind = by_tensor.setdefault(name, {}).setdefault(t.kind, {"read": 0, "write": 0})
+                    kind[t.direction] += t.bytes
+                    total[t.direction] += t.bytes
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
 
     def to_json(self) -> dict[str, Any]:
@@ -132,6 +139,8 @@ def region_json(region: RegionResult) -> dict[str, Any]:
     return {
         "name": region.name,
         "einsums": list(region.einsums),
+        "times": region.times,
+        "repeats": [repeat.name for repeat in region.repeats],
         "engine": run.engine,
         "cycles": run.cycles,
         "nodes": len(run.nodes),

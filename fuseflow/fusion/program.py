@@ -10,6 +10,7 @@ A permuted copy is a statement too, with its format declared: `A.copy_1_0[i, j] 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,11 +64,12 @@ def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
     results = {r.tree: r.name for r in reversed(region.results) if isinstance(r.tree, Reduction) and r.tree.free == r.indices}
     uses = Counter(c for n in nodes(*region.trees) for c in children(n))
     names: dict[Tree, str] = {}
+    plain = ".".join(re.sub(r"\W", "_", word) or "_" for word in region.name.split("."))
     for node in nodes(*region.trees):
         if isinstance(node, Reduction):
             names[node] = results.get(node) or _fresh(node.label, taken)
         elif isinstance(node, Op) and uses[node] > 1:
-            names[node] = _fresh(f"{region.name}.{node.name}", taken)
+            names[node] = _fresh(f"{plain}.{node.name}", taken)
     return names
 
 

@@ -90,13 +90,14 @@ def compiled_table(compiled: Compiled) -> Table:
 
 
 def result_table(result: Result) -> Table:
-    """A row for each region, and the totals."""
+    """A row for each region, and the totals. A region that others run like has one row for all of them (`x12`), with its own numbers."""
     columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten")
     table = plain_table("region", *columns, numbers_from=1, footer=True)
     rows = [_numbers(region) for region in result.regions]
     for region, row in zip(result.regions, rows, strict=True):
-        table.add_row(escape(region.name), *(f"{n:,}" for n in row))
-    totals = (sum(row[k] for row in rows) for k in range(len(columns)))
+        name = region.name if region.times == 1 else f"{region.name} x{region.times}"
+        table.add_row(escape(name), *(f"{n:,}" for n in row))
+    totals = (sum(region.times * row[k] for region, row in zip(result.regions, rows, strict=True)) for k in range(len(columns)))
     for column, cell in zip(table.columns, ("total", *(f"{n:,}" for n in totals)), strict=True):
         column.footer = cell
     return table

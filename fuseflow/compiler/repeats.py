@@ -1,0 +1,95 @@
+"""Regions that repeat: their cycles are those of the first, their values are computed without a simulation.
+
+The streams of a graph are references, coordinates and values. Of the nodes only a `drop` of values decides by a value which tokens there
+are; to all others a value is a token like any other, and takes its time whatever it is. So two graphs that are equal up to names, which
+read tensors of equal shapes, formats and patterns, pass the same tokens at the same cycles, and write results of equal patterns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, fields
+
+from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.verify import shapes
+from fuseflow.fusion.program import as_program
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.samml.nodes import Drop, Graph, TensorDecl
+from fuseflow.sim import Machine
+from fuseflow.tensors import Tensor
+
+LARGEST = 1 << 27
+"""Elements of a dense array in which a repeat may be computed (1 GB): where more are needed, it is simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A region that runs like another: `tensors` says what the tensors of that one are called here."""
+
+    name: str
+    einsums: tuple[str, ...]
+    tensors: Mapping[str, str]
+
+
+def tensor_names(graph: Graph) -> tuple[str, ...]:
+    """The tensors of a graph, in the order in which its nodes name them: an order that does not depend on names."""
+    return tuple(dict.fromkeys(name for node in graph.nodes if (name := getattr(node, "tensor", None)) is not None))
+
+
+def signature(graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> Hashable | None:
+    """What decides on the cycles of a graph, equal for graphs that differ in names and values alone. None if values decide too."""
+    if any(isinstance(node, Drop) and node.value is not None for node in graph.nodes):
+        return None
+    names = {name: n for n, name in enumerate(tensor_names(graph))}
+    place = {node.name: n for n, node in enumerate(graph.nodes)}
+    nodes = tuple(
+        (
+            type(node).__name__,
+            tuple((place[port.node], port.output) for port in node.inputs),
+            tuple(
+                names[value] if field.name == "tensor" else value
+                for field in fields(node)
+                if field.name not in ("name", "inputs")
+                for value in (getattr(node, field.name),)
+            ),
+        )
+        for node in graph.nodes
+    )
+    tensors = tuple(_declared(graph.declared[name], read.get(name)) for name in names)
+    written = tuple(names[name] for name in graph.outputs)
+    depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
+    # Where a memory keeps the order of addresses, tensors lie in the order of their names.
+    lie = () if machine.memory.model == "ideal" else tuple(names[name] for name in sorted(names))
+    return repr(nodes), tensors, written, depths, lie
+
+
+def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:
+    arrays = [a for level in tensor.levels for a in level.arrays.values()] if tensor is not None else []
+    pattern = tuple(hashlib.sha256(array.tobytes()).hexdigest() for array in arrays)
+    return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, pattern
+
+
+def repeated(region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+    """The results of a region, by the dense interpreter; `patterns` are tensors that store what they store. None if that takes arrays that
+    are too large."""
+    program = as_program(region)
+    if _largest(program) > LARGEST:
+        return None
+    results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs})
+    found = {}
+    for name, like in patterns.items():
+        stored = (
+            results[name].transpose(like.format.order).ravel()
+            if like.format.all_dense
+            else results[name][tuple(like.coordinates())]
+        )
+        found[name] = Tensor(like.shape, like.format, like.levels, stored.astype(like.dtype), like.fill)
+    return found
+
+
+def _largest(program: Program) -> int:
+    """Elements of the largest array that the interpreter makes: a tensor, or the operand of a reduction, which it takes in parts."""
+    return max(math.prod(shape) for shape in shapes(program).values())

@@ -1,0 +1,82 @@
+"""Regions that run like one before them count like it: the same numbers as if all were simulated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+
+LAYERS = """
+tensor A1[6, 6] {0}
+tensor A2[6, 6] {1}
+tensor H0[6, 4]
+tensor W1[4, 4]
+tensor W2[4, 4]
+S[i, j] = sum(k) A1[i, k] * H0[k, j]
+H1[i, j] = relu(sum(k) S[i, k] * W1[k, j])
+P[i, j] = sum(k) A2[i, k] * H1[k, j]
+Y[i, j] = relu(sum(k) P[i, k] * W2[k, j])
+output Y, H1
+"""
+TWO = ff.Schedule.region("one", "S", "H1").region("two", "P", "Y").fuse("one", "two")
+
+
+def compiled(schedule=TWO, formats=("csr", "csr"), same=True, machine="ideal") -> ff.compiler.Compiled:
+    program, rng = parse(LAYERS.format(*formats)), np.random.default_rng(0)
+    tensors = {t.name: rng.standard_normal(t.shape).astype(np.float32) for t in program.inputs}
+    mask = rng.random((6, 6)) < 0.4
+    tensors["H0"] = np.abs(tensors["H0"])
+    tensors |= {"A1": tensors["A1"] * mask, "A2": tensors["A2"] * (mask if same else mask.T)}
+    return ff.compile(program, tensors=tensors, schedule=schedule, machine=machine)
+
+
+@pytest.mark.parametrize("machine", ["ideal", "comal", "rda"])
+def test_repeats_count_like_the_first(machine) -> None:
+    program = compiled(machine=machine)
+    once, each = program.run(), program.run(dedup=False)
+    assert [(r.name, r.times, [s.name for s in r.repeats]) for r in once.regions] == [("one", 2, ["two"])]
+    assert [r.times for r in each.regions] == [1, 1] and each.regions[0].cycles == each.regions[1].cycles
+    assert (once.cycles, once.flops, once.stats) == (each.cycles, each.flops, each.stats)
+    assert once.check.passed and each.check.passed
+    assert {name: t.format for name, t in once.tensors.items()} == {name: t.format for name, t in each.tensors.items()}
+    assert once.to_json()["regions"][0]["repeats"] == ["two"] and once.to_json()["regions"][0]["times"] == 2
+
+
+def test_values_of_a_repeat_are_its_own() -> None:
+    program = compiled()
+    np.testing.assert_allclose(program.run().outputs["Y"], program.run(dedup=False).outputs["Y"], rtol=1e-5)
+
+
+def test_other_patterns_are_no_repeat() -> None:
+    assert [r.times for r in compiled(same=False).run().regions] == [1, 1]
+
+
+def test_other_formats_are_no_repeat() -> None:
+    assert [r.times for r in compiled(formats=("csr", "dcsr")).run().regions] == [1, 1]
+
+
+def test_dropped_zeros_depend_on_values() -> None:
+    dropping = TWO.format("H1", "csr").format("Y", "csr").lower(drop_zeros=["H1", "Y"])
+    assert [r.times for r in compiled(dropping).run().regions] == [1, 1]
+
+
+def test_a_sparse_result_of_a_repeat_stores_what_is_stored() -> None:
+    text = "tensor A[5, 5] csr\ntensor B[5, 5] csr\nC[i, j] = relu(A[i, j])\nD[i, j] = relu(B[i, j])\noutput C, D"
+    a = np.array([[0, -1, 2, 0, 0]] * 5, dtype=np.float32)
+    program = ff.compile(parse(text), tensors={"A": a, "B": -a}, schedule=ff.Schedule.fuse("none"), machine="ideal")
+    once, each = program.run(), program.run(dedup=False)
+    assert [r.times for r in once.regions] == [2]
+    for name in ("C", "D"):
+        assert once.tensors[name].stored == each.tensors[name].stored == 10
+        np.testing.assert_array_equal(once.tensors[name].to_dense(), each.tensors[name].to_dense())
+
+
+def test_addresses_follow_from_names_where_a_memory_has_them() -> None:
+    """Tensors lie in the order of their names: another order is another run of a memory."""
+    text = "tensor A[4]\ntensor B[4]\nY[i] = A[i] - B[i]\nZ[i] = B[i] - A[i]\noutput Y, Z"
+    tensors = {"A": np.ones(4, np.float32), "B": np.ones(4, np.float32)}
+    for machine, times in (("ideal", [2]), ("rda", [1, 1])):
+        program = ff.compile(parse(text), tensors=tensors, schedule=ff.Schedule.fuse("none"), machine=machine)
+        assert [r.times for r in program.run().regions] == times
