@@ -91,6 +91,16 @@ class Data:
         return torch_matrix(self.inputs)
 
 
+def has_files(name: str, data_dir: Path) -> bool:
+    """Whether the raw files of a graph of `FROM_FILES` are in a directory."""
+    module = next(m for m in (planetoid, citation, ogb) if name in m.NAMES)
+    try:
+        module.locate(name, data_dir)
+    except DataError:
+        return False
+    return True
+
+
 def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     """Load the data that `spec` names; raises `DataError`.
 

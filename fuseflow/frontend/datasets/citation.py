@@ -18,8 +18,7 @@ _SOURCE = "https://github.com/abojchevski/graph2gauss/tree/master/data"
 
 def citation(name: str, data_dir: Path | None) -> Graph:
     """Read `cora_ml` or `dblp`: undirected, without self loops; features that occur count as 1, as the common loaders have it."""
-    file = f"{name}.npz"
-    folder = find(NAMES[name], data_dir, [f"{NAMES[name]}/raw", NAMES[name], f"{name}/raw", name, "raw", "."], [file], _SOURCE)
+    folder, file = locate(name, data_dir), f"{name}.npz"
     with open_archive(folder / file) as arrays:
         try:
             edges, features = _csr(arrays, "adj"), _csr(arrays, "attr")
@@ -34,6 +33,12 @@ def citation(name: str, data_dir: Path | None) -> Graph:
     links = edges.tocoo()
     present = sparse.csr_array(features > 0).astype(np.float32)
     return Graph(undirected(nodes, links.row, links.col), present, labels, int(labels.max(initial=-1)) + 1)
+
+
+def locate(name: str, data_dir: Path | None) -> Path:
+    """The directory in `data_dir` that holds the file."""
+    places = [f"{NAMES[name]}/raw", NAMES[name], f"{name}/raw", name, "raw", "."]
+    return find(NAMES[name], data_dir, places, [f"{name}.npz"], _SOURCE)
 
 
 def _csr(arrays: Any, part: str) -> sparse.csr_array:

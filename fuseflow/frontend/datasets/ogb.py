@@ -17,11 +17,18 @@ from fuseflow.frontend.datasets.files import find, read_csv
 from fuseflow.frontend.datasets.graphs import Graph, directed, undirected
 
 NAMES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
-_COLLAB_SOURCE = "http://snap.stanford.edu/ogb/data/linkproppred/collab.zip"
-_MAG_SOURCE = "http://snap.stanford.edu/ogb/data/nodeproppred/mag.zip"
 _CITES = "relations/paper___cites___paper/edge.csv.gz"
 _PAPERS = "node-feat/paper/node-feat.csv.gz"
 _VENUES = "node-label/paper/node-label.csv.gz"
+_PLACES = {
+    "collab": ("ogbl_collab/raw", "ogbl-collab/raw", "collab/raw", "raw", "."),
+    "mag": ("ogbn_mag/raw", "ogbn-mag/raw", "mag/raw", "raw", "."),
+}
+_FILES = {"collab": ("edge.csv.gz", "node-feat.csv.gz"), "mag": (_CITES, _PAPERS, _VENUES)}
+_SOURCES = {
+    "collab": "http://snap.stanford.edu/ogb/data/linkproppred/collab.zip",
+    "mag": "http://snap.stanford.edu/ogb/data/nodeproppred/mag.zip",
+}
 
 
 def ogb(name: str, data_dir: Path | None) -> Graph:
@@ -29,18 +36,20 @@ def ogb(name: str, data_dir: Path | None) -> Graph:
     return _collab(data_dir) if name == "collab" else _mag(data_dir)
 
 
+def locate(name: str, data_dir: Path | None) -> Path:
+    """The directory in `data_dir` that holds the raw files."""
+    return find(NAMES[name], data_dir, _PLACES[name], _FILES[name], _SOURCES[name])
+
+
 def _collab(data_dir: Path | None) -> Graph:
-    files = ["edge.csv.gz", "node-feat.csv.gz"]
-    places = ["ogbl_collab/raw", "ogbl-collab/raw", "collab/raw", "raw", "."]
-    folder = find(NAMES["collab"], data_dir, places, files, _COLLAB_SOURCE)
-    features = read_csv(folder / files[1], None, np.float32)
-    edges = _edges(folder / files[0], len(features))
+    folder = locate("collab", data_dir)
+    features = read_csv(folder / "node-feat.csv.gz", None, np.float32)
+    edges = _edges(folder / "edge.csv.gz", len(features))
     return Graph(undirected(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
 
 
 def _mag(data_dir: Path | None) -> Graph:
-    places = ["ogbn_mag/raw", "ogbn-mag/raw", "mag/raw", "raw", "."]
-    folder = find(NAMES["mag"], data_dir, places, [_CITES, _PAPERS, _VENUES], _MAG_SOURCE)
+    folder = locate("mag", data_dir)
     features = read_csv(folder / _PAPERS, None, np.float32)
     labels = read_csv(folder / _VENUES, 1, np.int64)[:, 0]
     if len(labels) != len(features):

@@ -55,7 +55,7 @@ class _Unpickler(pickle.Unpickler):
 
 def planetoid(name: str, data_dir: Path | None) -> Graph:
     """Read `cora` or `citeseer` from DIR/Cora/raw, DIR/raw or DIR itself; without a directory, let PyTorch Geometric fetch it."""
-    folder = _raw_folder(name, data_dir) if data_dir is not None else _downloaded(name)
+    folder = locate(name, data_dir) if data_dir is not None else _downloaded(name)
     parts = {part: _load(folder / f"ind.{name}.{part}") for part in _PARTS}
     try:
         return _assemble(parts, _test_index(folder / f"ind.{name}.test.index"))
@@ -105,7 +105,8 @@ def _test_index(file: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
         raise DataError(f"{file} is not a list of node numbers: {error}") from error
 
 
-def _raw_folder(name: str, data_dir: Path) -> Path:
+def locate(name: str, data_dir: Path) -> Path:
+    """The directory in `data_dir` that holds the raw files."""
     tried = [data_dir / NAMES[name] / "raw", data_dir / NAMES[name], data_dir / "raw", data_dir]
     for folder in tried:
         if (folder / f"ind.{name}.x").is_file():

@@ -1,0 +1,290 @@
+"""The paper's models, unfused, partially and fully fused: one run after the other, each in a process of its own, none twice.
+
+    python tools/figures/models.py --store models.jsonl [--data-dir DIR] [--machine comal] [--only 'gcn/cora/*'] [--limit 3600]
+    python tools/figures/models.py --store models.jsonl --table
+
+A point is a model, data, a granularity and a machine. Its result is a line of the store, written when it is there: a run that is killed
+loses the point that it was at, and goes on there. Failures and points that take longer than the limit are lines too, tried again only
+with `--again`. Graphs whose files are not in `--data-dir` are replaced by stand-ins, which are other points and say so.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fuseflow.frontend.data import FROM_FILES, has_files
+
+ROOT = Path(__file__).resolve().parents[2]
+GRANULARITIES = ("unfused", "partial", "full")
+GRAPHS = ("cora", "citeseer", "cora_ml", "dblp", "collab")
+IMAGES = ("imagenet", "nih", "luna16")
+BLOCKS = (16, 32, 64)
+APART = ("collab",)
+"""Graphs whose full fusion takes hours: asked for by name (`--only`)."""
+
+PUBLISHED = {
+    "gcn/cora": (48_998_261, 29_997_611, 166_361_105),
+    "gcn/cora_ml": (115_435_265, 61_259_360, 842_383_059),
+    "gcn/dblp": (934_042_655, 627_775_406, 3_589_346_391),
+    "gcn/collab": (1_056_927_396, 409_951_944, 55_634_377_783),
+    "graphsage/cora": (79_355_629, 37_798_698, 166_361_105),
+    "graphsage/cora_ml": (183_474_564, 99_243_656, 842_388_679),
+    "graphsage/dblp": (1_269_087_780, 627_775_394, 3_589_346_391),
+    "graphsage/collab": (1_569_940_814, 505_455_837, 55_634_376_841),
+    "sae/imagenet": (109_113, 108_595, 162_480),
+    "sae/nih": (134_241, 133_723, 212_147),
+    "sae/luna16": (134_241, 133_723, 212_147),
+    "gpt/b16": (98_511_714_108, 56_340_821_076, 36_439_754_748),
+    "gpt/b32": (99_652_522_812, 60_497_286_996, 40_596_220_668),
+    "gpt/b64": (102_275_175_360, 60_497_286_996, 40_596_220_668),
+}
+"""Cycles that the reference artifact stores, by granularity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """`workload` is the short name of the data (`cora`, `b64`), `data` the spec that is run."""
+
+    model: str
+    workload: str
+    data: str
+    granularity: str
+    machine: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other points."""
+        options = "".join(f"+{option}" for option in self.options)
+        return f"{self.model}/{self.data}/{self.granularity}/{self.machine}{options}"
+
+    def command(self, data_dir: Path | None) -> list[str]:
+        files = ["--data-dir", str(data_dir)] if data_dir is not None and self.data.partition(":")[0] in FROM_FILES else []
+        options = [word for option in self.options for word in ("-O", option)]
+        schedule = ROOT / "schedules" / f"{self.model}_{self.granularity}.yaml"
+        model = ROOT / "models" / "paper" / f"{self.model}.py"
+        run = [sys.executable, "-m", "fuseflow", "run", str(model), "--data", self.data, *files, *options]
+        return [*run, "--schedule", str(schedule), "--machine", self.machine, "--json", "-", "--quiet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of a point: `done`, `failed` or `limit` (it took too long)."""
+
+    key: str
+    point: dict[str, Any]
+    state: str
+    seconds: float
+    peak_mb: int
+    cycles: int = 0
+    flops: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    regions: dict[str, int] = field(default_factory=dict)
+    check: dict[str, Any] | None = None
+    notices: list[str] = field(default_factory=list)
+    simulate_seconds: float = 0.0
+    error: str = ""
+
+
+def points(machine: str, data_dir: Path | None, decoders: int) -> Iterator[Point]:
+    """All of them, the cheap ones first."""
+    for granularity in GRANULARITIES:
+        for graph in GRAPHS:
+            real = data_dir is not None and has_files(graph, data_dir)
+            for model in ("gcn", "graphsage"):
+                yield Point(model, graph, graph if real else f"synthetic:{graph}", granularity, machine)
+        for images in IMAGES:
+            yield Point("sae", images, f"images:{images}", granularity, machine)
+        for block in BLOCKS:
+            options = () if decoders == 12 else (f"decoders={decoders}",)
+            yield Point("gpt", f"b{block}", f"bigbird:block={block}", granularity, machine, options)
+
+
+def wanted(point: Point, only: tuple[str, ...]) -> bool:
+    if only:
+        names = (point.key, f"{point.model}/{point.workload}/{point.granularity}")
+        return any(fnmatch.fnmatch(name, pattern) for name in names for pattern in only)
+    return not (point.workload in APART and point.granularity == "full")
+
+
+def load(store: Path) -> dict[str, Row]:
+    """The last row of every point. A line that was cut off, as the process was killed, is left out."""
+    found: dict[str, Row] = {}
+    for line in store.read_text(encoding="utf-8").splitlines() if store.exists() else ():
+        try:
+            row = Row(**json.loads(line))
+        except (json.JSONDecodeError, TypeError):
+            continue
+        found[row.key] = row
+    return found
+
+
+def append(store: Path, row: Row) -> None:
+    """One line, on disk when this returns; behind a line that was cut off it begins a new one."""
+    with store.open("ab+") as stream:
+        if stream.tell():
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")
+        stream.write(json.dumps(asdict(row)).encode() + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def run(point: Point, data_dir: Path | None, limit: float) -> Row:
+    """Run a point in a process of its own, which is ended at the limit."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(point.command(data_dir), stdout=out, stderr=err, start_new_session=True)
+        status, peak, late = _wait(process.pid, start + limit)
+        seconds = round(time.perf_counter() - start, 2)
+        out.seek(0)
+        err.seek(0)
+        said = err.read().decode(errors="replace").strip()
+        about = (point.key, asdict(point))
+        if late:
+            return Row(*about, "limit", seconds, peak, error=f"took more than {limit:g} s")
+        try:
+            return _row(about, json.loads(out.read()), status, seconds, peak, said)
+        except ValueError:
+            return Row(*about, "failed", seconds, peak, error=said[-2000:] or f"exit status {status}")
+
+
+def _wait(pid: int, end: float) -> tuple[int, int, bool]:
+    """Exit status, peak memory in MB, and whether it had to be ended."""
+    late = False
+    while True:
+        done, status, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), usage.ru_maxrss // 1024, late
+        if not late and time.perf_counter() > end:
+            late = True
+            os.killpg(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _row(about: tuple[str, dict[str, Any]], result: dict[str, Any], status: int, seconds: float, peak: int, said: str) -> Row:
+    passed = status == 0 and bool(result["check"] and result["check"]["passed"])
+    return Row(
+        *about,
+        "done" if passed else "failed",
+        seconds,
+        peak,
+        cycles=result["cycles"],
+        flops=result["flops"],
+        bytes_read=result["bytes"]["read"],
+        bytes_written=result["bytes"]["write"],
+        regions={region["name"]: region["cycles"] for region in result["regions"]},
+        check=result["check"],
+        notices=result["notices"],
+        simulate_seconds=result["seconds"]["simulate"],
+        error="" if passed else said[-2000:],
+    )
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Markdown: every point with its cycles, the speed over the unfused point, and what the reference stores."""
+    kept = sorted(rows, key=_place)
+    unfused = {_group(row): row.cycles for row in kept if row.point["granularity"] == "unfused" and row.state == "done"}
+    lines = [
+        "| model | data | fused | machine | cycles | speed | published | published speed | check | seconds | peak MB |",
+        "|---|---|---|---|---:|---:|---:|---:|---|---:|---:|",
+    ]
+    for row in kept:
+        model, granularity = row.point["model"], row.point["granularity"]
+        base = unfused.get(_group(row))
+        stored = PUBLISHED.get(f"{model}/{row.point['workload']}") if not row.point["options"] else None
+        theirs = stored[GRANULARITIES.index(granularity)] if stored else None
+        cells = [
+            model,
+            " ".join([row.point["data"], *row.point["options"]]) + (" (synthetic)" if row.notices else ""),
+            granularity,
+            row.point["machine"],
+            f"{row.cycles:,}" if row.cycles else "-",
+            f"{base / row.cycles:.3f}" if base and row.cycles else "-",
+            f"{theirs:,}" if theirs else "-",
+            f"{stored[0] / theirs:.3f}" if stored and theirs else "-",
+            _checked(row),
+            f"{row.seconds:,.0f}",
+            f"{row.peak_mb:,}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _group(row: Row) -> tuple[Any, ...]:
+    return row.point["machine"], row.point["model"], row.point["data"], tuple(row.point["options"])
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    """Machines apart, then by model, workload and granularity."""
+    known = [*GRAPHS, *IMAGES, *(f"b{block}" for block in BLOCKS)]
+    workload = row.point["workload"]
+    at = known.index(workload) if workload in known else len(known)
+    return row.point["machine"], row.point["model"], at, row.point["data"], GRANULARITIES.index(row.point["granularity"])
+
+
+def _checked(row: Row) -> str:
+    if row.state != "done":
+        return row.error.splitlines()[0].replace("|", "/")[:80] if row.error else row.state
+    assert row.check is not None
+    return f"{row.check['max_rel_error']:.1g}"
+
+
+@click.command(help=__doc__.partition("\n")[0])
+@click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of the graphs are."
+)
+@click.option("--machine", default="comal", show_default=True)
+@click.option("--decoders", type=click.IntRange(1), default=12, show_default=True, help="Of GPT-3; all of them do the same work.")
+@click.option("--only", multiple=True, metavar="PATTERN", help="Points like gcn/cora/*, model/data/granularity; repeatable.")
+@click.option(
+    "--limit", type=click.FloatRange(min=0, min_open=True), default=3600, show_default=True, help="Seconds for a point."
+)
+@click.option("--again", is_flag=True, help="Try what failed or took too long again.")
+@click.option("--list", "listing", is_flag=True, help="Print the points that are to be run, and end.")
+@click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+def main(
+    store: Path,
+    data_dir: Path | None,
+    machine: str,
+    decoders: int,
+    only: tuple[str, ...],
+    limit: float,
+    again: bool,
+    listing: bool,
+    only_table: bool,
+) -> None:
+    rows = load(store)
+    asked = [point for point in points(machine, data_dir, decoders) if wanted(point, only)]
+    if not asked:
+        raise click.UsageError(f"no point is like {', '.join(only)}")
+    todo = [p for p in asked if p.key not in rows or (again and rows[p.key].state != "done")]
+    if listing:
+        return click.echo("".join(f"{point.key}\n" for point in todo), nl=False)
+    for number, point in enumerate([] if only_table else todo, start=1):
+        click.echo(f"[{number}/{len(todo)}] {point.key} ...", err=True, nl=False)
+        row = run(point, data_dir, limit)
+        append(store, row)
+        rows[row.key] = row
+        click.echo(f" {row.state}, {row.cycles:,} cycles, {row.seconds:.0f} s, {row.peak_mb:,} MB", err=True)
+    click.echo(table(rows.values()), nl=False)
+
+
+if __name__ == "__main__":
+    main()
