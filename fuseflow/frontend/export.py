@@ -23,6 +23,7 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin, screen
+from fuseflow.frontend.columns import separate_columns
 from fuseflow.frontend.densify import Densify
 from fuseflow.frontend.known import evaluate_known
 from fuseflow.frontend.names import Names
@@ -48,6 +49,7 @@ def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str
     with _quiet(), torch.no_grad():
         traced = _trace(module, inputs)
         tensors = _arguments(traced, inputs)
+        separate_columns(traced)
         notices = evaluate_known(traced, tensors)
         screen.screen(traced, tensors)
         stored = formats_of(tensors, formats)

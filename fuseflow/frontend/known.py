@@ -33,12 +33,13 @@ def evaluate_known(program: ExportedProgram, tensors: dict[str, Tensor]) -> list
     names = Names()
     for name in tensors:
         names.unique(name)
+    results = [values[node].detach() for node in found]  # before any of them is replaced: one may be made of another
     told: dict[str, list[str]] = {}
     arguments = dict(zip(_placeholders(graph), tensors, strict=True))
-    for node in found:
+    for node, result in zip(found, results, strict=True):
         what = origin.short_name(_source(node).target)
         name = names.unique(_name(node, arguments))
-        tensors[name] = values[node].detach()
+        tensors[name] = result
         _replace(graph, node)
         told.setdefault(what, []).append(name)
     graph.eliminate_dead_code()

@@ -1,0 +1,98 @@
+"""A linear layer whose result is cut into columns becomes one layer for each part, with its part of the weights.
+
+So queries, keys and values that a model computes in one product are three products, and no slice is left.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+_POSITIONS: dict[Any, tuple[int, int, int | None]] = {
+    aten.linear.default: (1, 0, 2),
+    aten.addmm.default: (2, 1, 0),
+    aten.mm.default: (1, 1, None),
+}
+"""The position of the weight, its dimension along the columns, and the position of the bias."""
+_KEEP_COLUMNS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.contiguous.default)
+_CUTS = (aten.split.Tensor, aten.split.sizes, aten.split_with_sizes.default, aten.chunk.default)
+
+
+def separate_columns(program: ExportedProgram) -> None:
+    """Rewrite such layers of a traced program in place."""
+    graph = program.graph_module.graph
+    cuts = [(part, start, layer) for node in graph.nodes for part, start in _parts(node) if (layer := _layer(node.args[0]))]
+    for part, start, layer in cuts:
+        part.replace_all_uses_with(_part(graph, layer, part, start))
+    if cuts:
+        graph.eliminate_dead_code()
+        program.graph_module.recompile()
+
+
+def _parts(node: Node) -> Iterator[tuple[Node, int]]:
+    """The results of a cut along the last dimension, and the column where each begins."""
+    args: tuple[Any, ...] = node.args
+    if node.op != "call_function" or not args or not isinstance(args[0], Node):
+        return
+    whole = args[0].meta.get("val")
+    if not isinstance(whole, Tensor) or not whole.dim():
+        return
+    columns = whole.shape[-1]
+    if node.target == aten.slice.Tensor:
+        given: list[Any] = [*args[1:], *(0, None, None, 1)[len(args) - 1 :]]
+        dim, start, end, step = given
+        if dim % whole.dim() == whole.dim() - 1 and step == 1 and node.meta["val"].shape[-1] < columns:
+            yield node, slice(start, end).indices(columns)[0]
+    elif node.target in _CUTS:
+        along: Any = args[2] if len(args) > 2 else node.kwargs.get("dim", 0)
+        if along % whole.dim() == whole.dim() - 1:
+            begins = [0]
+            for piece in node.meta["val"]:
+                begins.append(begins[-1] + piece.shape[-1])
+            results: list[Any] = [user for user in node.users if user.target is operator.getitem]
+            yield from ((result, begins[result.args[1]]) for result in results)
+
+
+def _layer(node: object) -> Node | None:
+    """The layer that a value is the result of, but for its leading dimensions."""
+    while isinstance(node, Node) and node.target in _KEEP_COLUMNS:
+        source = node.args[0]
+        if not isinstance(source, Node) or source.meta["val"].shape[-1:] != node.meta["val"].shape[-1:]:
+            return None
+        node = source
+    if not isinstance(node, Node) or node.target not in _POSITIONS or node.kwargs:
+        return None
+    weight, _, bias = _POSITIONS[node.target]
+    operands = [node.args[weight]] + ([node.args[bias]] if bias is not None and len(node.args) > bias else [])
+    known = all(operand is None or (isinstance(operand, Node) and operand.op == "placeholder") for operand in operands)
+    return node if known else None
+
+
+def _part(graph: Graph, layer: Node, part: Node, start: int) -> Node:
+    """The layer with some of its columns, in the shape of `part`."""
+    end = start + part.meta["val"].shape[-1]
+    target: Any = layer.target
+    weight, dimension, bias = _POSITIONS[target]
+    args: list[Any] = list(layer.args)
+    with graph.inserting_before(part):
+        for position, dim in ((weight, dimension), (bias, -1)):
+            operand = args[position] if position is not None and position < len(args) else None
+            if position is not None and isinstance(operand, Node):
+                args[position] = _call(graph, layer, aten.slice.Tensor, (operand, dim % operand.meta["val"].dim(), start, end))
+        result = _call(graph, layer, target, tuple(args))
+        return _call(graph, part, aten.reshape.default, (result, list(part.meta["val"].shape)))
+
+
+def _call(graph: Graph, like: Node, target: Any, args: tuple[Any, ...]) -> Node:
+    """A call with the module path and the line of another."""
+    node = graph.call_function(target, args)
+    node.meta = dict(like.meta)
+    node.meta["val"] = target(*torch.fx.map_arg(args, lambda n: n.meta["val"]))
+    return node
