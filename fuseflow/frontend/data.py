@@ -143,7 +143,7 @@ def _random(options: Options, seed: int) -> Graph:
 
 
 def _standin(options: Options, seed: int) -> tuple[Graph, str]:
-    scale, seed = options.number("scale", 1, 0, 1), options.integer("seed", seed, 0)
+    scale, seed = options.number("scale", 1, 1e-6, 1), options.integer("seed", seed, 0)
     options.finish()
     if not options.variant:
         raise DataError(f"data `{options.spec}`: a stand-in for which graph?", hint=f"as in `synthetic:{next(iter(PUBLISHED))}`")

@@ -104,9 +104,38 @@ def test_a_large_graph_stays_sparse() -> None:
         ("random:nodes=4,degree=4", "needs more than 4 nodes"),
         ("random:nodes=inf", "at least 1"),
         ("random:degree=nan", "at least 0"),
+        ("karate:adj=row", "`adj=row` is none of gcn, raw\n  hint: did you mean `raw`"),
+        ("karate:karate", "cannot read the option `karate`"),
+        ("synthetic", "a stand-in for which graph?"),
+        ("synthetic:colab", "there is no `synthetic:colab`\n  hint: did you mean `collab`"),
+        ("synthetic:cora,scale=0.001", "3 nodes are too few for its degrees"),
+        ("synthetic:cora,scale=0", "at least 1e-06"),
+        ("synthetic:cora,scale=2", "at most 1"),
+        ("images:mnist", "there is no `images:mnist`"),
+        ("images:nih,adj=raw", "unknown option `adj`"),
+        ("images:side=0", "at least 1"),
+        ("bigbird:block=10", "has no blocks of 10"),
     ],
 )
 def test_errors(spec: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         load_data(spec)
     assert message in str(caught.value)
+
+
+def test_the_adjacency_is_an_option() -> None:
+    plain, raw, gcn = (load_data(spec) for spec in ("karate", "karate:adj=raw", "karate:nodes=9,adj=gcn"))
+    assert (plain.matrix() != normalized(plain.edges)).nnz == 0
+    assert (plain.matrix(default="raw") != plain.edges).nnz == 0
+    assert (raw.matrix() != raw.edges).nnz == 0 and adjacency(raw).nnz == 156
+    assert (gcn.matrix(default="raw") != normalized(gcn.edges)).nnz == 0
+    assert plain.raw.values().tolist() == [1.0] * 156
+
+
+def test_images() -> None:
+    data = load_data("images:side=8,count=3,density=0.25")
+    assert data.inputs.shape == (3, 64) and 0.1 < data.inputs.nnz / 192 < 0.4
+    assert load_data("images:imagenet").inputs.shape == (5, 224 * 224)
+    assert "synthetic" in data.notice and "imagenet" in load_data("images:imagenet").notice
+    with pytest.raises(DataError, match="are no graph"):
+        _ = data.adjacency

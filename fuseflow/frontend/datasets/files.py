@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -42,13 +43,14 @@ def find(title: str, data_dir: Path | None, places: Sequence[str], files: Sequen
 def open_archive(file: Path) -> Iterator[Any]:
     """The arrays of a `.npz` file, by name. Nothing is unpickled."""
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{file} is not an archive of arrays")
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{file} is not an archive of arrays: it is one array")
+        with archive:
             yield archive
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror or error}") from error
-    except (ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         reason = "it holds Python objects" if "pickle" in str(error) else str(error)
         raise DataError(f"{file} is not an archive of arrays: {reason}") from error
 
@@ -56,7 +58,8 @@ def open_archive(file: Path) -> Iterator[Any]:
 def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:
     """The numbers of a `.csv.gz` file, [rows, columns]; `columns` None takes what there is."""
     try:
-        with gzip.open(file, "rt", encoding="ascii") as stream:
+        with gzip.open(file, "rt", encoding="ascii") as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "input contained no data"
             table = np.loadtxt(stream, delimiter=",", dtype=dtype, ndmin=2, comments=None)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from error

@@ -21,6 +21,8 @@ Ints = npt.NDArray[np.int64]
 
 EXPONENT = 2.5
 """Of the power law P(degree) ~ (degree + shift)^-EXPONENT, cut off at a largest degree; shift and cut-off follow from the counts."""
+OFF = 0.01
+"""How far the sum of squares may be from the published one, as a share."""
 ROUNDS = 200
 """Times that the ends of loops and repeated edges are dealt again."""
 
@@ -61,8 +63,11 @@ def standin(name: str, seed: int, scale: float = 1.0) -> Graph:
     step = 1 if known.directed else 2
     entries = step * round(known.entries * scale / step)
     rng = np.random.default_rng(seed)
-    degrees = rng.permutation(_degrees(nodes, entries, round(entries * known.neighbours)))
+    squares = round(entries * known.neighbours)
+    degrees = rng.permutation(_degrees(nodes, entries, squares))
     try:
+        if abs(int((degrees**2).sum()) - squares) > OFF * squares:
+            raise _Stuck
         rows, columns = _realize(degrees, known.directed, rng)
     except _Stuck:
         raise DataError(
@@ -148,6 +153,8 @@ def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[I
     """The entries of a graph with these degrees, without loops and repeats: the ends of edges are joined at random, those of bad
     edges dealt again together with those of as many good ones."""
     nodes = len(degrees)
+    if degrees.min() < 0 or degrees.max() >= nodes:
+        raise _Stuck
     ends = rng.permutation(np.repeat(np.arange(nodes), degrees))
     if directed:
         rows, columns = np.repeat(np.arange(nodes), degrees), ends
