@@ -224,7 +224,7 @@ def machine_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, machine=load_machine(name, _settings(settings)), **kwargs)
+        return command(*args, machine=load_machine(name, settings_of(settings)), **kwargs)
 
     return _with(options, build)  # type: ignore[return-value]
 
@@ -240,7 +240,7 @@ def engine_option(command: Command) -> Command:
     )(command)
 
 
-def _settings(texts: tuple[str, ...]) -> dict[str, Setting]:
+def settings_of(texts: tuple[str, ...]) -> dict[str, Setting]:
     """Keys with their values, which are YAML scalars."""
     found: dict[str, Setting] = {}
     for text in texts:
