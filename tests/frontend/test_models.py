@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from fuseflow import compile as compile_model
 from fuseflow.einsum.text import show
-from fuseflow.errors import FileError, FrontendError, UsageError
+from fuseflow.errors import FileError, FrontendError, FuseFlowError, UsageError
 from fuseflow.frontend import LoadedModel, import_model, load_data, load_model
 
 ROOT = Path(__file__).parents[2]
@@ -135,3 +136,41 @@ def test_a_model_names_its_data(tmp_path: Path) -> None:
     assert load_model(path, "karate", options={"small": "true"}).data == "karate"
     with pytest.raises(FrontendError, match=r"`DATA` in .* is not the spec of a data set"):
         load_model(write(tmp_path, f"DATA = 3\nimport torch\ndef build(data, width=2):\n    {LINEAR}\n"))
+
+
+PROGRAM = "tensor A[34, 34] csr\ntensor x[34] dense\ny[i] = sum(k) A[i, k] * x[k]\noutput y\n"
+
+
+def test_a_model_file_may_build_a_program(tmp_path: Path) -> None:
+    """Its tensors follow from the seed; PyTorch is not needed, and an option `seed` is the run's."""
+    path = write(
+        tmp_path,
+        f"import numpy as np\nPROGRAM = {PROGRAM!r}\n"
+        "def build(data, *, seed: int = 0):\n"
+        "    return PROGRAM, {'A': data.edges, 'x': np.random.default_rng(seed).random(34, dtype=np.float32)}\n",
+    )
+    numbers = [compile_model(path, seed=seed, machine="ideal").run().outputs["y"] for seed in (0, 0, 1)]
+    assert (numbers[0] == numbers[1]).all() and not (numbers[0] == numbers[2]).all()
+    assert compile_model(path, seed=0, options={"seed": 1}, machine="ideal").run().outputs["y"].tolist() == numbers[2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("built", "message"),
+    [
+        ("PROGRAM, [1]", "returned a program with list, not its tensors by name"),
+        ("PROGRAM, {1: 2}", "returned a program with dict, not its tensors by name"),
+        ("PROGRAM, {'A': data.edges, 'z': 1}", "the program has no input `z`"),
+        ("PROGRAM, {'A': data.inputs[:3]}", r"tensor `A`: shape \[3, 34\], declared \[34, 34\]"),
+        ("'y[i] = x[i', {}", r"model\.py: program:1"),
+    ],
+)
+def test_programs_that_do_not_fit(tmp_path: Path, built: str, message: str) -> None:
+    path = write(tmp_path, f"PROGRAM = {PROGRAM!r}\ndef build(data):\n    return {built}\n")
+    with pytest.raises(FuseFlowError, match=message):
+        compile_model(path)
+
+
+def test_a_program_takes_no_constants_of_modules(tmp_path: Path) -> None:
+    path = write(tmp_path, f"FORMATS = {{'x': 'csr'}}\nPROGRAM = {PROGRAM!r}\ndef build(data):\n    return PROGRAM, {{}}\n")
+    with pytest.raises(UsageError, match="takes no `FORMATS`"):
+        compile_model(path)

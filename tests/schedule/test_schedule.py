@@ -35,6 +35,8 @@ schedules = st.builds(
     copies=st.booleans(),
     locate=st.sampled_from(CHOICES["locate"]),
     repeat=st.sampled_from(CHOICES["repeat"]),
+    order_policy=st.sampled_from(CHOICES["order_policy"]),
+    intermediates=st.sampled_from(CHOICES["intermediates"]),
     drop_zeros=st.lists(names, max_size=2).map(tuple),
 )
 
@@ -172,6 +174,15 @@ def test_how_regions_are_lowered_in_three_ways() -> None:
     text = "fuse: [full]\niteration: global\nlocate: never\ncopies: false\ndrop_zeros: [Y]\n"
     assert fluent == flags == Schedule.from_yaml(text)
     assert str(fluent) == text
+
+
+def test_a_policy_stands_beside_orders() -> None:
+    flags = Schedule.from_flags(["full"], orders=["first", "layer1=i,k"])
+    assert flags == Schedule.fuse("full").order("layer1", "i,k").lower(order_policy="first")
+    assert Schedule.from_flags(orders=["best"], base=flags).order_policy == "best"
+    assert Schedule.from_flags(orders=["T=i"], base=flags).order_policy == "first"
+    with pytest.raises(UsageError, match="`best` and `first`"):
+        Schedule.from_flags(orders=["best", "first"])
 
 
 def test_a_setting_that_does_not_exist_is_refused_in_its_place() -> None:
