@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.compiler.seen import Seen, needed_order, refuse_view, see, source_of, view_format
+from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate, TensorStatistics, estimate
@@ -67,6 +68,7 @@ class Lowering:
     known: dict[str, TensorStatistics]
     views: Mapping[str, Einsum] = field(default_factory=dict)
     called: Mapping[str, str] = field(default_factory=dict)
+    _chosen: dict[Hashable, tuple[Way, FusedRegion]] = field(default_factory=dict)
     _copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
 
     def region(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> Iterator[CompiledRegion]:
@@ -145,7 +147,33 @@ class Lowering:
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
         if chain:
             return self._first(region, results, chain, self._named(region, results, chain))[1]
-        return self._unasked(region, results)[1]
+        key = self._key(region, results)
+        if key in self._chosen:
+            way, like = self._chosen[key]
+            fused = self._scheduled(self._fused(region, results, (), way))
+            if fused.indices == like.indices and not (fused.copies or like.copies):
+                return replace(fused, order=like.order, compared=like.compared, locate=like.locate)
+        self._chosen[key] = self._unasked(region, results)
+        return self._chosen[key][1]
+
+    def _key(self, region: Region, results: tuple[str, ...]) -> Hashable:
+        """What the choice for a region follows from, equal for regions that differ in names alone: a model repeats its layers."""
+        einsums = [self.program.defined[e] for e in region.einsums]
+        names = {name: n for n, name in enumerate(dict.fromkeys(n for e in einsums for n in (*e.operands, e.name)))}
+        bodies = tuple(
+            (names[e.name], e.indices, substitute_tensors(e.body, {n: f"t{k}" for n, k in names.items()})) for e in einsums
+        )
+        read = tuple(
+            (t.shape, t.format, t.dtype, repr(t.fill), self.known.get(n))
+            for n in names
+            for t in (self.stored.get(n),)
+            if t is not None
+        )
+        here = tuple(n in self.stored for n in names)
+        made = tuple(self.program.declared[e.name].format for e in einsums)
+        seen = {source_of(view).tensor for view in self.views.values()}
+        wishes = [(n in self.declared, n in seen, n in self.program.outputs, n in self.schedule.drop_zeros) for n in results]
+        return bodies, read, here, made, tuple(names[n] for n in results), tuple(wishes)
 
     def _unasked(self, region: Region, results: tuple[str, ...]) -> tuple[Way, FusedRegion]:
         """The first way in which the region can be lowered, or that with fewer views merged if it is expected to cost less."""
@@ -236,8 +264,7 @@ class Lowering:
     def _ordered(self, fused: FusedRegion) -> FusedRegion:
         """The order by the schedule's policy; dense levels located or joined as the schedule says, or as it costs less; no copy that is
         not needed."""
-        results = tuple(replace(r, drop_zeros=r.name in self.schedule.drop_zeros) for r in fused.results)
-        fused = replace(fused, results=results, repeat=self.schedule.repeat, locate=self.schedule.locate != "never")
+        fused = self._scheduled(fused)
         chosen = choose_order(fused, self._cost, self.schedule.order_policy)
         for copy in chosen.copies:
             if not needed(copy, self.stored[copy.source], chosen.order):
@@ -249,6 +276,11 @@ class Lowering:
             after = self._rank(joined)
             chosen = joined if after is not None and after < before else chosen
         return settle(chosen, self.program.declared)
+
+    def _scheduled(self, fused: FusedRegion) -> FusedRegion:
+        """The region as the schedule wants all of them lowered."""
+        results = tuple(replace(r, drop_zeros=r.name in self.schedule.drop_zeros) for r in fused.results)
+        return replace(fused, results=results, repeat=self.schedule.repeat, locate=self.schedule.locate != "never")
 
     def _rank(self, region: FusedRegion) -> float | None:
         """Of the region in its order, None if that is refused."""

@@ -61,8 +61,9 @@ def signature(graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> Has
     tensors = tuple(_declared(graph.declared[name], read.get(name)) for name in names)
     written = tuple(names[name] for name in graph.outputs)
     depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
-    # Where a memory keeps the order of addresses, tensors lie in the order of their names.
-    lie = () if machine.memory.model == "ideal" else tuple(names[name] for name in sorted(names))
+    # Where a memory has addresses, inputs lie in the order of their names, and so do results behind them.
+    addressed = () if machine.memory.model == "ideal" else (*sorted(graph.inputs), *sorted(graph.outputs))
+    lie = tuple(names[name] for name in addressed)
     return repr(nodes), tensors, written, depths, lie
 
 

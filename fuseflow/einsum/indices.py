@@ -35,6 +35,19 @@ def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
             return Reduce(expr.op, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
 
 
+def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """Replace names of tensors."""
+    match expr:
+        case Access():
+            return Access(names.get(expr.tensor, expr.tensor), expr.indices)
+        case Const():
+            return expr
+        case Apply():
+            return Apply(expr.op, tuple(substitute_tensors(arg, names) for arg in expr.args))
+        case Reduce():
+            return Reduce(expr.op, expr.over, substitute_tensors(expr.body, names))
+
+
 def _index(index: Index, indices: Mapping[str, Index]) -> Index:
     if isinstance(index, str):
         return indices.get(index, index)
