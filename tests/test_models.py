@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fuseflow as ff
+from fuseflow.compiler import load
 from fuseflow.compiler.check import compare
 from fuseflow.einsum.interpret import evaluate
+from fuseflow.errors import FuseFlowError
+from fuseflow.frontend import load_model
 from fuseflow.fusion.program import as_program
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +27,7 @@ needs_planetoid = pytest.mark.skipif(not PLANETOID.is_dir(), reason="the Planeto
 def run_all(data: str, **options: object) -> dict[str, ff.Result]:
     found = {}
     for choice in CHOICES:
-        result = ff.compile(GCN, data=data, schedule=ff.Schedule.fuse(choice), **options).run()  # type: ignore[arg-type]
+        result = ff.compile(GCN, data=data, schedule=ff.Schedule.fuse(choice), machine="ideal", **options).run()  # type: ignore[arg-type]
         assert result.check is not None
         assert result.check.passed and result.check.reference == "PyTorch" and result.check.max_rel_error <= 1e-4, choice
         found[choice] = result
@@ -45,7 +49,7 @@ def test_gcn_on_citation_graphs(data: str) -> None:
 
 def test_fusion_keeps_intermediates_off_memory() -> None:
     """What a region computes for itself is neither written nor read."""
-    unfused, fused = (ff.compile(GCN, schedule=ff.Schedule.fuse(c)).run() for c in ("none", "full"))
+    unfused, fused = (ff.compile(GCN, schedule=ff.Schedule.fuse(c), machine="ideal").run() for c in ("none", "full"))
     assert "relu" in unfused.stats["bytes"]["by_tensor"] and "relu" not in fused.stats["bytes"]["by_tensor"]
     assert fused.stats["bytes"]["write"] < unfused.stats["bytes"]["write"]
     assert fused.flops > unfused.flops  # what is not stored is computed again
@@ -53,7 +57,7 @@ def test_fusion_keeps_intermediates_off_memory() -> None:
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_level_agrees(choice: str) -> None:
-    compiled = ff.compile(GCN, schedule=ff.Schedule.fuse(choice))
+    compiled = ff.compile(GCN, schedule=ff.Schedule.fuse(choice), machine="ideal")
     (output,) = compiled.program.outputs
     assert compiled.source.expected is not None
     want = compiled.source.expected[output]
@@ -76,7 +80,7 @@ def test_linalg_and_the_printed_program_compile_to_the_same_graphs(tmp_path: Pat
 
 
 def test_the_seed_fixes_the_weights() -> None:
-    first, same, other = (ff.compile(GCN, seed=seed).run().outputs for seed in (1, 1, 2))
+    first, same, other = (ff.compile(GCN, seed=seed, machine="ideal").run().outputs for seed in (1, 1, 2))
     (name,) = first
     np.testing.assert_array_equal(first[name], same[name])
     assert not np.array_equal(first[name], other[name])
@@ -104,4 +108,53 @@ def test_every_model_at_every_granularity(file: str) -> None:
         )
         result = compiled.run()
         assert result.check is not None and result.check.passed and result.check.max_rel_error <= 1e-5, choice
-        assert len(result.regions) == count
+        assert len(compiled.regions) == count
+
+
+GPT = ROOT / "models" / "gpt_bigbird.py"
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"part": "decoder", "activation": "relu"}, {"part": "attention"}], ids=["model", "decoder", "part"]
+)
+def test_gpt_is_what_pytorch_computes(given: dict[str, object]) -> None:
+    source = load(GPT, options={"small": True, **given})
+    assert source.expected is not None and source.data == "bigbird:block=4,length=32,features=8"
+    assert source.tensors["mask"].format.short() == "csr"
+    results = evaluate(source.program, {name: tensor.to_dense() for name, tensor in source.tensors.items()})
+    for name, want in source.expected.items():
+        assert compare(results[name], want)[0] < 1e-5
+
+
+def test_gpt_runs() -> None:
+    result = ff.compile(GPT, options={"small": True, "decoders": 1}, machine="ideal").run()
+    assert result.check is not None and result.check.passed
+    assert result.settings.options == {"small": True, "decoders": 1}
+
+
+def test_gpt_has_the_published_size() -> None:
+    model = load_model(GPT, options={"decoders": 1})
+    count = sum(p.numel() for p in model.module.parameters())
+    width = 768
+    assert count == 12 * width**2 + 13 * width  # four projections, a feed-forward of four widths, two norms
+    assert int(model.module.mask.sum()) == 483_328  # of the published blocks of 64
+
+
+def test_sage_averages_over_the_neighbours_of_a_node() -> None:
+    """Rows add up to 1, or to 0 for a node on its own; a node is not its own neighbour."""
+    mean, _ = load_model(ROOT / "models" / "graphsage.py", "random:nodes=40,degree=1,features=3").inputs
+    dense = mean.to_dense()
+    assert {round(float(s), 5) for s in dense.sum(1)} == {0.0, 1.0}
+    assert not dense.diagonal().any()
+
+
+def test_sae_keeps_the_same_share_of_every_output() -> None:
+    module = load_model(ROOT / "models" / "sae.py", options={"density": 0.25}).module
+    assert module.encoder.weight.crow_indices().diff().unique().tolist() == [28 * 28 // 4]
+    assert module.decoder.weight.crow_indices().diff().unique().tolist() == [256 // 4]
+
+
+@pytest.mark.skipif(find_spec("torch_geometric") is not None, reason="PyTorch Geometric is installed")
+def test_a_model_of_a_library_that_is_not_there() -> None:
+    with pytest.raises(FuseFlowError, match=r"made of PyTorch Geometric's layers: pip install 'fuseflow\[data\]'"):
+        load(ROOT / "models" / "gcn_pyg.py")

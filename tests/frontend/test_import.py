@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import fuseflow as ff
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.parse import parse
@@ -220,6 +221,13 @@ SHAPES: dict[str, Callable[[Tensor], Any]] = {
 def test_dense_operators(group: dict[str, Callable[[Tensor], Tensor]]) -> None:
     """One import for all of a group: tracing costs more than what it traces."""
     checked(Function(lambda x: [function(x) for function in group.values()]), (random(5, 6),))
+
+
+@pytest.mark.parametrize("group", [POINTWISE, REDUCTIONS], ids=["pointwise", "reductions"])
+def test_dense_operators_run(group: dict[str, Callable[[Tensor], Tensor]]) -> None:
+    module = Function(lambda x: [function(x) for function in group.values()])
+    result = ff.compile(module.eval(), (random(5, 6),), schedule=ff.Schedule.fuse("none"), machine="ideal").run()
+    assert result.check is not None and result.check.passed, result.check
 
 
 @pytest.mark.parametrize("case", SHAPES)
