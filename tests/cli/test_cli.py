@@ -436,3 +436,14 @@ def test_a_data_directory_that_nothing_reads_is_refused(here: Path) -> None:
 def test_the_package_is_the_command() -> None:
     shown = subprocess.run([sys.executable, "-m", "fuseflow", "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("fuseflow, version")
+
+
+def test_adjacency_and_intermediates() -> None:
+    """`--adj` is an option of the data, of the default data too; what a schedule says of intermediates is in the result."""
+    for data in ([], ["--data", "karate:nodes=20"]):
+        model = [ROOT / "models" / "paper" / "gcn.py", "--small", *data, "--adj", "gcn"]
+        result = fuseflow("run", *model, "--intermediates", "dense", "--order", "first", "--machine", "ideal", "--json", "-")
+        found = json.loads(result.stdout)
+        assert found["data"] == ("karate:nodes=20,adj=gcn" if data else "karate:adj=gcn")
+        assert "intermediates: dense" in found["schedule"] and "order_policy: first" in found["schedule"]
+        assert found["check"]["passed"] and "each region by itself" in found["check"]["reference"]
