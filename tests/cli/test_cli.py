@@ -70,7 +70,10 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     assert Schedule.from_yaml(document["schedule"]) == Schedule()
     assert {"name", "cycles", "nodes", "firings", "tokens"} <= document["regions"][0].keys()
     statistics = document["regions"][0]["statistics"]
-    assert statistics.keys() == {"nodes", "edges", "flops", "traffic"}
+    assert statistics.keys() == {"nodes", "edges", "flops", "traffic", "memory"}
+    assert statistics["memory"]["model"] == "hbm2"
+    assert statistics["memory"]["written_bytes"] > 0
+    assert document["regions"][0]["roofline"]["bound"] <= document["regions"][0]["cycles"]
     assert len(statistics["nodes"]) == document["regions"][0]["nodes"]
     assert sum(node["firings"] for node in statistics["nodes"]) == document["regions"][0]["firings"]
     assert document["flops"] == sum(sum(region["statistics"]["flops"].values()) for region in document["regions"])
@@ -91,13 +94,29 @@ def test_top_adds_the_busiest_and_most_blocked_nodes(here: Path) -> None:
     assert "alu" in blocked
     alone = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--top", "1", "--quiet", "--json", "-")
     assert json.loads(alone.stdout)["schema"] == 1
-    assert alone.stderr.split()[:4] == ["busy", "starved", "blocked", "region"]
+    assert alone.stderr.split()[:4] == ["busy", "starved", "memory", "blocked"]
     assert fuseflow("run", "p.ein", "--tensors", "t.yaml", "--top", "0").exit_code == 2
+
+
+def test_memory_prints_what_it_did(here: Path) -> None:
+    """By region where memory takes time, by tensor, and where arrays lie."""
+    plain = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--memory")
+    assert plain.exit_code == 0, plain.output
+    for title in ("turn-", "lines", "address"):
+        assert title in plain.stdout
+    ideal = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--memory", "--machine", "ideal")
+    assert ideal.exit_code == 0, ideal.output
+    assert "lines" in ideal.stdout
+    assert "turn-" not in ideal.stdout and "address" not in ideal.stdout
+    alone = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--memory", "--quiet", "--json", "-")
+    assert json.loads(alone.stdout)["regions"][0]["statistics"]["memory"]["channels"]
+    assert "address" in alone.stderr
 
 
 def test_machine_settings_reach_the_run(here: Path) -> None:
     def document(*settings: str) -> dict[str, Any]:
-        result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "-", *(x for s in settings for x in ("--set", s)))
+        machine = ("--machine", "ideal", *(x for s in settings for x in ("--set", s)))
+        result = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--json", "-", *machine)
         assert result.exit_code == 0, result.output
         found: dict[str, Any] = json.loads(result.stdout)
         return found

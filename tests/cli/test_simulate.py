@@ -54,7 +54,7 @@ def document(*arguments: str | Path) -> dict[str, Any]:
 
 def test_a_graph_of_another_tool(here: Path) -> None:
     found = document("g.bin", "--tensors", "t.yaml", "-o", "out")
-    assert (found["machine"], found["model"], found["data"], found["check"]) == ("ideal", "g.bin", "t.yaml", None)
+    assert (found["machine"], found["model"], found["data"], found["check"]) == ("rda", "g.bin", "t.yaml", None)
     (region,) = found["regions"]
     assert (region["name"], region["einsums"], region["cycles"]) == ("spmm_ijk", [], found["cycles"])
     assert found["flops"] > 0
