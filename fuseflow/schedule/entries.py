@@ -122,7 +122,12 @@ def assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]
 
 def order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
     """The policy among the `--order` texts, if there is one, and the others."""
-    found = {text.strip() for text in texts} & set(CHOICES["order_policy"])
+    policies = CHOICES["order_policy"]
+    for text in texts:
+        if "=" not in text and text.strip() not in policies:
+            hint = f"write `--order T=i,k,j`, or one of {', '.join(policies)} for all regions without an order"
+            raise UsageError(f"cannot read `--order {text}`", hint=hint)
+    found = {text.strip() for text in texts} & set(policies)
     if len(found) > 1:
         raise UsageError(f"`--order` asks for {' and '.join(f'`{policy}`' for policy in sorted(found))}", hint="say one of them")
     return next(iter(found), None), [text for text in texts if text.strip() not in found]

@@ -27,6 +27,8 @@ output O
 def build(data, *, small: bool = False, hidden: int = 0, density: float = 0.1, seed: int = 0):
     """The program and its tensors. `density` of the weights; `hidden` 0: the published 256 up to the size of ImageNet's images, 512
     beyond; or 8 if `small`."""
+    if not 0 <= density <= 1:
+        raise ValueError(f"a density of {density:g} is not between 0 and 1")
     batch, pixels = data.inputs.shape
     hidden = hidden or (8 if small else 256 if pixels <= IMAGENET else 512)
     rng = np.random.default_rng(seed)
