@@ -105,7 +105,9 @@ def test_the_adjacency_is_raw_unless_asked_otherwise() -> None:
 
 def test_sizes_are_options() -> None:
     program = load(PAPER / "gpt.py", data="bigbird:block=2,length=8,features=8", options={"decoders": "1", "heads": "2"}).program
-    assert program.declared["O0"].shape == (1, 2, 8, 4) and program.outputs == ("x0",)
+    assert program.declared["d0.O"].shape == (1, 2, 8, 4) and program.outputs == ("d0.x",)
+    whole = load(PAPER / "gpt.py", options={"small": True, "decoders": 12}).program
+    assert len(whole.einsums) == 12 * (44 + 4) and whole.outputs == ("d11.x",)
     with pytest.raises(ff.errors.FrontendError, match="8 features are not 3 heads"):
         load(PAPER / "gpt.py", data="bigbird:block=2,length=8,features=8", options={"heads": "3"})
     assert load(PAPER / "sae.py", options={"small": True, "hidden": 3}).program.declared["We"].shape == (36, 3)

@@ -17,15 +17,15 @@ tensor M[{length}, {length}]           csf
 """
 
 WEIGHTS = """
-tensor Wt{n}[{width}, {width}]   dense
-tensor bt{n}[{width}]            dense
-tensor Wo{n}[{width}, {width}]   dense
-tensor bo{n}[{width}]            dense
-tensor W1{n}[{width}, {inner}]   dense
-tensor b1{n}[{inner}]            dense
-tensor W2{n}[{inner}, {width}]   dense
-tensor b2{n}[{width}]            dense
-tensor O{n}[{batch}, {heads}, {length}, {head}]   dense
+tensor d{n}.Wt[{width}, {width}]   dense
+tensor d{n}.bt[{width}]            dense
+tensor d{n}.Wo[{width}, {width}]   dense
+tensor d{n}.bo[{width}]            dense
+tensor d{n}.W1[{width}, {inner}]   dense
+tensor d{n}.b1[{inner}]            dense
+tensor d{n}.W2[{inner}, {width}]   dense
+tensor d{n}.b2[{width}]            dense
+tensor d{n}.O[{batch}, {heads}, {length}, {head}]   dense
 """
 
 NORM = """
@@ -45,35 +45,35 @@ NORM = """
 
 DECODER = """
 {norm1}
-p0{n}[b, l, e] = sum(k) y{n}[b, l, k] * Wt{n}[k, e]   @{path}
-p{n}[b, l, e]  = p0{n}[b, l, e] + bt{n}[e]            @{path}
+d{n}.p0[b, l, e] = sum(k) d{n}.y[b, l, k] * d{n}.Wt[k, e]   @{path}
+d{n}.p[b, l, e]  = d{n}.p0[b, l, e] + d{n}.bt[e]            @{path}
 
-Q{n}[b, h, i, m] = p{n}[b, i, h*{head} + m]           @{path}
-K{n}[b, h, m, j] = p{n}[b, j, h*{head} + m]           @{path}
-V{n}[b, h, j, d] = p{n}[b, j, h*{head} + d]           @{path}
+d{n}.Q[b, h, i, m] = d{n}.p[b, i, h*{head} + m]           @{path}
+d{n}.K[b, h, m, j] = d{n}.p[b, j, h*{head} + m]           @{path}
+d{n}.V[b, h, j, d] = d{n}.p[b, j, h*{head} + d]           @{path}
 
-S{n}[b, h, i, j]  = sum(m) Q{n}[b, h, i, m] * K{n}[b, h, m, j]        @{path}
-P{n}[b, h, i, j]  = where(M[i, j] == 0, -inf, S{n}[b, h, i, j])       @{path}
-P8{n}[b, h, i, j] = P{n}[b, h, i, j] / {scale}                        @{path}
-m{n}[b, h, i]     = max(j) P8{n}[b, h, i, j]                          @{path}
-D{n}[b, h, i, j]  = P8{n}[b, h, i, j] - m{n}[b, h, i]                 @{path}
-E{n}[b, h, i, j]  = exp(D{n}[b, h, i, j])                             @{path}
-t{n}[b, h, i]     = sum(j) E{n}[b, h, i, j]                           @{path}
-A{n}[b, h, i, j]  = E{n}[b, h, i, j] / t{n}[b, h, i]                  @{path}
-O{n}[b, h, i, d]  = sum(j) A{n}[b, h, i, j] * V{n}[b, h, j, d]        @{path}
+d{n}.S[b, h, i, j]  = sum(m) d{n}.Q[b, h, i, m] * d{n}.K[b, h, m, j]        @{path}
+d{n}.P[b, h, i, j]  = where(M[i, j] == 0, -inf, d{n}.S[b, h, i, j])       @{path}
+d{n}.P8[b, h, i, j] = d{n}.P[b, h, i, j] / {scale}                        @{path}
+d{n}.m[b, h, i]     = max(j) d{n}.P8[b, h, i, j]                          @{path}
+d{n}.D[b, h, i, j]  = d{n}.P8[b, h, i, j] - d{n}.m[b, h, i]                 @{path}
+d{n}.E[b, h, i, j]  = exp(d{n}.D[b, h, i, j])                             @{path}
+d{n}.t[b, h, i]     = sum(j) d{n}.E[b, h, i, j]                           @{path}
+d{n}.A[b, h, i, j]  = d{n}.E[b, h, i, j] / d{n}.t[b, h, i]                  @{path}
+d{n}.O[b, h, i, d]  = sum(j) d{n}.A[b, h, i, j] * d{n}.V[b, h, j, d]        @{path}
 
-a{n}[b, i, h*{head} + d] = O{n}[b, h, i, d]                           @{path}
+d{n}.a[b, i, h*{head} + d] = d{n}.O[b, h, i, d]                           @{path}
 
-o0{n}[b, l, e] = sum(k) a{n}[b, l, k] * Wo{n}[k, e]   @{path}
-o{n}[b, l, e]  = o0{n}[b, l, e] + bo{n}[e]            @{path}
-r{n}[b, l, e]  = o{n}[b, l, e] + {x}[b, l, e]         @{path}
+d{n}.o0[b, l, e] = sum(k) d{n}.a[b, l, k] * d{n}.Wo[k, e]   @{path}
+d{n}.o[b, l, e]  = d{n}.o0[b, l, e] + d{n}.bo[e]            @{path}
+d{n}.r[b, l, e]  = d{n}.o[b, l, e] + {x}[b, l, e]         @{path}
 {norm2}
-f0{n}[b, l, g] = sum(k) z{n}[b, l, k] * W1{n}[k, g]   @{path}
-f1{n}[b, l, g] = f0{n}[b, l, g] + b1{n}[g]            @{path}
-f{n}[b, l, g]  = relu(f1{n}[b, l, g])                 @{path}
-g0{n}[b, l, e] = sum(g) f{n}[b, l, g] * W2{n}[g, e]   @{path}
-g{n}[b, l, e]  = g0{n}[b, l, e] + b2{n}[e]            @{path}
-x{n}[b, l, e]  = g{n}[b, l, e] + r{n}[b, l, e]        @{path}
+d{n}.f0[b, l, g] = sum(k) d{n}.z[b, l, k] * d{n}.W1[k, g]   @{path}
+d{n}.f1[b, l, g] = d{n}.f0[b, l, g] + d{n}.b1[g]            @{path}
+d{n}.f[b, l, g]  = relu(d{n}.f1[b, l, g])                 @{path}
+d{n}.g0[b, l, e] = sum(g) d{n}.f[b, l, g] * d{n}.W2[g, e]   @{path}
+d{n}.g[b, l, e]  = d{n}.g0[b, l, e] + d{n}.b2[e]            @{path}
+d{n}.x[b, l, e]  = d{n}.g[b, l, e] + d{n}.r[b, l, e]        @{path}
 """
 
 
@@ -93,11 +93,12 @@ def build(data, *, small: bool = False, decoders: int = 0, heads: int = 0, batch
         text += WEIGHTS.format(n=n, **sizes)
         shapes = {"t": (width, width), "o": (width, width), "1": (width, 4 * width), "2": (4 * width, width)}
         for name, shape in shapes.items():
-            tensors[f"W{name}{n}"] = normal_weights(rng, *shape)
-            tensors[f"b{name}{n}"] = rng.standard_normal(shape[1], dtype=np.float32)
+            tensors[f"d{n}.W{name}"] = normal_weights(rng, *shape)
+            tensors[f"d{n}.b{name}"] = rng.standard_normal(shape[1], dtype=np.float32)
     for n in range(decoders):
         path = f"decoders.{n}"
-        norms = {f"norm{k}": NORM.format(y=f"{y}{n}", x=of, path=path, **sizes) for k, y, of in ((1, "y", x), (2, "z", f"r{n}"))}
-        text += DECODER.format(n=n, x=x, path=path, **norms, **sizes)
-        x = f"x{n}"
+        norm1 = NORM.format(y=f"d{n}.y", x=x, path=path, **sizes)
+        norm2 = NORM.format(y=f"d{n}.z", x=f"d{n}.r", path=path, **sizes)
+        text += DECODER.format(n=n, x=x, path=path, norm1=norm1, norm2=norm2, **sizes)
+        x = f"d{n}.x"
     return text + f"output {x}\n", tensors
