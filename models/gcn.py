@@ -33,7 +33,7 @@ class GCN(nn.Module):
         return F.log_softmax(self.layer2(adj, x), dim=1)
 
 
-def build(data, *, small: bool = False, hidden: int = HIDDEN):
+def build(data, *, small: bool = False, hidden: int | None = None):
     """The model and its inputs: the normalized adjacency and the features, both CSR."""
-    model = GCN(data.features.shape[1], 4 if small else hidden, data.classes)
+    model = GCN(data.features.shape[1], hidden or (4 if small else HIDDEN), data.classes)
     return model.eval(), (data.adjacency, data.features)

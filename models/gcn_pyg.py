@@ -22,7 +22,7 @@ class GCN(nn.Module):
         return F.log_softmax(self.conv2(x, adj), dim=1)
 
 
-def build(data, *, small: bool = False, hidden: int = 16):
+def build(data, *, small: bool = False, hidden: int | None = None):
     """The model and its inputs: the features, dense as the library's layers want them, and the normalized adjacency, CSR."""
-    model = GCN(data.features.shape[1], 4 if small else hidden, data.classes)
+    model = GCN(data.features.shape[1], hidden or (4 if small else 16), data.classes)
     return model.eval(), (data.features.to_dense(), data.adjacency)

@@ -74,20 +74,19 @@ def build(
     *,
     small: bool = False,
     part: Literal["model", "decoder", "attention"] = "model",
-    decoders: int = 12,
-    heads: int = 12,
+    decoders: int | None = None,
+    heads: int | None = None,
     activation: Literal["gelu", "relu"] = "gelu",
 ):
     """All decoders (`part="decoder"`: one of them) on a sequence; `part="attention"`: on queries, keys and values of every head.
 
-    `small` stops at two decoders of two heads each.
+    There are 12 decoders with 12 heads; `small` takes two with two.
     """
-    mask = data.raw.to_dense()
-    sequence, width = data.features.shape
-    if small:
-        decoders, heads = min(decoders, 2), 2
+    mask, features = data.raw.to_dense(), data.features.to_dense()
+    sequence, width = features.shape
+    decoders, heads = decoders or (2 if small else 12), heads or (2 if small else 12)
     if part == "attention":
         q, k, v = (torch.randn(1, heads, sequence, width // heads) for _ in range(3))
         return MaskedAttention().eval(), (q, k, v, mask)
     count = 1 if part == "decoder" else decoders
-    return GPT(mask, count, width, heads, activation).eval(), (data.features.unsqueeze(0),)
+    return GPT(mask, count, width, heads, activation).eval(), (features.unsqueeze(0),)

@@ -41,7 +41,7 @@ def mean_over_neighbours(adjacency: Tensor) -> Tensor:
     return mean.coalesce().to_sparse_csr()
 
 
-def build(data, *, small: bool = False, hidden: int = 16):
+def build(data, *, small: bool = False, hidden: int | None = None):
     """The model and its inputs: the matrix of means over neighbours and the features, both CSR."""
-    model = GraphSAGE(data.features.shape[1], 4 if small else hidden, data.classes)
+    model = GraphSAGE(data.features.shape[1], hidden or (4 if small else 16), data.classes)
     return model.eval(), (mean_over_neighbours(data.adjacency), data.features)

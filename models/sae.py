@@ -17,9 +17,9 @@ class SparseLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, density: float) -> None:
         super().__init__()
-        kept = max(1, round(density * inputs))
+        kept = round(min(1.0, max(0.0, density)) * inputs)
         columns = torch.rand(outputs, inputs).argsort(dim=1)[:, :kept].sort(dim=1).values
-        values = torch.empty(outputs, kept).uniform_(-1, 1) / kept**0.5
+        values = torch.empty(outputs, kept).uniform_(-1, 1) / max(1, kept) ** 0.5
         rows = torch.arange(outputs + 1) * kept
         self.weight = nn.Parameter(torch.sparse_csr_tensor(rows, columns.flatten(), values.flatten(), (outputs, inputs)))
         self.bias = nn.Parameter(torch.empty(outputs).uniform_(-0.1, 0.1))
@@ -38,7 +38,7 @@ class SparseAutoencoder(nn.Module):
         return self.decoder(F.relu(self.encoder(images)))
 
 
-def build(data, *, small: bool = False, hidden: int = 256, density: float = 0.4):
+def build(data, *, small: bool = False, hidden: int | None = None, density: float = 0.4):
     """The model and a batch of flat images. `density` is the share of the weights that is kept."""
     images = data.features.to_dense()
-    return SparseAutoencoder(images.shape[1], 12 if small else hidden, density).eval(), (images,)
+    return SparseAutoencoder(images.shape[1], hidden or (12 if small else 256), density).eval(), (images,)

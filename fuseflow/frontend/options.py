@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
 from pathlib import Path
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, Union
 
 from fuseflow.errors import UsageError, did_you_mean
 
+_KINDS = (bool, int, float, str)
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
@@ -28,7 +30,7 @@ class Option:
     def __str__(self) -> str:
         if self.choices:
             return f"{self.name} (one of {', '.join(self.choices)})"
-        return self.name if self.required else f"{self.name}={_text(self.default)}"
+        return self.name if self.default is None else f"{self.name}={_text(self.default)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,8 @@ def _option(parameter: Parameter, hint: Any) -> Option:
     choices: tuple[str, ...] = ()
     if typing.get_origin(hint) is Literal:
         choices = tuple(value for value in typing.get_args(hint) if isinstance(value, str))
-    kinds = (bool, int, float, str)
-    kind = type(default) if type(default) in kinds else hint if hint in kinds else None
+    said = [hint, *(typing.get_args(hint) if typing.get_origin(hint) in (UnionType, Union) else ())]  # `int | None` says int
+    kind = type(default) if type(default) in _KINDS else next((h for h in said if h in _KINDS), None)
     if kind is int and hint is float:
         kind = float
     return Option(parameter.name, kind, choices, required, default)

@@ -99,6 +99,25 @@ def _screen_tensor(name: str, tensor: Tensor) -> None:
         message = f"tensor `{name}` is a batch of sparse matrices or has dense dimensions"
         raise FrontendError(message, hint="use COO, or a dense tensor with a format")
 
+    if tensor.layout != torch.strided and (wrong := _invalid(tensor)):
+        raise FrontendError(f"tensor `{name}` is not a valid sparse tensor: {wrong}", hint="check what it was constructed from")
+
+
+def _invalid(tensor: Tensor) -> str:
+    """What is wrong with the indices of a sparse tensor, which PyTorch does not check unless asked; '' if nothing is."""
+    try:
+        if tensor.layout == torch.sparse_coo:
+            torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+        else:
+            by_row = tensor.layout == torch.sparse_csr
+            positions, minor = (
+                (tensor.crow_indices(), tensor.col_indices()) if by_row else (tensor.ccol_indices(), tensor.row_indices())
+            )
+            torch._validate_sparse_compressed_tensor_args(positions, minor, tensor.values(), tensor.shape, tensor.layout)
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
 
 def _refusal(node: Node, message: str, hint: str) -> FrontendError:
     return FrontendError(f"{message}{origin.at(node)}", hint=hint, span=origin.span(node))

@@ -23,6 +23,7 @@ def build(
     share: float = 0.5,
     title: str = "x",
     part: Literal["model", "decoder", "attention"] = "model",
+    width: int | None = None,
     free: Any = None,
 ) -> None: ...
 
@@ -50,6 +51,7 @@ def values(function: Callable[..., object] = build, **given: object) -> dict[str
         ("title", "3", "3"),
         ("title", "a=b", "a=b"),
         ("part", "decoder", "decoder"),
+        ("width", "3", 3),
         ("free", "3", "3"),
         ("free", [3], [3]),
     ],
@@ -63,7 +65,7 @@ def test_values_have_the_type_of_the_default(name: str, given: object, expected:
     ("given", "message"),
     [
         ({"depht": "3"}, "model.py has no option `depht`\n  note: its options: small=false, depth=12, rate=1, share=0.5, title=x, "
-         "part (one of model, decoder, attention), free=None\n  hint: did you mean `depth`?"),
+         "part (one of model, decoder, attention), width, free\n  hint: did you mean `depth`?"),
         ({"small": "perhaps"}, "option `small` of model.py is true or false, not `perhaps`"),
         ({"small": 1}, "option `small` of model.py is true or false, not `1`"),
         ({"depth": "3.5"}, "option `depth` of model.py is a whole number, not `3.5`"),
@@ -71,6 +73,7 @@ def test_values_have_the_type_of_the_default(name: str, given: object, expected:
         ({"depth": ""}, "option `depth` of model.py is a whole number, not ``"),
         ({"share": "half"}, "option `share` of model.py is a number, not `half`"),
         ({"part": "atention"}, "option `part` of model.py cannot be `atention`\n  hint: did you mean `attention`?"),
+        ({"width": "wide"}, "option `width` of model.py is a whole number, not `wide`"),
         ({"title": 3}, "option `title` of model.py is text, not `3`"),
     ],
 )  # fmt: skip

@@ -267,3 +267,10 @@ def test_importing_the_front_end_does_not_import_torch() -> None:
     code = "import sys; from fuseflow import frontend; frontend.read_mlir(open(0).read()); assert 'torch' not in sys.modules"
     text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
     subprocess.run([sys.executable, "-c", code], check=True, input=text, text=True)
+
+
+def test_sparse_tensors_that_pytorch_did_not_check() -> None:
+    past_the_end = torch.sparse_csr_tensor([0, 5, 5, 5], [0, 1], [1.0, 2.0], (3, 3), check_invariants=False)
+    outside = torch.sparse_coo_tensor([[0], [7]], [1.0], (3, 3), check_invariants=False, is_coalesced=True)
+    for tensor in (past_the_end, outside):
+        assert "`x` is not a valid sparse tensor: " in refused(Function(lambda a, x: a @ x), tensor, torch.ones(3, 2)).message
