@@ -10,8 +10,12 @@ import networkx as nx
 import posets
 import pytest
 
+from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
-from fuseflow.fusion.orders import CANDIDATES, Candidate, best, candidates, compare, enumerate_orders, nearest, neighbours
+from fuseflow.fusion.order_graph import as_stored
+from fuseflow.fusion.orders import CANDIDATES, Candidate, best, candidates, compare, enumerate_orders, first, nearest, neighbours
+from fuseflow.fusion.tree import View
+from fuseflow.tensors import Format
 
 
 @dataclass(frozen=True)
@@ -108,3 +112,25 @@ def test_a_gain_of_five_percent_is_not_worth_leaving_the_program(ranks, taken):
 
 def test_an_order_of_infinite_cost_is_taken_before_a_refused_one():
     assert best([Candidate(("a",), None, "no"), Candidate(("b",), Cost(math.inf))]) == ("b",)
+
+
+def test_the_first_legal_order_ends_the_search():
+    def cost(order: tuple[str, ...]) -> Cost:
+        if order[0] != "b":
+            raise FusionError(f"{order} refused")
+        return Cost(1.0)
+
+    found = first(free("abc"), "abc", cost, "r", 10)
+    assert [c.order for c in found] == [("a", "b", "c"), ("a", "c", "b"), ("b", "a", "c")]
+    assert [c.cost for c in found] == [None, None, Cost(1.0)] and "refused" in found[0].refusal
+    with pytest.raises(FusionError, match=r"\('a', 'b', 'c'\) refused"):
+        first(free("abc"), "abc", cost, "r", 2)
+
+
+def test_tensors_are_read_as_they_are_stored_as_far_as_they_agree():
+    stored = {
+        "A": TensorType("A", (2, 2), Format.parse("dense", 2)),
+        "B": TensorType("B", (2, 2), Format.parse("(dense, dense) order (1, 0)", 2)),
+    }
+    graph = as_stored(free("ijk"), [View("A", ("i", "j")), View("B", ("i", "j")), View("B", ("k", "i"))], stored)
+    assert set(graph.edges) == {("i", "j"), ("i", "k")}  # B's j before i contradicts A

@@ -15,7 +15,7 @@ from scipy import sparse
 from fuseflow.errors import DataError
 from fuseflow.frontend.data import load_data
 
-PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "planetoid"
+PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "planetoid"
 
 
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the Planetoid raw files in ../shared/data/planetoid")
