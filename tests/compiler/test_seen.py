@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
@@ -100,3 +102,35 @@ def test_a_declared_order_of_an_output_is_kept() -> None:
 def test_an_order_of_what_vanished_is_refused() -> None:
     with pytest.raises(ScheduleError, match="order of `Q`: it has no loops, it is `P` seen in other dimensions"):
         compiled(ATTENTION, ff.Schedule.order("Q", "i,h,d"))
+
+
+@st.composite
+def reshaped(draw) -> str:
+    """A vector that comes apart and together again and again, in other orders, times what has the same shape."""
+    lines, shapes = ["tensor X[24]", "tensor Y[24]"], {"X": (24,), "Y": (24,)}
+    for n in range(draw(st.integers(1, 5))):
+        source = draw(st.sampled_from(list(shapes)))
+        left, right, shape = list("ijk"[: len(shapes[source])]), list("ijk"[: len(shapes[source])]), list(shapes[source])
+        cuts = [(d, k) for d, size in enumerate(shape) for k in (2, 3, 4, 6) if size > k and size % k == 0]
+        if len(shape) == 1 or (len(shape) < 3 and cuts and draw(st.booleans())):
+            at, inner = draw(st.sampled_from(cuts))
+            left[at : at + 1], right[at] = [left[at], "d"], f"{left[at]}*{inner} + d"
+            shape[at : at + 1] = [shape[at] // inner, inner]
+            swapped = draw(st.permutations(range(len(shape))))
+            left, shape = [left[p] for p in swapped], [shape[p] for p in swapped]
+        else:
+            at = draw(st.integers(0, len(shape) - 2))
+            left[at : at + 2] = [f"{left[at]}*{shape[at + 1]} + {left[at + 1]}"]
+            shape[at : at + 2] = [shape[at] * shape[at + 1]]
+        others = [name for name, other in shapes.items() if other == tuple(shape) and "*" not in "".join(left)]
+        factor = f" * {draw(st.sampled_from(others))}[{', '.join(left)}]" if others else ""
+        lines.append(f"T{n}[{', '.join(left)}] = {source}[{', '.join(right)}]{factor} * 2")
+        shapes[f"T{n}"] = tuple(shape)
+    outputs = draw(st.lists(st.sampled_from([n for n in shapes if n[0] == "T"]), unique=True, min_size=1))
+    return "\n".join([*lines, f"output {', '.join(outputs)}"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(reshaped(), st.sampled_from(["none", "full"]))
+def test_random_reshapes(text, fuse) -> None:
+    ran(compiled(text, ff.Schedule.fuse(fuse)))
