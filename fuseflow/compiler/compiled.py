@@ -63,8 +63,13 @@ class Compiled:
         artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings, result)
 
     def save_fibertrees(self, directory: str | Path) -> None:
-        """Write the program's inputs as text files, in the layout that other SAMML tools read."""
-        for name, tensor in self.inputs().items():
+        """Write the program's inputs as text files, in the layout that other SAMML tools read; also as regions see them in other
+        dimensions."""
+        found = self.inputs()
+        for step in (step for region in self.regions for step in region.before):
+            if step.source in found:
+                found[step.name] = step.of(found[step.source])
+        for name, tensor in found.items():
             write_fibertree(directory, name, tensor)
 
     @property
