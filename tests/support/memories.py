@@ -14,7 +14,7 @@ from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, MemorySettings
 from fuseflow.sim.statistics import Outcome
 
-CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0), (1.6, 0.9), (0.1, 2.0))
+CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0), (1.6, 0.9), (0.1, 2.0), (1.0, 0.05))
 """Of the machine, and of its memory."""
 TWO_PROCESSES = ("accumulate", "permute")
 """Their cycles are those of both."""
@@ -23,9 +23,9 @@ TWO_PROCESSES = ("accumulate", "permute")
 def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:
     """One of ten is the fixed pipe, the others are HBM2 of that clock."""
     ports = {
-        "line": rng.choice((32, 64, 64, 128, 256)),
+        "line": rng.choice((32, 64, 64, 128, 256, 4096)),
         "prefetch": rng.choice((0, 1, 3, 8)),
-        "outstanding": rng.choice((1, 2, 5, 32, 500)),
+        "outstanding": rng.choice((1, 2, 5, 32, 1 << 20)),
     }
     if rng.random() < 0.1:
         return ComalFixedMemory(**ports)
