@@ -55,4 +55,5 @@ $(BIN)/python:
 .venv/installed-test: .venv/installed
 	@echo 'installing the test tools into .venv'
 	@$(PIP) install --editable '.[test]'
+	@$(PIP) install --editable '.[test-models]' || echo 'no PyTorch Geometric or transformers here: tests of their models are skipped'
 	@touch $@
