@@ -16,7 +16,7 @@ from fuseflow.fusion import FusedRegion, fuse
 from fuseflow.fusion.count import Count
 from fuseflow.fusion.expand import count_legal, count_merged, count_reference, expand, mode_ordered
 
-PAPER = Path(__file__).parents[2] / "models" / "paper"
+PAPER = Path(__file__).parents[1] / "data" / "paper"
 
 
 def region_of(text: str) -> tuple[Program, FusedRegion]:

@@ -35,7 +35,7 @@ SOFTMAX = """
     Y[i, j] = E[i, j] / (sum(l) E[i, l])
     output Y
 """
-GCN = (Path(__file__).parents[2] / "models" / "paper" / "gcn.ein").read_text()
+GCN = (Path(__file__).parents[1] / "data" / "paper" / "gcn.ein").read_text()
 DENSE = "tensor A[3, 4, 5, 6, 7]\nY[a, b, c, d, e] = A[a, b, c, d, e] * 2\noutput Y"
 
 
