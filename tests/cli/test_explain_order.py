@@ -23,7 +23,7 @@ def explain(*arguments: str | Path) -> Result:
     [("gcn", (18, 63_063_000), (6, 1)), ("graphsage", (11, 1_134), (11, 1_134))],
 )
 def test_the_paper_s_table_of_orders(model: str, reference: tuple[int, int], merged: tuple[int, int]) -> None:
-    result = explain(PAPER / f"{model}.ein", "--fuse", "full", "--count", "reference", "--json", "-")
+    result = explain(PAPER / f"{model}.py", "--small", "--fuse", "full", "--count", "reference", "--json", "-")
     assert result.exit_code == 0, result.output
     (region,) = json.loads(result.stdout)["regions"]
     for rule, (variables, orders) in {"reference": reference, "merged": merged}.items():
@@ -37,24 +37,24 @@ def test_the_paper_s_table_of_orders(model: str, reference: tuple[int, int], mer
 
 
 def test_text_goes_to_standard_error_beside_json() -> None:
-    result = explain(PAPER / "gcn.ein", "--json", "-")
+    result = explain(PAPER / "gcn.py", "--small", "--json", "-")
     assert "region layer1" in result.stderr and json.loads(result.stdout)["model"] == "gcn"
 
 
 def test_json_to_a_file(tmp_path: Path) -> None:
-    assert explain(PAPER / "gcn.ein", "--fuse", "layerwise", "--json", tmp_path / "o.json").exit_code == 0
+    assert explain(PAPER / "gcn.py", "--small", "--fuse", "layerwise", "--json", tmp_path / "o.json").exit_code == 0
     document = json.loads((tmp_path / "o.json").read_text())
     assert list(document) == ["schema", "model", "data", "schedule", "seed", "without_data", "regions"]
     assert [r["name"] for r in document["regions"]] == ["layer1", "layer2"] and document["regions"][0]["counts"] == {}
 
 
 def test_it_prints_the_same_every_time() -> None:
-    first, second = (explain(PAPER / "graphsage.ein", "--fuse", "full", "--count", "merged").output for _ in range(2))
+    first, second = (explain(PAPER / "graphsage.py", "--small", "--fuse", "full", "--count", "merged").output for _ in range(2))
     assert first == second and "merged" in first and "reference" not in first
 
 
 def test_an_unknown_rule_is_refused() -> None:
-    result = explain(PAPER / "gcn.ein", "--count", "all")
+    result = explain(PAPER / "gcn.py", "--small", "--count", "all")
     assert result.exit_code == 2 and "reference" in result.stderr
 
 
