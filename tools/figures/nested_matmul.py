@@ -19,7 +19,7 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from fuseflow.frontend.karate import karate
+from fuseflow.frontend.datasets.karate import karate
 from measured import Differs, Run, must, show, write_json
 
 import fuseflow as ff
