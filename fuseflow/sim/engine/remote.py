@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
 from fuseflow.sim.engine.kernels.load import values_of
-from fuseflow.sim.engine.kernels.read_remote import (
-    REMOTE_LOAD,
-    REMOTE_SCAN,
-    run_ask,
-    run_fetch,
-    run_give,
-    run_load_answered,
-    run_load_tiles_answered,
-    run_walk,
-)
+from fuseflow.sim.engine.kernels.load_remote import REMOTE_LOAD, run_load_answered
 from fuseflow.sim.engine.kernels.scan import fibers_of
+from fuseflow.sim.engine.kernels.scan_remote import REMOTE_SCAN, run_give, run_walk
 from fuseflow.sim.engine.kernels.write import level_buffers, value_buffers
-from fuseflow.sim.engine.kernels.write_remote import REMOTE_WRITE, run_write_level_remote, run_write_values_remote
+from fuseflow.sim.engine.kernels.write_remote import REMOTE_WRITE, run_write_remote
 from fuseflow.sim.engine.memory import address
 from fuseflow.sim.engine.place import Array, Link, Part, Place, Rule
 from fuseflow.sim.engine.ports import REQUESTER
@@ -69,8 +61,7 @@ class Remote:
         port = self._reader(node, place, (node.tensor, -1, "val"), int(fields["count"]))
         state = place.state(REMOTE_LOAD, **fields, val=address(port))
         asker, links = self._asker(run_ask, port, port, node.inputs, 1)
-        answered = run_load_tiles_answered if prod(place.declared[node.tensor].tile) > 1 else run_load_answered
-        return [asker, *_fetcher(port), Part(answered, state, links, place.outputs)]
+        return [asker, *_fetcher(port), Part(run_load_answered, state, links, place.outputs)]
 
     def scan(self, node: n.Scan, place: Place, level: Fibers) -> list[Part]:
         crd, pos = self._reader(node, place, (node.tensor, node.level, "crd"), 0), None
@@ -95,11 +86,11 @@ class Remote:
         pos = self._writer(node, place, (node.tensor, node.level, "pos"))
         pos["filled"] = POS_BYTES
         fields = level_buffers(node, place)
-        return place.part(run_write_level_remote, place.state(REMOTE_WRITE, **fields, array=address(array), pos=address(pos)))
+        return place.part(run_write_remote, place.state(REMOTE_WRITE, **fields, array=address(array), pos=address(pos)))
 
     def write_values(self, node: n.WriteValues, place: Place) -> list[Part]:
         array = self._writer(node, place, (node.tensor, -1, "val"))
-        return place.part(run_write_values_remote, place.state(REMOTE_WRITE, **value_buffers(node, place), array=address(array)))
+        return place.part(run_write_remote, place.state(REMOTE_WRITE, **value_buffers(node, place), array=address(array)))
 
     def _reader(self, node: n.Scan | n.Load, place: Place, name: Name, count: int) -> Array:
         found = self._requester(node, place, name, write=False)

@@ -13,87 +13,70 @@ from fuseflow.sim.engine.ports import write as send_element
 from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
 
 REMOTE_WRITE = Record(f"{write.FIELDS} array pos phase")
-"""Of a write; requesters: of coordinates or values, and of positions; what is left to do."""
+"""Of a write; requesters: of coordinates or values, and of positions (0: there are none); what is left to do."""
 state_at = REMOTE_WRITE.at
 TAKING, FLUSHING, ENDING = 0, 1, 2
 
 
-def run_write_level_remote(address: int) -> int:
-    """Append every coordinate; a stop that ends a fiber appends the number of coordinates so far."""
+def run_write_remote(address: int) -> int:
+    """Append every coordinate or value; behind coordinates, a stop that ends a fiber appends the number of them so far."""
     node = node_at(address)
     s = state_at(node.state)
-    r, ends = requester_at(s.array), requester_at(s.pos)
-    crd = source(node, 0)
     while s.phase == TAKING:
         k = min(awaits(node, 0), node.burst)
         if k == 0:
             return 0
-        run = head_run(crd)
-        seen, word = visible(crd), run.word
-        if run.kind == EMPTY:
+        kind = head_run(source(node, 0)).kind
+        if kind == EMPTY:
             node.fault = REFUSED
             return 0
-        if run.kind != CONTROL:
-            k = _room(node, s, r, k)
-            if k == 0:
-                return 0
-            t = _write(node, r, k, seen)
-            if t == WAIT:
-                return 0
-            append_coordinates(s, crd, k)
-            take(crd, k, t)
-            continue
-        if word == DONE or low_of(word) != 0:
-            take(crd, 1, close(node, seen, 0))
-            s.phase = FLUSHING if word == DONE else TAKING
-            continue
-        if s.ended == s.limit:
-            node.waits = GROW
+        if not (_take_control(node, s) if kind == CONTROL else _take_elements(node, s, k)):
             return 0
-        t = _write(node, ends, 1, seen)
-        if t == WAIT:
-            return 0
-        end_fiber(s, word)
-        take(crd, 1, t)
     if s.phase == FLUSHING:
-        if not flush(node, r):
+        if not flush(node, requester_at(s.array)):
             return 0
         s.phase = ENDING
-    if flush(node, ends):
+    if s.pos == 0 or flush(node, requester_at(s.pos)):
         node.waits = ENDED
     return 0
 
 
-def run_write_values_remote(address: int) -> int:
-    """Append every value."""
-    node = node_at(address)
-    s = state_at(node.state)
-    r = requester_at(s.array)
-    val = source(node, 0)
-    while s.phase == TAKING:
-        k = min(awaits(node, 0), node.burst)
-        if k == 0:
-            return 0
-        run = head_run(val)
-        seen, word = visible(val), run.word
-        if run.kind == EMPTY:
-            node.fault = REFUSED
-            return 0
-        if run.kind == CONTROL:
-            take(val, 1, close(node, seen, 0))
-            s.phase = FLUSHING if word == DONE else TAKING
-            continue
-        k = _room(node, s, r, k)
-        if k == 0:
-            return 0
-        t = _write(node, r, k, seen)
-        if t == WAIT:
-            return 0
-        append_values(s, val, k)
-        take(val, k, t)
-    if flush(node, r):
-        node.waits = ENDED
-    return 0
+@inline
+def _take_control(node: Any, s: Any) -> bool:
+    """The firing on a stop or `D`; whether it was possible."""
+    reader = source(node, 0)
+    seen, word = visible(reader), head_run(reader).word
+    if s.pos == 0 or word == DONE or low_of(word) != 0:
+        take(reader, 1, close(node, seen, 0))
+        s.phase = FLUSHING if word == DONE else TAKING
+        return True
+    if s.ended == s.limit:
+        node.waits = GROW
+        return False
+    t = _write(node, requester_at(s.pos), 1, seen)
+    if t == WAIT:
+        return False
+    end_fiber(s, word)
+    take(reader, 1, t)
+    return True
+
+
+@inline
+def _take_elements(node: Any, s: Any, k: int) -> bool:
+    """The firings on some of k elements; whether there were any."""
+    reader, r = source(node, 0), requester_at(s.array)
+    k = _room(node, s, r, k)
+    if k == 0:
+        return False
+    t = _write(node, r, k, visible(reader))
+    if t == WAIT:
+        return False
+    if s.pos == 0:
+        append_values(s, reader, k)
+    else:
+        append_coordinates(s, reader, k)
+    take(reader, k, t)
+    return True
 
 
 @inline

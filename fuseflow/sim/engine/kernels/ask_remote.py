@@ -1,0 +1,108 @@
+"""What asks a memory that takes time: for what lies at references, or ahead for all lines of an array (docs/memory.md).
+
+What is asked for goes on through links: the tokens, and with each the number of the request that answers it (an `N` has none).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.memory import get_int, inline
+from fuseflow.sim.engine.nodes import ENDED, OUTSIDE, TOUCH, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.ports import fitting_in, may_send, read, requester_at, touched
+from fuseflow.sim.engine.streams import (
+    AFFINE,
+    CONTROL,
+    DONE,
+    EMPTY,
+    REPEATED,
+    head_run,
+    pass_on,
+    push,
+    take,
+    visible,
+    word_in,
+)  # fmt: skip
+from fuseflow.sim.memory.ports import issue, port_at
+
+
+def run_ask(address: int) -> int:
+    """One firing a reference, and one for every further line of what lies there."""
+    node = node_at(address)
+    r = requester_at(node.state)
+    ref, link, requests = source(node, 0), target(node, 0), target(node, 1)
+    while True:
+        k = min(awaits(node, 0), node.burst)
+        if k == 0:
+            return 0
+        k = min(k, rooms(node, 0))
+        if k == 0:
+            return 0
+        k = min(k, rooms(node, 1))
+        if k == 0:
+            return 0
+        run, first = head_run(ref), ref.offset
+        seen, free = visible(ref), requests.free
+        if run.kind == CONTROL:
+            word = run.word
+            t = close(node, seen, free)
+            take(ref, 1, t)
+            push(link, CONTROL, word, 1, t)
+            push(requests, CONTROL, word, 1, t)
+            if word == DONE:
+                node.waits = ENDED
+                return 0
+            continue
+        if run.kind == EMPTY:
+            t = fire(node, seen, free, k)
+            push(requests, EMPTY, 0, k, t)
+        else:
+            e = word_in(run, first)
+            if e < 0 or e >= r.count:
+                node.fault = OUTSIDE
+                return 0
+            if run.kind == AFFINE:
+                t, k = read(node, r, e, min(k, r.count - e), seen, free)
+            else:
+                t, k = _read_words(node, r, run, first, k, seen, free)
+            if t == WAIT:
+                return 0
+            push(requests, REPEATED, r.request, k, t)
+        kind, word = pass_on(run, first, link, k)
+        push(link, kind, word, k, t)
+        take(ref, k, t)
+
+
+@inline
+def _read_words(node: Any, r: Any, run: Any, first: int, k: int, seen: int, free: int) -> tuple[int, int]:
+    """The same as `read` for references that do not follow each other."""
+    n = 0
+    if r.lines == 0 and r.next < 0:
+        low, high = -(-(r.line << r.bits) // r.stride), min(fitting_in(r, r.line), r.count - 1)
+        if run.kind == REPEATED:
+            n = k if low <= run.word <= high else 0
+        else:
+            while n < k and low <= get_int(run.word, first + n) <= high:
+                n += 1
+    if n > 0:
+        return fire(node, seen, free, n), n
+    return read(node, r, word_in(run, first), 1, seen, free)
+
+
+def run_fetch(address: int) -> int:
+    """Ask for all lines of an array: line n in the cycle after line n - D was first needed."""
+    node = node_at(address)
+    r = requester_at(node.state)
+    p = port_at(r.port)
+    while p.issued < r.lines:
+        free, needed = 0, p.issued - r.ahead
+        if needed >= 0:
+            if needed >= r.needed:
+                node.waits = TOUCH
+                return 0
+            free = touched(r, needed) + 1
+        if not may_send(node, r):
+            return 0
+        issue(r.port, r.base + (p.issued << r.bits), 1 << r.bits, 0, fire(node, 0, max(free, r.free), 1))
+    node.waits = ENDED
+    return 0
