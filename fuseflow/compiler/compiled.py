@@ -99,7 +99,7 @@ class Compiled:
         """
         start = time.perf_counter()
         memory = self.inputs()
-        ran, checks = Ran(self.machine, dedup), list[Check]()
+        ran, checks = Ran(dedup), list[Check]()
         stand_ins = self.schedule.intermediates == "dense"
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.repeats import Repeat, repeated, signature, tensor_names
+from fuseflow.compiler.repeats import Repeat, repeated, signature
 from fuseflow.compiler.result import RegionResult
-from fuseflow.sim import Machine, Simulation
+from fuseflow.sim import Simulation
+from fuseflow.sim.memory.layout import named
 from fuseflow.tensors import Tensor
 
 
@@ -16,7 +17,6 @@ from fuseflow.tensors import Tensor
 class Ran:
     """`dedup`: whether a region that runs like one before it counts like that one."""
 
-    machine: Machine
     dedup: bool
     _results: list[RegionResult] = field(default_factory=list)
     _first: dict[Hashable, tuple[int, CompiledRegion]] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Ran:
 
     def first(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
         """Note a simulation; returns what it computed."""
-        key = signature(region.graph, read, self.machine) if self.dedup else None
+        key = signature(region.graph, read) if self.dedup else None
         if key is not None:
             self._first.setdefault(key, (len(self._results), region))
         self._results.append(RegionResult(region.name, region.einsums, simulation))
@@ -35,11 +35,11 @@ class Ran:
 
     def again(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:
         """The results of a region that runs like one before it, which is counted once more; None if there is none."""
-        key = signature(region.graph, read, self.machine) if self.dedup else None
+        key = signature(region.graph, read) if self.dedup else None
         if key is None or key not in self._first:
             return None
         at, before = self._first[key]
-        names = dict(zip(tensor_names(before.graph), tensor_names(region.graph), strict=True))
+        names = dict(zip(named(before.graph), named(region.graph), strict=True))
         computed = self._results[at].simulation.outputs
         results = repeated(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
         if results is None:

@@ -18,7 +18,7 @@ from fuseflow.einsum.verify import shapes
 from fuseflow.fusion.program import as_program
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.samml.nodes import Drop, Graph, TensorDecl
-from fuseflow.sim import Machine
+from fuseflow.sim.memory.layout import named
 from fuseflow.tensors import Tensor
 
 LARGEST = 1 << 27
@@ -34,16 +34,11 @@ class Repeat:
     tensors: Mapping[str, str]
 
 
-def tensor_names(graph: Graph) -> tuple[str, ...]:
-    """The tensors of a graph, in the order in which its nodes name them: an order that does not depend on names."""
-    return tuple(dict.fromkeys(name for node in graph.nodes if (name := getattr(node, "tensor", None)) is not None))
-
-
-def signature(graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> Hashable | None:
+def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     """What decides on the cycles of a graph, equal for graphs that differ in names and values alone. None if values decide too."""
     if any(isinstance(node, Drop) and node.value is not None for node in graph.nodes):
         return None
-    names = {name: n for n, name in enumerate(tensor_names(graph))}
+    names = {name: n for n, name in enumerate(named(graph))}
     place = {node.name: n for n, node in enumerate(graph.nodes)}
     nodes = tuple(
         (
@@ -61,10 +56,7 @@ def signature(graph: Graph, read: Mapping[str, Tensor], machine: Machine) -> Has
     tensors = tuple(_declared(graph.declared[name], read.get(name)) for name in names)
     written = tuple(names[name] for name in graph.outputs)
     depths = tuple((place[edge.node], edge.input, depth) for edge, depth in graph.depths)
-    # Where a memory has addresses, inputs lie in the order of their names, and so do results behind them.
-    addressed = () if machine.memory.model == "ideal" else (*sorted(graph.inputs), *sorted(graph.outputs))
-    lie = tuple(names[name] for name in addressed)
-    return repr(nodes), tensors, written, depths, lie
+    return repr(nodes), tensors, written, depths
 
 
 def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:

@@ -73,10 +73,10 @@ def test_a_sparse_result_of_a_repeat_stores_what_is_stored() -> None:
         np.testing.assert_array_equal(once.tensors[name].to_dense(), each.tensors[name].to_dense())
 
 
-def test_addresses_follow_from_names_where_a_memory_has_them() -> None:
-    """Tensors lie in the order of their names: another order is another run of a memory."""
+def test_names_do_not_matter() -> None:
+    """Tensors lie in the order in which nodes name them, whatever they are called."""
     text = "tensor A[4]\ntensor B[4]\nY[i] = A[i] - B[i]\nZ[i] = B[i] - A[i]\noutput Y, Z"
     tensors = {"A": np.ones(4, np.float32), "B": np.ones(4, np.float32)}
-    for machine, times in (("ideal", [2]), ("rda", [1, 1])):
+    for machine in ("ideal", "rda"):
         program = ff.compile(parse(text), tensors=tensors, schedule=ff.Schedule.fuse("none"), machine=machine)
-        assert [r.times for r in program.run().regions] == times
+        assert [r.times for r in program.run().regions] == [2]

@@ -19,12 +19,12 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
-from fuseflow.frontend.datasets.karate import karate
 from measured import Differs, Run, must, show, write_json
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, FusionError
+from fuseflow.frontend.datasets.karate import karate
 from fuseflow.report.tables import plain_table
 
 ORDERS = tuple("".join(order) for order in permutations("ikjl"))

@@ -1,4 +1,5 @@
-"""Where the arrays of a region lie: one address space, tensors in name order, every array at a multiple of a line.
+"""Where the arrays of a region lie: one address space, tensors in the order in which nodes name them, every array at a multiple of a line.
+So what a tensor is called does not matter.
 
 Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so they share what is left evenly.
 """
@@ -11,7 +12,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from fuseflow.errors import SimulationError
-from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.samml.nodes import Graph, Load, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import Compressed, Singleton
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
@@ -35,12 +36,13 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     `capacity` bytes are too few."""
     found: dict[Array, Place] = {}
     end = 0
-    for name in sorted(graph.inputs):
+    inputs, outputs = (tuple(name for name in named(graph) if name in names) for names in (graph.inputs, graph.outputs))
+    for name in inputs:
         for array, width in arrays(graph.declared[name]):
             length = _elements(tensors[name], array) * width
             found[array] = Place(end, length, width)
             end += -(-length // line) * line
-    written = [pair for name in sorted(graph.outputs) for pair in arrays(graph.declared[name])]
+    written = [pair for name in outputs for pair in arrays(graph.declared[name])]
     share = (capacity - end) // max(len(written), 1) // line * line
     if share < line:
         raise SimulationError(
@@ -51,6 +53,11 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
         found[array] = Place(end, share, width)
         end += share
     return found
+
+
+def named(graph: Graph) -> tuple[str, ...]:
+    """The tensors of a graph, in the order in which its nodes name them."""
+    return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Scan | Load | WriteLevel | WriteValues)))
 
 
 def arrays(tensor: TensorDecl) -> list[tuple[Array, int]]:
