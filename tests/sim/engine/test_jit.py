@@ -14,7 +14,7 @@ from fuseflow.sim.engine.kernels.root import run_root
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Path]:
-    caplog.set_level(logging.INFO, "fuseflow")
+    caplog.set_level(logging.INFO, "fuseflow.sim.engine.jit")
     monkeypatch.setenv("FUSEFLOW_CACHE_DIR", str(tmp_path / "cache"))
     jit.cache_directory.cache_clear()
     yield tmp_path / "cache"
