@@ -20,7 +20,8 @@ from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.files import save_array
 
-SCHEMA = 1
+SCHEMA = 2
+"""1: before regions that repeat counted `times`, and machines had a memory with settings of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Result:
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
 
     def to_json(self) -> dict[str, Any]:
-        """The run as plain values (schema 1)."""
+        """The run as plain values (schema 2)."""
         s, stats = self.settings, self.stats
         return {
             "schema": SCHEMA,

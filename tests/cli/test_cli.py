@@ -65,7 +65,7 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     about = "schema model data options schedule machine machine_settings engine seed"
     keys = f"{about} cycles regions flops bytes check notices versions seconds"
     assert list(document) == keys.split()
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["seed"] == 7
     assert Schedule.from_yaml(document["schedule"]) == Schedule()
     assert {"name", "cycles", "nodes", "firings", "tokens"} <= document["regions"][0].keys()
@@ -93,7 +93,7 @@ def test_top_adds_the_busiest_and_most_blocked_nodes(here: Path) -> None:
     assert len([line for line in busiest.splitlines() if line.strip()[-1:].isdigit()]) == 4  # two of each region
     assert "alu" in blocked
     alone = fuseflow("run", "p.ein", "--tensors", "t.yaml", "--top", "1", "--quiet", "--json", "-")
-    assert json.loads(alone.stdout)["schema"] == 1
+    assert json.loads(alone.stdout)["schema"] == 2
     assert alone.stderr.split()[:4] == ["busy", "starved", "memory", "blocked"]
     assert fuseflow("run", "p.ein", "--tensors", "t.yaml", "--top", "0").exit_code == 2
 
