@@ -86,7 +86,9 @@ def build(
     sequence, width = features.shape
     decoders, heads = decoders or (2 if small else 12), heads or (2 if small else 12)
     if decoders < 1 or heads < 1 or width % heads:
-        raise ValueError(f"{decoders} decoders of {heads} heads: there is at least one of each, and {width} features are shared evenly")
+        raise ValueError(
+            f"{decoders} decoders of {heads} heads: there is at least one of each, and {width} features are shared evenly"
+        )
     if part == "attention":
         q, k, v = (torch.randn(1, heads, sequence, width // heads) for _ in range(3))
         return MaskedAttention().eval(), (q, k, v, mask)

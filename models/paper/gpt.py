@@ -83,7 +83,9 @@ def build(data, *, small: bool = False, decoders: int = 0, heads: int = 0, batch
     decoders, heads = decoders or (2 if small else 12), heads or (3 if small else 12)
     length, width = data.inputs.shape
     if decoders < 1 or heads < 1 or width % heads:
-        raise ValueError(f"{decoders} decoders of {heads} heads: there is at least one of each, and {width} features are shared evenly")
+        raise ValueError(
+            f"{decoders} decoders of {heads} heads: there is at least one of each, and {width} features are shared evenly"
+        )
     sizes = {"batch": batch, "length": length, "width": width, "inner": 4 * width, "heads": heads, "head": width // heads}
     sizes["scale"] = sizes["head"] ** 0.5
     rng = np.random.default_rng(seed)
