@@ -22,7 +22,7 @@ from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
 from fuseflow.frontend.data import ADJACENCIES
 from fuseflow.report.memory_tables import memory_tables
-from fuseflow.report.tables import deepened_lines, print_table, result_table, top_tables
+from fuseflow.report.tables import deepened_lines, lane_lines, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import CHOICES
 from fuseflow.sim.engines import ENGINES
@@ -283,9 +283,9 @@ def top_option(command: Command) -> Command:
 
 
 def print_result(out: Console, result: Result) -> None:
-    """A row for each region, and what had to be deepened."""
+    """A row for each region, how even its lanes are, and what had to be deepened."""
     print_table(out, result_table(result))
-    for line in deepened_lines(result):
+    for line in (*lane_lines(result), *deepened_lines(result)):
         out.print(line, soft_wrap=True)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler.check import Check
 from fuseflow.compiler.compiled import Compiled, Progress
-from fuseflow.compiler.lower import lower, refuse_parallel
+from fuseflow.compiler.lower import lower
 from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import RegionResult, Result
 from fuseflow.compiler.sources import Source, load
@@ -51,7 +51,6 @@ def compile(
     True
     """
     schedule = schedule or Schedule()
-    refuse_parallel(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, options=options, seed=seed)
     observe(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from fuseflow.compiler.lanes import refuse_missing
 from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program, TensorType
@@ -27,7 +28,6 @@ def lower(
     `tensors` may be empty: their statistics only rank loop orders. `observe` is called with the program and with every region as
     soon as it is there, so that what came before an error can be seen. `regions` are those of the schedule unless they are given.
     """
-    refuse_parallel(schedule)
     formed = form(program, schedule, regions)
     program, regions = formed.program, formed.regions
     observe(program)
@@ -45,6 +45,7 @@ def lower(
         for made in lowering.region(region, results[region.name], orders.get(region.name, ())):
             compiled.append(made)
             observe(made)
+    refuse_missing(schedule, (made.fused for made in compiled if made.einsums))
     return program, tuple(compiled)
 
 
@@ -175,14 +176,3 @@ def chains(formed: Formed, schedule: Schedule) -> dict[str, tuple[str, ...]]:
             )
         found[region] = order
     return found
-
-
-def refuse_parallel(schedule: Schedule) -> None:
-    """Lanes are part of a schedule, but no pass makes them yet."""
-    if schedule.parallel:
-        asked = ", ".join(f"{index}={lanes}" for index, lanes in schedule.parallel)
-        raise ScheduleError(
-            f"parallel lanes ({asked}) are not executed by this version",
-            hint="leave `--par` (or `par:`) out; the schedule keeps the key",
-            span=schedule.place("par", schedule.parallel[0][0]),
-        )

@@ -126,7 +126,7 @@ def _refusal(
     declared = (t for t in with_formats(given, schedule).tensors if t.name in inside)
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
     try:
-        lower(part, replace(schedule, orders=(), formats=(), drop_zeros=()), {}, regions=(whole,))
+        lower(part, replace(schedule, orders=(), formats=(), parallel=(), drop_zeros=()), {}, regions=(whole,))
     except FuseFlowError as error:
         return error.message
     return ""

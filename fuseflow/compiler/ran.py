@@ -30,7 +30,7 @@ class Ran:
         key = signature(region.graph, read) if self.dedup else None
         if key is not None:
             self._first.setdefault(key, (len(self._results), region))
-        self._results.append(RegionResult(region.name, region.einsums, simulation))
+        self._results.append(RegionResult(region.name, region.einsums, simulation, places=region.places))
         return simulation.outputs
 
     def again(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:

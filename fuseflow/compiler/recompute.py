@@ -58,7 +58,7 @@ def expected_streams(
     found, statistics = {}, dict(known)
     for region in regions:
         statistics |= {step.name: step.statistics for step in region.before}
-        found[region.name] = shapes(region.graph, statistics)
-        statistics |= estimate(region.graph, statistics)[1]
+        found[region.name] = shapes(region.serial, statistics)
+        statistics |= estimate(region.serial, statistics)[1]
         statistics |= {step.name: step.statistics for step in region.after}
     return found, statistics

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from fuseflow.compiler.lanes import Places, with_lanes
 from fuseflow.compiler.seen import Seen, needed_order, refuse_view, see, source_of, view_format
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
@@ -42,7 +43,8 @@ class Way:
 class CompiledRegion:
     """One region at every stage, with what it is expected to cost. Without `einsums` it is a copy that the next one reads.
 
-    `before` and `after` are the tensors that are seen in other dimensions for this region to read, and as outputs of the program.
+    `before` and `after` are the tensors that are seen in other dimensions for this region to read, and as outputs of the program;
+    `places` the lanes that the nodes of `graph` are in.
     """
 
     name: str
@@ -53,6 +55,12 @@ class CompiledRegion:
     estimate: Estimate
     before: tuple[Seen, ...] = ()
     after: tuple[Seen, ...] = ()
+    places: Places = field(default_factory=dict)
+
+    @property
+    def serial(self) -> Graph:
+        """The graph without lanes."""
+        return emit(self.table) if self.places else self.graph
 
 
 @dataclass(slots=True)
@@ -135,6 +143,11 @@ class Lowering:
 
     def _compiled(self, name: str, einsums: tuple[str, ...], fused: FusedRegion) -> CompiledRegion:
         table, graph, cost, written = self._lower(fused)
+        places: Places = {}
+        if einsums and self.schedule.parallel:
+            made = with_lanes(graph, table, fused, self.schedule)
+            graph, places = made.graph, made.places
+            cost, _ = estimate(graph, self._known(fused))
         graph = fifos(graph)
         verify_region(fused)
         verify_graph(graph)
@@ -142,7 +155,7 @@ class Lowering:
         self.stored |= {
             t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in graph.tensors if t.name in graph.outputs
         }
-        return CompiledRegion(name, einsums, fused, table, graph, cost)
+        return CompiledRegion(name, einsums, fused, table, graph, cost, places=places)
 
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
         if chain:
@@ -323,13 +336,17 @@ class Lowering:
         return self._copies[copy.source, order]
 
     def _lower(self, fused: FusedRegion) -> tuple[FusionTable, Graph, Estimate, dict[str, TensorStatistics]]:
+        table = build_table(fused)
+        graph = emit(table)
+        cost, written = estimate(graph, self._known(fused))
+        return table, graph, cost, written
+
+    def _known(self, fused: FusedRegion) -> dict[str, TensorStatistics]:
+        """The statistics of what a region may read."""
         known = {**self.known}
         for copy in fused.copies:
             known[copy.name] = self.known.get(copy.name) or self._permuted(copy, fused.order)
-        table = build_table(fused)
-        graph = emit(table)
-        cost, written = estimate(graph, known)
-        return table, graph, cost, written
+        return known
 
     def _permuted(self, copy: Copy, loops: tuple[str, ...]) -> TensorStatistics:
         format = self.stored[copy.source].format

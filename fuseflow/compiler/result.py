@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.compiler.check import Check
+from fuseflow.compiler.lanes import LaneLoad, Places, loads
 from fuseflow.compiler.memory_values import memory_values, roofline
 from fuseflow.compiler.repeats import Repeat
 from fuseflow.compiler.settings import Settings, versions
@@ -32,6 +33,12 @@ class RegionResult:
     einsums: tuple[str, ...]
     simulation: Simulation
     repeats: tuple[Repeat, ...] = ()
+    places: Places = field(default_factory=dict)
+
+    @property
+    def lanes(self) -> dict[str, tuple[LaneLoad, ...]]:
+        """What each lane did, by index."""
+        return loads(self.places, self.simulation.nodes)
 
     @property
     def cycles(self) -> int:
@@ -152,6 +159,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "statistics": {
             "nodes": [asdict(node) for node in run.nodes],
             "edges": [asdict(edge) for edge in run.edges],
+            "lanes": {index: [asdict(load) for load in lanes] for index, lanes in region.lanes.items()},
             "flops": dict(run.operators),
             "traffic": [asdict(row) for row in run.traffic],
             "memory": None if run.memory is None else memory_values(run.memory, run.cycles),

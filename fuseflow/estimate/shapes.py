@@ -17,9 +17,11 @@ from fuseflow.samml.nodes import (
     Align,
     Alu,
     Drop,
+    Fork,
     Graph,
     Join,
     Load,
+    Merge,
     Node,
     Permute,
     Port,
@@ -112,8 +114,18 @@ def _outputs(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatisti
             return []
         case Load() | Alu():
             return [replace(inputs[0], present=1.0)]
+        case Fork():
+            return [replace(inputs[0].resized(inputs[0].elements / node.lanes), present=inputs[0].present)] * node.lanes
+        case Merge():
+            return [_merge(node, inputs[0])]
         case _:
             return [inputs[0]] * len(node.port_names())
+
+
+def _merge(node: Merge, lane: Shape) -> Shape:
+    """All lanes are like the first: as many elements each, from the dealt level on."""
+    dealt = len(lane.counts) - 1 - node.levels
+    return replace(lane, counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
 
 
 def _join(node: Join, inputs: list[Shape]) -> list[Shape]:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.compiler import Compiled, RegionResult, Result
+from fuseflow.compiler.lanes import imbalance
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
 
 
@@ -136,6 +137,15 @@ def deepened_lines(result: Result) -> Iterator[str]:
         if depths:
             found = ", ".join(f"input {edge.input} of `{edge.node}` to {depth:,}" for edge, depth in depths.items())
             yield escape(f"{region.name}: FIFOs deepened: {found}")
+
+
+def lane_lines(result: Result) -> Iterator[str]:
+    """How evenly the lanes of each index worked, one line for each region and index."""
+    for region in result.regions:
+        for index, lanes in region.lanes.items():
+            firings = [lane.firings for lane in lanes]
+            spread = f"{min(firings):,} to {max(firings):,} firings each, the most {imbalance(lanes):.2f} times the mean"
+            yield escape(f"{region.name}: {len(lanes)} lanes of {index}, {spread}")
 
 
 def check_line(result: Result) -> str:

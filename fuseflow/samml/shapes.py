@@ -74,6 +74,11 @@ class Shapes:
         """The structure of which `lanes` were dealt the elements, `levels` levels above these. None unless they are all the lanes of
         one structure, in order."""
         if levels > 0:
+            match lanes[0].origin:
+                case ("align", Shape() as carried, Shape() as old, _) if carried.ancestor(levels) is old and all(
+                    s.origin == ("align", carried, old, self.lane(old, len(lanes), k)) for k, s in enumerate(lanes)
+                ):
+                    return carried  # what lay below each coordinate went to the lane of the coordinate
             parents = [lane.parent for lane in lanes if lane.parent is not None]
             above = self.merged(parents, levels - 1) if len(parents) == len(lanes) else None
             if above is None:

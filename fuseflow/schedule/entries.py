@@ -87,8 +87,9 @@ def format_text(tensor: str, text: str) -> str:
 
 
 def lane_count(index: str, lanes: int) -> int:
-    if not index.isidentifier():
-        raise ScheduleError(f"lanes of `{index}`: not an index")
+    region, dot, name = index.rpartition(".")
+    if not name.isidentifier() or (dot and not re.fullmatch(r"\w[\w.-]*", region)):
+        raise ScheduleError(f"lanes of `{index}`: not an index", hint="write `i`, or `layer1.i` for that of one region")
     if isinstance(lanes, bool) or lanes < 1:
         raise ScheduleError(f"lanes of `{index}`: {lanes} is not a number of lanes", hint="1 or more")
     return lanes

@@ -66,7 +66,7 @@ class Schedule:
     formats: Pairs[str] = ()
     """Storage format of a tensor."""
     parallel: Pairs[int] = ()
-    """Lanes over which an index is dealt."""
+    """Lanes over which an index is dealt: of every region that has it, or as `layer1.i` of one region, which wins."""
     iteration: str = "factored"
     """`factored`: a reduction runs in loops of its own; `global`: one iteration space for a whole region, the baseline."""
     copies: bool = True
@@ -122,7 +122,7 @@ class Schedule:
 
     @_fluent
     def par(self, /, **lanes: int) -> Schedule:
-        """Deal each of these indices over so many lanes: `par(i=4)`."""
+        """Deal each of these indices over so many lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`."""
         return replace(self, parallel=tuple((dict(self.parallel) | lanes).items()))
 
     @_fluent

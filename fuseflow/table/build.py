@@ -254,11 +254,11 @@ class Builder:
 
     def everywhere(self, v: str, ctx: Context) -> Port:
         ref = self.lift(self.root, ctx, len(ctx), "range")
-        return self.cells.put(Range(f"range_{v}", (ref,), self.region.sizes[v]))[0]
+        return self.cells.level(Range(f"range_{v}", (ref,), self.region.sizes[v]), v)[0]
 
     def scan(self, view: View, level: int, v: str, ctx: Context, leaf: Leaf) -> tuple[Port, Port]:
         ref = self.lift(leaf.port, ctx, len(ctx), str(view))
-        crd, below = self.cells.put(Scan(f"{view.tensor}_{v}", (ref,), view.tensor, level))
+        crd, below = self.cells.level(Scan(f"{view.tensor}_{v}", (ref,), view.tensor, level), v)
         return crd, below
 
     def step(self, body: Tree, v: str, scanned: dict[View, Port], moved: Mapping[Port, Moved], ctx: Context, env: Env) -> None:

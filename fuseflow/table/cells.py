@@ -13,6 +13,7 @@ class Cells:
 
     nodes: dict[str, Node] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
+    loops: dict[str, frozenset[str]] = field(default_factory=dict)  # by scan and range: the indices of the level that it makes
     _made: dict[Node, tuple[Port, ...]] = field(default_factory=dict)
     _uses: dict[str, int] = field(default_factory=dict)
 
@@ -27,6 +28,12 @@ class Cells:
             self.types |= zip(ports, outputs, strict=True)
             self._made[key] = ports
         return self._made[key]
+
+    def level(self, node: Node, index: str) -> tuple[Port, ...]:
+        """The same for a node that makes the level of `index`; one may make that of several."""
+        ports = self.put(node)
+        self.loops[ports[0].node] = self.loops.get(ports[0].node, frozenset()) | {index}
+        return ports
 
     def root(self) -> Port:
         return self.put(Root("root", ()))[0]

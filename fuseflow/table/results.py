@@ -33,6 +33,7 @@ def build_table(region: FusedRegion) -> FusionTable:
         tensors=tuple(tensors[n] for n in sorted(tensors)),
         outputs=tuple(r.name for r in region.results),
         evaluations=tuple(builder.evaluations),
+        loops=builder.cells.loops,
     )
 
 
@@ -130,7 +131,8 @@ def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
     if _is_full(builder, old):
         return streams
     v, ctx = loops[p], tuple(zip(loops[:p], crds[:p], strict=True))
-    (full,) = builder.cells.put(Range(f"range_{v}", (builder.lift(builder.root, ctx, p, "range"),), builder.region.sizes[v]))
+    ref = builder.lift(builder.root, ctx, p, "range")
+    (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.region.sizes[v]), v)
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
     below = tuple(builder.align("fill", old, new, crd, w) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
     return Streams(loops, (*crds[:p], new, *below), builder.align("fill", old, new, streams.value, "val"))

@@ -6,7 +6,8 @@ from its writes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fuseflow.fusion.tree import Tree
 from fuseflow.samml.nodes import Node, Port, TensorDecl
@@ -27,7 +28,8 @@ class Evaluation:
 class FusionTable:
     """`order` are the loops, outermost first; `steps` how the table was filled, `columns` what it is then; `nodes` every primitive that
     a cell names, inputs first; `writes` those that store the results; `tensors` what is read and written; `evaluations` where every
-    producer is computed, which may be several times."""
+    producer is computed, which may be several times; `loops` the indices of the level that each scan and range makes, by node name: several
+    where loops share it."""
 
     region: str
     order: tuple[str, ...]
@@ -37,6 +39,7 @@ class FusionTable:
     tensors: tuple[TensorDecl, ...]
     outputs: tuple[str, ...]
     evaluations: tuple[Evaluation, ...] = ()
+    loops: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[Column, ...]:

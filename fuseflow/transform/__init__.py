@@ -4,8 +4,11 @@ from collections.abc import Callable
 
 from fuseflow.samml.nodes import Graph
 from fuseflow.transform.fifos import fifos
+from fuseflow.transform.parallelize import Parallel, parallelize
 from fuseflow.transform.prune import prune
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {"prune": prune, "fifos": fifos}
 
-__all__ = ["PASSES", "fifos", "prune"]
+"""Those that need nothing but the graph."""
+
+__all__ = ["PASSES", "Parallel", "fifos", "parallelize", "prune"]

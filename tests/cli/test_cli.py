@@ -70,7 +70,7 @@ def test_json_follows_the_schema_and_is_alone_on_standard_output(here: Path) -> 
     assert Schedule.from_yaml(document["schedule"]) == Schedule()
     assert {"name", "cycles", "nodes", "firings", "tokens"} <= document["regions"][0].keys()
     statistics = document["regions"][0]["statistics"]
-    assert statistics.keys() == {"nodes", "edges", "flops", "traffic", "memory"}
+    assert statistics.keys() == {"nodes", "edges", "lanes", "flops", "traffic", "memory"}
     assert statistics["memory"]["model"] == "hbm2"
     assert statistics["memory"]["written_bytes"] > 0
     assert document["regions"][0]["roofline"]["bound"] <= document["regions"][0]["cycles"]
@@ -294,7 +294,8 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown format": (["compile", "p.ein", "--format", "A=crs"], "did you mean `csr`?"),
     "format of an unknown tensor": (["compile", "p.ein", "--format", "B=csr"], "`B`"),
     "format of the wrong rank": (["compile", "p.ein", "--format", "x=csr"], "1 dimensions"),
-    "lanes": (["compile", "p.ein", "--par", "i=4"], "not executed by this version"),
+    "lanes of an unknown index": (["compile", "p.ein", "--par", "q=4"], "4 lanes of `q`: no region has this index"),
+    "no lanes": (["compile", "p.ein", "--par", "i=0"], "`0` is not a number of lanes"),
     "malformed order": (["compile", "p.ein", "--order", "i,k"], "write `--order"),
     "malformed lanes": (["compile", "p.ein", "--par", "i"], "write `--par i=4`"),
     "missing schedule": (["compile", "p.ein", "--schedule", "no.yaml"], "cannot read the schedule `no.yaml`"),

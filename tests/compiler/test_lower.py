@@ -46,7 +46,8 @@ def test_a_fused_order_names_the_indices_of_the_region():
         (Schedule.fuse("full").order("T", "i,k,j"), "order of `T`: it is fused into region `full`", "--order full=..."),
         (Schedule.format("B", "csr"), "format of `B`: there is no such tensor", "did you mean `b`?"),
         (Schedule.fuse("none").format("T", "coo"), "result `T` cannot be written as coo", "--format T=dcsr"),
-        (Schedule.par(i=4), "parallel lanes (i=4) are not executed", "leave `--par`"),
+        (Schedule.par(q=4), "4 lanes of `q`: no region has this index", "known: `i`"),
+        (Schedule.par(**{"layer.i": 4}), "no region `layer` has an index `i`", "`full.i`"),
         (Schedule.fuse("layer9"), "layer9", ""),
         (
             Schedule.fuse("none").order("T", "k,i,j").lower(copies=False),
@@ -73,7 +74,7 @@ def test_refusals(schedule, message, hint):
         ("fuse: full\norder:\n  T: [i, k, j]", 3, 3),
         ("format: {X: csr, B: csr}", 1, 18),
         ("format: {b: csr}", 1, 10),
-        ("par: {i: 4}", 1, 7),
+        ("par: {q: 4}", 1, 7),
     ],
 )
 def test_a_name_that_the_program_has_not_is_shown_in_the_schedule_file(text, line, column):

@@ -18,6 +18,7 @@ from fuseflow.report.tables import (
     CheckRow,
     check_line,
     check_table,
+    lane_lines,
     operator_table,
     plain_table,
     print_table,
@@ -130,7 +131,15 @@ def test_statistics_as_plain_values() -> None:
             }
         ],
         "edges": [{"node": "a", "input": 0, "tokens": 5, "peak": 2}],
+        "lanes": {},
         "flops": {"add": 6},
         "traffic": [{"tensor": "A", "kind": "crd", "direction": "read", "words": 3, "bytes": 12}],
         "memory": None,
     }
+
+
+def test_lanes_in_one_line_for_each_index() -> None:
+    dealt = replace(region("first", ("a", 10, 0, 0), ("b", 30, 0, 0)), places={"a": (("i", 0),), "b": (("i", 1),)})
+    assert list(lane_lines(replace(result(None), regions=(dealt, region("second", ("a", 1, 0, 0)))))) == [
+        "first: 2 lanes of i, 10 to 30 firings each, the most 1.50 times the mean"
+    ]

@@ -1,0 +1,291 @@
+"""`parallelize`: deal the loops of an index over lanes, each with scanners, loads, operators and reductions of its own.
+
+Precondition: a verified graph, and the indices of its loops. A stream that has the index is dealt, coordinate by coordinate in turn;
+one that lacks it goes to all lanes. A node runs in every lane if the index encloses what it works on:
+
+    below the index (or on its own elements)     in every lane
+    scans, ranges and joins that make the level  once: they decide what is dealt
+    a reduction over the index or outside it     in every lane, then a tree that folds the lanes
+    everything else, writes among it             once, of the lanes merged in the order in which they were dealt
+
+Effect: the graph writes the same tensors, but for the order in which numbers are folded; nodes outside the lanes keep their names,
+those of lane k of index i are called `NAME/ik`. Nothing changes for one lane.
+
+    A_k = scan(A_i.ref) A.1
+    ->  fork_i_A_i_ref = fork(A_i.ref);  A_k/i0 = scan(fork_i_A_i_ref.lane0) A.1;  A_k/i1 = ...;  merge_i_A_k_crd = merge(...)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, TypeVar
+
+from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.ops import REDUCERS
+from fuseflow.samml.nodes import (
+    Accumulate,
+    Align,
+    Alu,
+    Drop,
+    Flatten,
+    Fork,
+    Graph,
+    Join,
+    Load,
+    Merge,
+    Node,
+    Operand,
+    Permute,
+    Port,
+    Reduce,
+    Root,
+    Scan,
+    SplitLevel,
+    WriteLevel,
+    WriteValues,
+    stream_name,
+)
+from fuseflow.samml.shapes import Shape
+from fuseflow.samml.verify import streams
+from fuseflow.transform.levels import Loops, common, levels
+
+LARGEST = 200_000
+"""Nodes that a graph may have by its lanes."""
+
+FOLDS = {"sum": "add", "max": "max", "min": "min"}
+"""The operator that folds the results of two lanes. A product is none of them: the operator takes 0 * inf for 0, its fold does not."""
+
+Way: TypeAlias = Literal["once", "lanes", "fold"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """A graph with lanes. `loops`: the indices of its scans and ranges. `places`: by node, the lanes that it is in, outermost first, as
+    index and number; nodes outside all lanes are not there."""
+
+    graph: Graph
+    loops: Loops
+    places: Mapping[str, tuple[tuple[str, int], ...]]
+
+
+def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> Parallel:
+    """Deal each index over so many lanes, in this order: lanes of the second are inside those of the first.
+
+    Raises `ScheduleError` where two of the indices share a loop, and for more lanes than a graph can hold.
+    """
+    known = {index for node in graph.nodes for index in loops.get(node.name, ())}
+    for index, count in lanes.items():
+        if count < 1:
+            raise ScheduleError(f"{count} lanes of `{index}`: not a number of lanes", hint="1 or more")
+        if index not in known:
+            raise ScheduleError(f"graph `{graph.name}` has no loop over `{index}`", hint=did_you_mean(index, known))
+    many = {index: count for index, count in lanes.items() if count > 1}
+    _refuse_shared(graph, loops, many)
+    made = Parallel(graph, loops, {})
+    for index, count in many.items():
+        if count * len(made.graph.nodes) > LARGEST:
+            raise ScheduleError(
+                f"{count} lanes of `{index}` may take {count * len(made.graph.nodes):,} nodes in graph `{graph.name}`, "
+                f"which has {len(made.graph.nodes):,}",
+                hint=f"at most {max(1, LARGEST // len(made.graph.nodes)):,} lanes",
+            )
+        made = _Dealer(made, index, count).run()
+    return made
+
+
+def _refuse_shared(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> None:
+    for node in graph.nodes:
+        here = sorted(loops.get(node.name, frozenset()) & lanes.keys())
+        if len(here) > 1:
+            names = " and ".join(f"`{index}`" for index in here)
+            raise ScheduleError(
+                f"indices {names} of graph `{graph.name}` are one loop: `{node.name}` runs over both",
+                hint="deal one of them",
+            )
+
+
+class _Dealer:
+    """Rewrites a graph for one index, node by node. Of every stream of the graph before there is, as it is asked for, the `whole` one and
+    that of each lane, `dealt`."""
+
+    def __init__(self, before: Parallel, index: str, count: int) -> None:
+        self.before, self.index, self.count = before, index, count
+        self.graph = before.graph
+        self.levels = levels(before.graph, before.loops)
+        self.types = before.graph.types()
+        self.by_name = before.graph.by_name
+        self.nodes: dict[str, Node] = {}
+        self.loops = dict(before.loops)
+        self.places = dict(before.places)
+        self.wholes: dict[Port, Port] = {}
+        self.lanes: dict[Port, tuple[Port, ...]] = {}
+        self.shapes: dict[Port, Shape] = {}
+
+    def run(self) -> Parallel:
+        for node in self.graph.nodes:
+            way = self.way(node)
+            if way == "once":
+                self.put(replace(node, inputs=tuple(map(self.whole, node.inputs))))
+                self.wholes |= {p: p for p in _outputs(node)}
+                continue
+            lanes = self.copies(node)
+            if way == "lanes":
+                self.lanes |= {p: tuple(Port(lane, p.output) for lane in lanes) for p in _outputs(node)}
+            else:
+                self.wholes |= zip(_outputs(node), self.fold(node, lanes), strict=True)
+        nodes = tuple(self.nodes.values())
+        kept = {node.name for node in nodes}
+        return Parallel(
+            replace(self.graph, nodes=tuple(map(self.accessed, nodes)), fiber_fifos=(), depths=()),
+            {name: indices for name, indices in self.loops.items() if name in kept},
+            {name: place for name, place in self.places.items() if name in kept},
+        )
+
+    # Where a node runs ---------------------------------------------------------------------------------------------------------
+
+    def at(self, port: Port) -> int | None:
+        """The level of a stream that the index runs over, 0 being the outermost; None if it lacks the index."""
+        return next((at for at, indices in enumerate(self.levels[port]) if self.index in indices), None)
+
+    def way(self, node: Node) -> Way:
+        """Where a node runs. `at`, the level of the index, is innermost (or reduced, or moved) or above that."""
+        shared = common(self.levels[p] for p in node.inputs)
+        at = next((at for at, indices in enumerate(shared) if self.index in indices), None)
+        if at is None or any(self.at(p) != (at if self.types[p].depth > at else None) for p in node.inputs):
+            return "once"
+        outer = self.types[node.inputs[0]].depth - 1
+        match node:
+            case WriteLevel() | WriteValues():
+                return "once"
+            case Join() | Align() | Permute() | Drop() | Flatten() | SplitLevel() | Fork():
+                return "lanes" if at < outer else "once"
+            case Merge():
+                return "lanes" if at < outer - node.levels else "once"
+            case Reduce() | Accumulate() if at >= outer:
+                return "fold" if node.function in FOLDS else "once"
+            case _:
+                return "lanes"
+
+    # Streams -------------------------------------------------------------------------------------------------------------------
+
+    def whole(self, port: Port) -> Port:
+        """The stream outside the lanes."""
+        if port not in self.wholes:
+            at = self.at(port)
+            assert at is not None
+            merge = Merge(self.named("merge", port), self.lanes[port], self.types[port].depth - 1 - at)
+            self.wholes[port] = self.put(merge, like=port)[0]
+        return self.wholes[port]
+
+    def dealt(self, port: Port) -> tuple[Port, ...]:
+        """The stream in every lane."""
+        at = self.at(port)
+        if at is None:
+            return (self.whole(port),) * self.count
+        if port not in self.lanes:
+            self.lanes[port] = self.spread(port, at)
+        return self.lanes[port]
+
+    def spread(self, port: Port, at: int) -> tuple[Port, ...]:
+        """Deal a whole stream: its elements if they are those of the index, else what lies below each coordinate of the index."""
+        if at == self.types[port].depth - 1:
+            return self.put(Fork(self.named("fork", port), (self.whole(port),), self.count), like=port)
+        crd = self.coordinates(port, at)
+        old, name = self.whole(crd), self.named("align", port)
+        return tuple(
+            self.put(Align(f"{name}/{self.index}{k}", (old, new, self.whole(port))), like=port, lane=k)[0]
+            for k, new in enumerate(self.dealt(crd))
+        )
+
+    def coordinates(self, port: Port, at: int) -> Port:
+        """The coordinate stream of level `at` of a stream."""
+        if not self.shapes:
+            self.shapes = {p: s.shape for p, s in streams(self.graph).items()}
+        above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
+        return next(p for p, shape in self.shapes.items() if shape is above and self.types[p].kind == "crd")
+
+    # Nodes ---------------------------------------------------------------------------------------------------------------------
+
+    def copies(self, node: Node) -> tuple[str, ...]:
+        """Put a node into every lane; returns the names."""
+        inputs = [self.dealt(p) for p in node.inputs]
+        names = []
+        for k in range(self.count):
+            copy = replace(node, name=f"{node.name}/{self.index}{k}", inputs=tuple(lanes[k] for lanes in inputs))
+            names.append(self.put(copy, like=Port(node.name), lane=k)[0].node)
+            if node.name in self.loops:
+                self.loops[names[-1]] = self.loops[node.name]
+        return tuple(names)
+
+    def put(self, node: Node, like: Port | None = None, lane: int | None = None) -> tuple[Port, ...]:
+        """Add a node, under a free name if it is none of the graph before. `like`: it stands in the lanes of this stream's node, and in
+        lane `lane` of this index."""
+        if like is not None:
+            node = replace(node, name=self.fresh(node.name))
+            inside = self.places.get(like.node, ())
+            place = inside if lane is None else (*inside, (self.index, lane))
+            if place:
+                self.places[node.name] = place
+        self.nodes[node.name] = node
+        return _outputs(node)
+
+    def fresh(self, name: str) -> str:
+        found, count = name, 1
+        while found in self.nodes or found in self.by_name:
+            count += 1
+            found = f"{name}'{count}"
+        return found
+
+    def named(self, what: str, port: Port) -> str:
+        stream = stream_name(self.by_name[port.node], port.output).replace(".", "_")
+        return f"{what}_{self.index}_{stream}"
+
+    def accessed(self, node: Node) -> Node:
+        """References that were dealt do not come straight from their parent's scan."""
+        if isinstance(node, Scan | Load) and node.sequential:
+            return replace(node, sequential=isinstance(self.nodes[node.inputs[0].node], Scan | Root))
+        return node
+
+    # Reductions over the lanes -------------------------------------------------------------------------------------------------
+
+    def fold(self, node: Node, lanes: Sequence[str]) -> tuple[Port, ...]:
+        """The results of all lanes as one: a tree of joins and operators. A lane without any has the identity, or no coordinates."""
+        assert isinstance(node, Reduce | Accumulate)
+        function, slot = FOLDS[node.function], Operand(REDUCERS[node.function].identity)
+        like = Port(node.name)
+
+        def folded(a: Port, b: Port) -> Port:
+            return self.put(Alu(f"{function}_{node.name}", (a, b), function, (slot, slot)), like=like)[0]
+
+        def united(a: tuple[Port, ...], b: tuple[Port, ...]) -> tuple[Port, ...]:
+            """Two bundles of coordinate streams and values."""
+            (crd_a, *below_a), (crd_b, *below_b) = a, b
+            if len(a) == 1:
+                return (folded(crd_a, crd_b),)
+            name = f"union_{node.name}"
+            if len(a) == 2:
+                crd, *values = self.put(Join(name, (crd_a, *below_a, crd_b, *below_b), "union", (1, 1)), like=like)
+                return (crd, folded(*values))
+            (crd,) = self.put(Join(name, (crd_a, crd_b), "union", (0, 0)), like=like)
+            carried = tuple(
+                tuple(self.put(Align(f"align_{node.name}", (old, crd, x)), like=like)[0] for x in below)
+                for old, below in ((crd_a, below_a), (crd_b, below_b))
+            )
+            return (crd, *united(*carried))
+
+        arity = len(node.port_names())
+        return _tree([tuple(Port(lane, k) for k in range(arity)) for lane in lanes], united)
+
+
+def _outputs(node: Node) -> tuple[Port, ...]:
+    return tuple(Port(node.name, k) for k in range(len(node.port_names())))
+
+
+def _tree(leaves: Sequence[T], combine: Callable[[T, T], T]) -> T:
+    """All of them combined, neighbours first."""
+    while len(leaves) > 1:
+        pairs = [combine(a, b) for a, b in zip(leaves[::2], leaves[1::2], strict=False)]
+        leaves = [*pairs, *leaves[len(leaves) - len(leaves) % 2 :]]
+    return leaves[0]
