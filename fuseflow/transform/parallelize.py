@@ -50,7 +50,7 @@ from fuseflow.samml.shapes import Shape
 from fuseflow.samml.verify import streams
 from fuseflow.transform.levels import Loops, common, levels
 
-LARGEST = 200_000
+LARGEST = 30_000
 """Nodes that a graph may have by its lanes."""
 
 FOLDS = {"sum": "add", "max": "max", "min": "min"}
@@ -200,11 +200,12 @@ class _Dealer:
         )
 
     def coordinates(self, port: Port, at: int) -> Port:
-        """The coordinate stream of level `at` of a stream."""
+        """The coordinate stream of level `at` of a stream. (One of another index may have the same coordinates: all of equal sizes.)"""
         if not self.shapes:
             self.shapes = {p: s.shape for p, s in streams(self.graph).items()}
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
-        return next(p for p, shape in self.shapes.items() if shape is above and self.types[p].kind == "crd")
+        found = (p for p, shape in self.shapes.items() if shape is above and self.types[p].kind == "crd")
+        return next(p for p in found if self.at(p) == at)
 
     # Nodes ---------------------------------------------------------------------------------------------------------------------
 

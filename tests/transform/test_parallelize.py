@@ -84,6 +84,14 @@ TEXTS = {name: text for name, text in programs.TEXTS.items() if name not in ("tr
         Y[i, j] = (sum(k) A[i, k] * X[k, j]) + B[i, j]
         output Y
     """,
+    "equal_sizes": """
+        # coordinates of i and of j are all those below 3: what is dealt with i goes by those of i
+        tensor A[3, 3, 3] (dense, dense, compressed) order (2, 0, 1)
+        T[i, j] = sum(k) A[i, j, k] * A[i, j, k]
+        U[j] = sum(i) (T[i, j] + 1)
+        Y[j] = U[j] + U[j]
+        output Y
+    """,
     "cube": """
         tensor A[3, 4, 5] csf
         Y[j, k] = sum(i) A[i, j, k]
