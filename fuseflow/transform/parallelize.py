@@ -102,7 +102,7 @@ def _refuse_shared(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> None
             names = " and ".join(f"`{index}`" for index in here)
             raise ScheduleError(
                 f"indices {names} of graph `{graph.name}` are one loop: `{node.name}` runs over both",
-                hint="deal one of them",
+                hint=f"deal one of them there: `--par {graph.name}.{here[-1]}=1`",
             )
 
 

@@ -304,8 +304,9 @@ def test_indices_that_share_a_scan_are_one_loop() -> None:
     tensors = data(serial, 0.7)
     for index in ("k", "l"):
         same(outputs(parallelize(serial, table.loops, {index: 3}).graph, tensors), outputs(serial, tensors))
-    with pytest.raises(ScheduleError, match="`k` and `l` of graph `two` are one loop"):
+    with pytest.raises(ScheduleError, match="`k` and `l` of graph `two` are one loop") as error:
         parallelize(serial, table.loops, {"k": 2, "l": 2})
+    assert error.value.hint == "deal one of them there: `--par two.l=1`"
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
