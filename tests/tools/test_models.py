@@ -71,6 +71,9 @@ def test_what_is_there_is_skipped(tmp_path: Path, counted: list[str]) -> None:
     assert "| gcn | synthetic:cora | partial | comal | 50 | 2.000 | 29,997,611 | 1.633 | 0 |" in printed
     assert "| full | comal | 50 | 2.000 | 166,361,105 | 0.295 | a / deadlock |" in printed
     assert "| partial | rda | 50 | - |" in printed  # never compared with another machine
+    short = call("--store", store, "--summary").output.splitlines()
+    assert len(counted) == 5 and len(short) == 3  # of one machine, without what failed
+    assert short[2] == "| GCN | `synthetic:cora` | 100 | 50 |  | 2.00 |  | 1.63 | 0.29 | 0e+00 | 3 | 9 |"
 
 
 def test_a_line_that_was_cut_off_costs_its_point_only(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The paper's models, unfused, partially and fully fused: one run after the other, each in a process of its own, none twice.
 
     python tools/figures/models.py --store models.jsonl [--data-dir DIR] [--machine comal] [--only 'gcn/cora/*'] [--limit 3600]
-    python tools/figures/models.py --store models.jsonl --table
+    python tools/figures/models.py --store models.jsonl --table | --summary
 
 A point is a model, data, a granularity and a machine. Its result is a line of the store, written when it is there: a run that is killed
 loses the point that it was at, and goes on there. Failures and points that take longer than the limit are lines too, tried again only
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from model_summary import summary
 
 from fuseflow.frontend.data import FROM_FILES, has_files
 
@@ -259,6 +260,7 @@ def _checked(row: Row) -> str:
 @click.option("--again", is_flag=True, help="Try what failed or took too long again.")
 @click.option("--list", "listing", is_flag=True, help="Print the points that are to be run, and end.")
 @click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
+@click.option("--summary", "only_summary", is_flag=True, help="The same, a line for each model and data.")
 def main(
     store: Path,
     data_dir: Path | None,
@@ -269,8 +271,12 @@ def main(
     again: bool,
     listing: bool,
     only_table: bool,
+    only_summary: bool,
 ) -> None:
     rows = load(store)
+    if only_summary:
+        kept = sorted((row for row in rows.values() if row.point["machine"] == machine), key=_place)
+        return click.echo(summary(kept, GRANULARITIES, PUBLISHED), nl=False)
     asked = [point for point in points(machine, data_dir, decoders) if wanted(point, only)]
     if not asked:
         raise click.UsageError(f"no point is like {', '.join(only)}")
