@@ -108,6 +108,6 @@ def test_sizes_are_options() -> None:
     assert program.declared["d0.O"].shape == (1, 2, 8, 4) and program.outputs == ("d0.x",)
     whole = load(PAPER / "gpt.py", options={"small": True, "decoders": 12}).program
     assert len(whole.einsums) == 12 * (44 + 4) and whole.outputs == ("d11.x",)
-    with pytest.raises(ff.errors.FrontendError, match="12 decoders of 3 heads: .* 8 features are shared evenly"):
+    with pytest.raises(ff.errors.FrontendError, match=r"12 decoders of 3 heads: .* 8 features are shared evenly"):
         load(PAPER / "gpt.py", data="bigbird:block=2,length=8,features=8", options={"heads": "3"})
     assert load(PAPER / "sae.py", options={"small": True, "hidden": 3}).program.declared["We"].shape == (36, 3)
