@@ -22,12 +22,12 @@ def summary(rows: Iterable[Any], granularities: Sequence[str], published: Mappin
     lines = [f"| model | data | {' | '.join(heads)} |", f"|---|---|{'---:|' * len(heads)}"]
     for (_, model, data, workload, *options), found in groups.items():
         stored = published.get(f"{model}/{workload}") if not options else None
+        of = found.values()
         speeds = [_speed(found, granularities[0], g) for g in fused]
         theirs = [f"{stored[0] / cycles:.2f}" for cycles in stored[1:]] if stored else [""] * len(fused)
-        of = found.values()
         cells = [
             NAMES.get(model, model),
-            f"`{data}`" + "".join(f" {option}" for option in options),
+            f"`{data}`" + "".join(f" {option}" for option in options) + _label(data, of),
             *(f"{found[g].cycles:,}" if g in found else "" for g in granularities),
             *speeds,
             *theirs,
@@ -37,6 +37,11 @@ def summary(rows: Iterable[Any], granularities: Sequence[str], published: Mappin
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _label(data: str, rows: Iterable[Any]) -> str:
+    """What is generated says so, if its name does not."""
+    return " (synthetic)" if any(row.notices for row in rows) and not data.startswith("synthetic") else ""
 
 
 def _speed(found: Mapping[str, Any], base: str, granularity: str) -> str:
