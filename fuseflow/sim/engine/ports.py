@@ -12,7 +12,8 @@ from fuseflow.sim.engine.nodes import ANSWER, LARGE, ROOM, WAIT, fire
 from fuseflow.sim.memory.ports import issue, port_at, request_at, request_of
 
 REQUESTER = Record(
-    "port base stride size count bits "  # address of the port at the memory; of the array there; bytes of an element; elements; of a line
+    "port base stride size count "  # address of the port at the memory; of the array there; bytes of an element; elements
+    "bits "  # a line is 2**bits bytes
     "outstanding "  # requests without an answer, at most
     "lines ahead touched needed "  # of an array that is fetched ahead: the cycle in which each of its first lines was needed
     "line next request "  # last asked for; to be sent next of what was begun, or -1; that answers what was read last
