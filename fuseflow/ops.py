@@ -52,11 +52,13 @@ class Operator:
     def annihilated(self, position: int, value: float, constants: Sequence[float | None] = ()) -> float | None:
         """The result that operand `position` being `value` fixes, or None if the other operands matter.
 
-        `constants` gives the value of the operands that are constants (None elsewhere): a `where` whose condition is known and
-        whose chosen branch is a constant is fixed too.
+        `constants` gives the value of the operands that are constants (None elsewhere). They fix a `where` too: by its condition, if
+        the branch that this chooses is a constant; by a branch, if the other one is a constant equal to it, whatever the condition is.
         """
-        if self.name == "where" and position == 0 and len(constants) == 3:
-            return constants[1] if value != 0 else constants[2]
+        if self.name == "where" and len(constants) == 3:
+            if position == 0:
+                return constants[1] if value != 0 else constants[2]
+            return value if constants[3 - position] == value else None
         for at, operand, result in self.annihilators:
             if at == position and operand == value:
                 return result

@@ -67,6 +67,17 @@ def test_where_with_a_known_condition_is_fixed_by_a_constant_branch() -> None:
     assert where.annihilated(0, 1.0, (None, None, 7.0)) is None
 
 
+def test_where_is_fixed_by_a_branch_that_equals_the_other_one() -> None:
+    where = operator("where")
+    assert where.annihilated(1, 7.0, (None, None, 7.0)) == 7.0
+    assert where.annihilated(2, -math.inf, (None, -math.inf, None)) == -math.inf
+    assert where.annihilated(1, 0.0, (None, None, 7.0)) is None
+    assert where.annihilated(2, 0.0, (None, None, None)) is None
+    assert where.annihilated(1, math.nan, (None, None, math.nan)) is None
+    for condition in SPECIAL:
+        assert where.scalar(condition, 7.0, 7.0) == 7.0 == float(where(condition, 7.0, 7.0))
+
+
 @pytest.mark.parametrize("name", REDUCERS)
 def test_reductions_agree_on_arrays_and_scalars(name: str) -> None:
     op = REDUCERS[name]

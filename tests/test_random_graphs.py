@@ -110,6 +110,7 @@ WANTED = [
     "accumulate order 3",
     *("permute 2 levels", "permute 3 levels", "permute rows", "permute columns"),
     *(f"alu {function}" for function in TILE_OPERATORS),
+    *("tiles and numbers", "rows and columns"),
     *(
         f"{op} of tiles"
         for op in ("alu", "repeat", "join", "align", "reduce", "accumulate", "permute", "drop", "fork", "merge", "write_values")

@@ -167,13 +167,15 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine, read: list[n.StreamTy
     if isinstance(node, n.Permute):
         node = n.Accumulate(node.name, node.inputs, "sum", len(node.order) - 1)
     unit = "default"
-    if isinstance(node, n.Alu | n.Reduce | n.Accumulate) and read[-1].tile:
-        elements = math.prod(max(x.tile for x in read))
-        unit = "mul" if node.function.startswith("matmul") else "add"
-        if unit == "mul":
-            elements *= read[1].tile[0 if node.function == "matmul_t" else 1]
-        elif node.function in OPERATORS or node.function in REDUCERS:
-            unit = (OPERATORS.get(node.function) or REDUCERS[node.function]).unit
+    if isinstance(node, n.Alu | n.Reduce | n.Accumulate) and any(x.tile for x in read):
+        elements = math.prod(np.broadcast_shapes(*(x.tile for x in read if x.tile and not node.function.startswith("matmul"))))
+        if node.function.startswith("matmul"):
+            unit, elements = "mul", math.prod(read[0].tile) * read[1].tile[0 if node.function == "matmul_t" else 1]
+        elif node.function == "transpose":
+            unit = "logic"
+        else:
+            named = node.function.removeprefix("row_").removeprefix("col_")
+            unit = (OPERATORS.get(node.function) or REDUCERS[named]).unit
         cycles = math.ceil(elements / machine.tile_macs)
         interval = max(machine.interval.of(unit) if isinstance(node, n.Alu) else 1, cycles)
         return machine.latency.of(unit) + interval - 1, interval
@@ -282,7 +284,7 @@ def aligned(ports: tuple[int, ...], function: Callable[..., Any] | None):
 
 
 def alu(node: n.Alu, tiles: list[tuple[int, ...]]) -> Callable[..., Any]:
-    function = ON_TILES.get(node.function) or on_elements(OPERATORS[node.function].scalar, any(tiles))
+    function = on_tiles(node.function) or on_elements(OPERATORS[node.function].scalar, any(tiles))
 
     def call(*tokens: Any) -> Any:
         queue = list(zip(tokens, tiles, strict=True))
@@ -301,15 +303,32 @@ def on_elements(scalar: Callable[..., float], tiled: bool) -> Callable[..., Any]
 
 def matmul(a: Any, b: Any) -> Any:
     mul, add = OPERATORS["mul"].scalar, REDUCERS["sum"].scalar
-    return np.array([[functools.reduce(add, map(mul, row, column), 0.0) for column in b.T.tolist()] for row in a.tolist()])
+    return element([[functools.reduce(add, map(mul, row, column), 0.0) for column in b.T.tolist()] for row in a.tolist()])
 
 
-def rows(name: str) -> Callable[[Any], Any]:
+def rows(name: str, a: Any) -> list[list[float]]:
     op = REDUCERS[name]
-    return lambda a: np.array([[functools.reduce(op.scalar, row, op.identity)] for row in a.tolist()])
+    return [[functools.reduce(op.scalar, row, op.identity)] for row in a.tolist()]
 
 
-ON_TILES = {"matmul": matmul, "matmul_t": lambda a, b: matmul(a, b.T), "row_sum": rows("sum"), "row_max": rows("max")}
+def element(values: list[list[float]]) -> Any:
+    """What a product or a fold leaves: a tile, or a number."""
+    return np.array(values) if np.size(values) > 1 else values[0][0]
+
+
+def on_tiles(name: str) -> Callable[..., Any] | None:
+    match name.split("_"):
+        case ["matmul"]:
+            return matmul
+        case ["matmul", "t"]:
+            return lambda a, b: matmul(a, b.T)
+        case ["transpose"]:
+            return lambda a: a.T
+        case ["row", reducer]:
+            return lambda a: element(rows(reducer, a))
+        case ["col", reducer]:
+            return lambda a: element([*zip(*rows(reducer, a.T), strict=True)])
+    return None
 
 
 def folding(name: str, tile: tuple[int, ...]) -> tuple[Callable[..., Any], Any]:
@@ -452,7 +471,7 @@ def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emi
             return b < 0 or (len(emitted) > b and emitted[b] < now)
 
         if is_stop(v):
-            yield from childless(key, k - v.low, free)
+            yield from childless(key, k - v.low, free, True)  # on no value, whatever the interval of tiles is
             outer = tuple(i for i in range(k) if v.high >= k - i)
             yield See((*outer, k))
             t = yield Fire((*outer, k, k + 1), {}, True, free)
@@ -468,12 +487,12 @@ def fill(k: int, put: Put, latency: int, ready: deque[tuple[Any, Any, int]], emi
             put(work, (*key, found[-1]), v)
 
 
-def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now: True):
+def childless(key: list[int], due: int, free: Callable[[int], bool] = lambda now: True, control: bool = False):
     """Take outer coordinates that have nothing below them, so that `due` are open."""
     missing = tuple(range(len(key), due))
     if missing:
         key += yield See(missing)
-        yield Fire(missing, when=free)
+        yield Fire(missing, {}, control, free)
 
 
 def emit(k: int, lost: int, ready: deque[tuple[Any, Any, int]], emitted: list[int]):

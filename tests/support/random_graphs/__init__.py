@@ -36,7 +36,7 @@ SIZES: dict[Size, tuple[int, ...]] = {
 BY_HAND = ("outer_product", "pruned", "reshaped", "normalized", "aligned")
 """Graphs of `dataflow` that are cases too."""
 
-TILED = 0.1
+TILED = 0.2
 """Share of the cases whose values are tiles."""
 
 

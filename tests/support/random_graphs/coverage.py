@@ -8,6 +8,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.context import Stream
 from fuseflow.samml.streams import D, N, Stop, Token
 from fuseflow.samml.verify import streams
+from fuseflow.tile_ops import Tile
 
 
 def modes(graph: n.Graph) -> Iterator[str]:
@@ -53,6 +54,7 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[Stream]) -> Iterator[str]:
         case n.Alu():
             yield f"alu {node.function}"
             yield f"alu {len(inputs)} of {len(node.operands)}"
+            yield from _shapes([x.type.tile for x in inputs])
         case n.Reduce():
             yield f"reduce {node.function}"
         case n.Accumulate():
@@ -75,6 +77,15 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[Stream]) -> Iterator[str]:
             yield f"write {graph.declared[node.tensor].format.levels[node.level].text}"
         case n.WriteValues():
             yield f"write {graph.declared[node.tensor].dtype} rank {inputs[0].type.depth}"
+
+
+def _shapes(tiles: list[Tile]) -> Iterator[str]:
+    """What meets in an operator."""
+    if () in tiles and any(tiles):
+        yield "tiles and numbers"
+    heights, widths = ({tile[axis] for tile in tiles if tile} for axis in (0, 1))
+    if len(heights) > 1 and len(widths) > 1:
+        yield "rows and columns"
 
 
 def events(graph: n.Graph, tokens: Mapping[n.Port, Sequence[Token]]) -> Iterator[str]:

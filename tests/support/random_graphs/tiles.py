@@ -13,44 +13,88 @@ from fuseflow.tile_ops import TILE_OPERATORS, Tile, result_tile
 
 from .case import Case
 
-SHAPES: tuple[Tile, ...] = ((2, 2), (2, 2), (2, 3), (1, 4), (3, 1), (1, 1))
+SIDES = (1, 2, 2, 3, 5)
+UNARY = tuple(name for name, row in TILE_OPERATORS.items() if row.arity == 1)
 
 
 def tiled(case: Case, rng: random.Random, numbers: np.random.Generator) -> Case:
-    """The case with tiles of one shape, and columns of their height; the case itself where lanes would differ."""
-    graph, shape = case.graph, rng.choice(SHAPES)
-    column = (shape[0], 1)
-    tiles = {name: rng.choice((shape, shape, column)) for name in graph.inputs}
-    declared = {decl.name: replace(decl, tile=tiles.get(decl.name, ())) for decl in graph.tensors}
-    types: dict[n.Port, n.StreamType] = {}
-    nodes = []
-    for old in graph.nodes:
-        inputs = [types[port] for port in old.inputs]
-        node = _on_tiles(old, inputs, (shape, column), rng)
-        if isinstance(node, n.Merge) and len(set(inputs)) > 1:
-            return case
-        if isinstance(node, n.WriteValues):
-            decl = declared[node.tensor]
-            declared[node.tensor] = replace(decl, tile=inputs[0].tile, dtype="f64" if decl.dtype[0] == "i" else decl.dtype)
-        nodes.append(node)
-        types |= {n.Port(node.name, k): type_ for k, type_ in enumerate(node.typed(inputs, declared))}
+    """The case with tiles of a few shapes, and rows, columns and scalars that fit them. Where streams of different shapes meet in a node
+    that does not take them, other nodes are put before it."""
+    graph, growth = case.graph, _Growth(rng)
+    rows, columns = rng.choice(SIDES), rng.choice(SIDES)
+    shapes: list[Tile] = [(rows, columns), (rows, columns), (columns, rows), (rows, 1), (1, columns), (1, 1), ()]
+    tiles = {name: rng.choice(shapes[: rng.choice((2, 3, 7))]) for name in graph.inputs}
+    growth.tensors = {decl.name: replace(decl, tile=tiles.get(decl.name, ())) for decl in graph.tensors}
+    for node in graph.nodes:
+        growth.take_over(node)
     tensors = {name: _in_tiles(tensor, tiles[name], numbers) for name, tensor in case.tensors.items()}
-    return replace(case, graph=replace(graph, nodes=tuple(nodes), tensors=tuple(declared.values())), tensors=tensors)
+    changed = replace(graph, nodes=tuple(growth.nodes), tensors=tuple(growth.tensors.values()))
+    return replace(case, graph=changed, tensors=tensors)
 
 
-def _on_tiles(node: n.Node, inputs: list[n.StreamType], shapes: tuple[Tile, ...], rng: random.Random) -> n.Node:
-    """The node, or one that takes the same streams: operators are exchanged, nothing is dropped by value."""
-    match node:
-        case n.Drop():
-            return replace(node, value=None)
-        case n.Alu() if len(inputs) == len(node.operands) and rng.random() < 0.5:
-            fitting = [name for name in TILE_OPERATORS if result_tile(name, [x.tile for x in inputs]) in shapes]
-            return replace(node, function=rng.choice(fitting)) if fitting else node
-    return node
+class _Growth:
+    """The nodes so far, and the types of what they make."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.nodes: list[n.Node] = []
+        self.types: dict[n.Port, n.StreamType] = {}
+        self.tensors: dict[str, n.TensorDecl] = {}
+
+    def add(self, node: n.Node) -> n.Port:
+        self.nodes.append(node)
+        kinds = node.typed([self.types[port] for port in node.inputs], self.tensors)
+        self.types |= {n.Port(node.name, k): kind for k, kind in enumerate(kinds)}
+        return n.Port(node.name)
+
+    def tile(self, port: n.Port) -> Tile:
+        return self.types[port].tile
+
+    def take_over(self, node: n.Node) -> None:
+        """The node, or one that takes the same streams: operators are exchanged, tiles are not dropped by value."""
+        match node:
+            case n.Alu():
+                node = self._operator(node)
+            case n.Drop() if self.tile(node.inputs[-1]):
+                node = replace(node, value=None)
+            case n.Merge() if len({self.types[port] for port in node.inputs}) > 1:
+                node = replace(node, inputs=tuple(self._number(port) for port in node.inputs))
+            case n.WriteValues():
+                decl = self.tensors[node.tensor]
+                dtype = "f64" if decl.dtype[0] == "i" else decl.dtype
+                self.tensors[node.tensor] = replace(decl, tile=self.tile(node.inputs[0]), dtype=dtype)
+        self.add(node)
+
+    def _operator(self, node: n.Alu) -> n.Alu:
+        if self.rng.random() < 0.15:
+            node = replace(node, inputs=tuple(self._other(port) for port in node.inputs))
+        tiles = [self.tile(port) for port in node.inputs]
+        streams = len(tiles) == len(node.operands)
+        fitting = [name for name in TILE_OPERATORS if streams and result_tile(name, tiles) is not None]
+        fits = result_tile(node.function, tiles) is not None
+        if fitting and (not fits or self.rng.random() < 0.4):
+            return replace(node, function=self.rng.choice(fitting))
+        return node if fits else replace(node, inputs=tuple(self._number(port) for port in node.inputs))
+
+    def _number(self, port: n.Port) -> n.Port:
+        """The folds of the rows and columns of a stream of tiles, one into the other."""
+        for what in ("row", "col"):
+            if self.tile(port):
+                port = self._apply(self.rng.choice([name for name in UNARY if name.startswith(what)]), port)
+        return port
+
+    def _other(self, port: n.Port) -> n.Port:
+        return self._apply(self.rng.choice(UNARY), port) if self.tile(port) else port
+
+    def _apply(self, function: str, port: n.Port) -> n.Port:
+        absent = self.rng.choice((0.0, 1.5))
+        return self.add(n.Alu(f"{function}{len(self.nodes)}", (port,), function, (n.Operand(absent),)))
 
 
 def _in_tiles(tensor: Tensor, tile: Tile, numbers: np.random.Generator) -> Tensor:
     """Each value with others of the tensor around it."""
+    if not tile:
+        return tensor
     values = tensor.values.reshape(-1)
     around = values[numbers.integers(0, max(len(values), 1), (len(values), *tile))]
     around[:, 0, 0] = values

@@ -1,4 +1,4 @@
-"""Alu on tiles: an operator of the table element by element, products of matrices, folds of rows."""
+"""Alu on tiles: an operator of the table element by element, products of matrices, transposes, folds of rows and columns."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from fuseflow.sim.engine.memory import Record, get_float, inline, set_float
 from fuseflow.sim.engine.nodes import node_at, source, target
 from fuseflow.sim.engine.place import Part, Place, words
 from fuseflow.sim.engine.streams import REPEATED, SCRATCH, SLICE, WORD_OFFSET, element, head_address, head_run, scratch
-from fuseflow.tile_ops import TILE_OPERATORS, Tile
+from fuseflow.tile_ops import FOLDS, TILE_OPERATORS, Tile
 
 TILES = Record(
-    "function calls count "
-    "input0 input1 input2 value0 value1 value2 stride0 stride1 stride2 step0 step1 step2"
+    "function calls count size "
+    "input0 input1 input2 value0 value1 value2 stride0 stride1 stride2 step0 step1 step2 size0 size1 size2"
 )  # fmt: skip
 """How often the operator is called for a token (0: once for all), and for how many results. Of each operand slot: which input feeds it,
-the address of its constant or of what `N` stands for, words from one value of a call to the next, and from one call to the next."""
+the address of its constant or of what `N` stands for, words from one value of a call to the next, and from one call to the next.
+`size`: words of a token, of the result and of each operand."""
 SHAPE = Record("rows inner columns down across", floats="identity")
-"""What an operator that exists on tiles only is told in place of a third operand: the sizes of its loops, the value that its sums start
-from, and in a product the words from one row of the second matrix to the next, and from one column to the next."""
+"""What an operator that exists on tiles only is told in place of a third operand: the sizes of its loops, the value that its folds start
+from, and the words from one row to the next, and from one column to the next, of the second matrix of a product, or of a folded one."""
 tiles_at, shape_at = TILES.at, SHAPE.at
 
 
@@ -35,44 +36,69 @@ def on_tiles(node: n.Alu, place: Place) -> bool:
 def alu_on_tiles(node: n.Alu, place: Place) -> list[Part]:
     tiles = [type_.tile for type_ in place.types]
     (result,) = node.outputs(place.types)
+    state: dict[str, float] = {"calls": 1, "count": words(result.tile), "size": words(result.tile)}
     if node.function in TILE_OPERATORS:
         function = tile_operator(node.function)
-        state: dict[str, float] = {"calls": 1, "count": words(result.tile)}
-        steps = [(0, words(tile)) for tile in tiles]
+        strides = [(0, 0)] * len(tiles)
+        state["value2"] = place.array(place.state(SHAPE, **_shape(node.function, tiles)))
+    elif all(tile == result.tile for tile in tiles):
+        function = elementwise(node.function)
+        strides = [(1, 0)] * len(tiles)
+        state["calls"] = 0
     else:
         function = elementwise(node.function)
-        rows, columns = result.tile
-        split = any(tile != result.tile for tile in tiles)  # columns stand beside tiles
-        state = {"calls": rows, "count": columns} if split else {"calls": 0, "count": words(result.tile)}
-        steps = [(1, columns) if tile == result.tile else (0, 1) for tile in tiles]
+        strides = [_broadcast(tile, result.tile) for tile in tiles]
+        state["calls"], state["count"] = result.tile
     for slot, (q, value) in enumerate(inputs_of(node)):
         state[f"input{slot}"] = q
-        state[f"value{slot}"] = place.filled(() if q == NO_INPUT else tiles[q], value)
-        state[f"stride{slot}"], state[f"step{slot}"] = (0, 0) if q == NO_INPUT else steps[q]
-    if node.function in TILE_OPERATORS:
-        state["value2"] = place.array(place.state(SHAPE, **_shape(node.function, tiles, result.tile)))
+        if q != NO_INPUT:
+            state[f"value{slot}"] = place.filled(tiles[q], value)
+            state[f"stride{slot}"], state[f"step{slot}"] = strides[q]
+            state[f"size{slot}"] = words(tiles[q])
+        elif slot < len(node.operands):
+            state[f"value{slot}"] = place.filled((), value)
     state["function"] = place.library.address(function, ELEMENTWISE)
     return place.part(run_alu_on_tiles, place.state(TILES, **state))
 
 
-def _shape(name: str, tiles: Sequence[Tile], result: Tile) -> dict[str, float]:
-    rows, columns = result
-    inner = tiles[0][1]
-    down, across = (1, inner) if name == "matmul_t" else (columns, 1)
-    identity = reducer(_REDUCERS[name]).identity
-    return {"rows": rows, "inner": inner, "columns": columns, "down": down, "across": across, "identity": identity}
+def _broadcast(tile: Tile, result: Tile) -> tuple[int, int]:
+    """Words from one value of a row to the next, and from one row to the next, where a row or a column may stand for all."""
+    rows, columns = tile or (1, 1)
+    return int(columns == result[1]) if columns > 1 else 0, columns if rows > 1 else 0
 
 
-_REDUCERS = {"matmul": "sum", "matmul_t": "sum", "row_sum": "sum", "row_max": "max"}
+def _shape(name: str, tiles: Sequence[Tile]) -> dict[str, float]:
+    """The loops of an operator. A transposed matrix is one with other words between its rows and columns; columns are folded as the
+    rows of that."""
+    rows, inner = tiles[0]
+    if name == "matmul_t":
+        return {"rows": rows, "inner": inner, "columns": tiles[1][0], "down": 1, "across": inner, "identity": _SUM.identity}
+    if name == "matmul":
+        columns = tiles[1][1]
+        return {"rows": rows, "inner": inner, "columns": columns, "down": columns, "across": 1, "identity": _SUM.identity}
+    if name == "transpose":
+        return {"rows": inner, "inner": rows, "down": 1, "across": inner}
+    fold, axis = FOLDS[name]
+    loops = (
+        {"rows": rows, "inner": inner, "down": inner, "across": 1}
+        if axis == 1
+        else {"rows": inner, "inner": rows, "down": 1, "across": inner}
+    )
+    return {**loops, "identity": reducer(fold).identity}
+
+
+_SUM = reducer("sum")
 
 
 @cache
 def tile_operator(name: str) -> Function:
-    """The operator on tiles at addresses. A transposed matrix is one with other words between its rows and columns."""
-    total = reducer(_REDUCERS[name]).scalar
+    """The operator on tiles at addresses."""
     if name in ("matmul", "matmul_t"):
-        return specialize(_product, "tiles_product", total=total, times=scalar(operator("mul")))
-    return specialize(_rows, f"tiles_{name}", total=total)
+        return specialize(_product, "tiles_product", total=_SUM.scalar, times=scalar(operator("mul")))
+    if name == "transpose":
+        return _transpose
+    fold, _ = FOLDS[name]
+    return specialize(_fold, f"tiles_fold_{fold}", total=reducer(fold).scalar)
 
 
 def run_alu_on_tiles(address: int) -> int:
@@ -88,29 +114,33 @@ def run_alu_on_tiles(address: int) -> int:
             if not pass_control(node, seen):
                 return 0
             continue
-        a, sa, ta = _operand(node, s.input0, s.value0, s.stride0, s.step0)
-        b, sb, tb = _operand(node, s.input1, s.value1, s.stride1, s.step1)
-        c, sc, tc = _operand(node, s.input2, s.value2, s.stride2, s.step2)
-        into, calls, count = scratch(out), s.calls * k, s.count
-        if calls == 0:
-            calls, count = 1, count * k
-        for i in range(calls):
-            call_elementwise(s.function, into + 8 * count * i, count, a + ta * i, sa, b + tb * i, sb, c + tc * i, sc)
+        a, sa, ta, na = _operand(node, s.input0, s.value0, s.stride0, s.step0, s.size0)
+        b, sb, tb, nb = _operand(node, s.input1, s.value1, s.stride1, s.step1, s.size1)
+        c, sc, tc, nc = _operand(node, s.input2, s.value2, s.stride2, s.step2, s.size2)
+        into = scratch(out)
+        if s.calls == 0:
+            call_elementwise(s.function, into, s.count * k, a, sa, b, sb, c, sc)
+        else:
+            for i in range(k):
+                first = into + 8 * s.size * i
+                for j in range(s.calls):
+                    x, y, z = a + na * i + ta * j, b + nb * i + tb * j, c + nc * i + tc * j
+                    call_elementwise(s.function, first + 8 * s.count * j, s.count, x, sa, y, sb, z, sc)
         give(node, seen, SCRATCH, into, k)
 
 
 @inline
-def _operand(node: Any, q: int, value: int, stride: int, step: int) -> tuple[int, int, int]:
-    """Address of an operand's next values, their stride, and the bytes to those of the next call."""
+def _operand(node: Any, q: int, value: int, stride: int, step: int, size: int) -> tuple[int, int, int, int]:
+    """Address of an operand's next values, their stride, and the bytes to those of the next call and the next token."""
     if q == NO_INPUT:
-        return value, 0, 0
+        return value, 0, 0, 0
     reader = source(node, q)
     run = head_run(reader)
     if run.kind >= SLICE:
-        return element(reader), stride, 8 * step
+        return element(reader), stride, 8 * step, 8 * size
     if run.kind == REPEATED:
-        return head_address(reader) + WORD_OFFSET, 0, 0
-    return value, 0, 0
+        return head_address(reader) + WORD_OFFSET, 0, 0, 0
+    return value, 0, 0, 0
 
 
 def total(a: float, b: float) -> float:
@@ -135,11 +165,19 @@ def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: 
     return 0
 
 
-def _rows(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
+def _fold(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
     s = shape_at(shape)
     for i in range(s.rows):
         value = s.identity
         for j in range(s.inner):
-            value = total(value, get_float(a, s.inner * i + j))
+            value = total(value, get_float(a, s.down * i + s.across * j))
         set_float(out, i, value)
+    return 0
+
+
+def _transpose(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
+    s = shape_at(shape)
+    for i in range(s.rows):
+        for j in range(s.inner):
+            set_float(out, s.inner * i + j, get_float(a, s.down * i + s.across * j))
     return 0
