@@ -88,7 +88,7 @@ BROKEN = [
     ("lanes", ("write(k) Y.1", "write(lane0.crd) Y.1"), "`write_k` writes level 1 of `Y` from a stream that is not below"),
     # Tiles
     ("tiles", ("X[4, 2]  dense tile 3x2", "X[4, 2]  dense tile 4x2"), "`mul` .*takes tiles of b1 x k and k x b2, not .*2x3.* and .*4x2"),
-    ("tiles", ("matmul N->0,N->0", "mul N->0,N->0"), "`mul` .*`mul` takes streams of scalars, or tiles of one shape and columns"),
+    ("tiles", ("matmul N->0,N->0", "mul N->0,N->0"), "`mul` .*`mul` takes tiles of one shape, rows and columns of it, and scalars"),
     ("tiles", ("matmul_t N->0,N->0", "matmul_t N->0,2"), "`gram` .*takes 1 input"),
     ("tiles", ("gram = alu(half, add) matmul_t N->0,N->0", "gram = alu(half) matmul_t N->0,2"), r"not val\(2, 2x2\)$"),
     ("tiles", ("row_max N->0", "rowmax N->0"), "`all` .*unknown function `rowmax`\n.*did you mean `row_max`"),
