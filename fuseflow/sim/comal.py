@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import TypeGuard
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.statistics import NodeStatistics
+from fuseflow.tile_ops import Tile
 
 
 def cycles(nodes: Iterable[NodeStatistics]) -> int:
@@ -30,6 +33,37 @@ def delays(graph: n.Graph) -> dict[n.Edge, int]:
         broadcast = int(len(readers) - len(signals) - paired + bool(signals) > 1)
         found |= {edge: broadcast + (edge in signals and len(signals) > 1) for edge in readers}
     return found
+
+
+def interval(node: n.Node, tiles: Sequence[Tile]) -> int:
+    """Cycles from one firing to the next, stops included: of a product of tiles one for each column of the first, of all else 1."""
+    return tiles[0][1] if _multiplies(node) else 1
+
+
+def lags(graph: n.Graph) -> dict[n.Port, int]:
+    """By how many cycles the values of a stream come later than its stops would: of streams of tiles, and what is made of them."""
+    types = graph.types()
+    found: dict[n.Port, int] = {}
+    for node in graph.nodes:
+        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
+        if isinstance(node, n.Load | n.Alu | n.Reduce):
+            found[n.Port(node.name)] = _latency(node, tiles, types[n.Port(node.name)].tile) - 1
+    return {port: lag for port, lag in found.items() if lag}
+
+
+def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[Tile], result: Tile) -> int:
+    """Cycles from a firing to its value. An array multiplies, with a unit for each element of the result, rows and columns beginning one
+    after the other; one operand is worked on by rows, a row a cycle; all else by elements."""
+    if _multiplies(node):
+        a, b = tiles
+        return a[0] + b[0 if node.function == "matmul_t" else 1] - 1
+    if isinstance(node, n.Alu) and len(tiles) == 1:
+        return tiles[0][0] if tiles[0] else 1
+    return prod(result)
+
+
+def _multiplies(node: n.Node) -> TypeGuard[n.Alu]:
+    return isinstance(node, n.Alu) and node.function in ("matmul", "matmul_t")
 
 
 def _one_sided(node: n.Node) -> bool:

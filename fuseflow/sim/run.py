@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import streams
-from fuseflow.samml.nodes import Edge, Graph, Permute, Port, TensorDecl, show_tile
+from fuseflow.samml.nodes import Edge, Graph, Permute, Port, TensorDecl
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.deadlock import Deadlock, deeper, explain
 from fuseflow.sim.engines import Engine, run
@@ -78,7 +78,6 @@ def simulate(
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
-        _refuse_tiles(graph, machine)
         _refuse_permutes(graph, machine)
     for decl in graph.tensors:
         if decl.name in graph.inputs:
@@ -123,16 +122,6 @@ def _refuse_depths(graph: Graph, machine: Machine) -> None:
             "unbounded",
             hint="leave the depths out of the graph, or take a machine with `rules: dataflow`",
         )
-
-
-def _refuse_tiles(graph: Graph, machine: Machine) -> None:
-    for decl in graph.tensors:
-        if decl.tile:
-            raise MachineError(
-                f"graph `{graph.name}`: tensor `{decl.name}` has tiles of {show_tile(decl.tile)}; machine `{machine.name}` has no times "
-                "for them",
-                hint="take a machine with `rules: dataflow`",
-            )
 
 
 def _refuse_permutes(graph: Graph, machine: Machine) -> None:

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
+from fuseflow.sim import comal
 from fuseflow.sim.machine import Machine
 from fuseflow.tile_ops import FUNCTIONS, Tile, work
 
 
 def timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[Tile] = ()) -> tuple[int, int]:
     """Latency and interval of a node that reads values of the shapes `tiles`. Reductions start a scalar every cycle at any latency.
-    An operator works on `machine.tile_macs` elements (or multiply-accumulates) of a tile in a cycle, and answers after the last."""
+    An operator works on `machine.tile_macs` elements (or multiply-accumulates) of a tile in a cycle, and answers after the last. On
+    `comal` tiles lag behind this latency (`comal.lags`)."""
+    if machine.rules == "comal":
+        return 1, comal.interval(node, tiles)
     match node:
         case n.Alu():
             unit = FUNCTIONS[node.function].unit

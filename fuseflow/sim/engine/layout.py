@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.bounds import bounds
-from fuseflow.sim.comal import delays
+from fuseflow.sim.comal import delays, lags
 from fuseflow.sim.engine.jit import Library
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
@@ -134,6 +134,7 @@ def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:
         nodes[p]["inputs"], nodes[p]["arity"] = inputs, len(part.inputs)
         nodes[p]["outputs"], nodes[p]["ports"] = outputs, len(part.outputs)
         nodes[p]["interval"] = interval
+        nodes[p]["pause"] = interval if machine.rules == "comal" else 1
         nodes[p]["burst"] = layout.limits.burst if interval == 1 else 1
         nodes[p]["last"] = -1
         inputs += READER_SIZE * len(part.inputs)
@@ -142,6 +143,7 @@ def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:
 
 def _fill_streams(layout: Layout, machine: Machine) -> None:
     limits, streams = layout.limits, layout.streams
+    lagging = lags(layout.graph) if machine.rules == "comal" else {}
     start = address(layout.readers)
     for k, (key, readers) in enumerate(zip(layout.keys, layout.readers_of, strict=True)):
         owner = layout.owners[layout.writer_of[k]]
@@ -159,6 +161,7 @@ def _fill_streams(layout: Layout, machine: Machine) -> None:
         streams[k]["bytes"] = 8 * words(tile)
         streams[k]["limited"] = int(layout.parts[layout.writer_of[k]].computes and link.stored)
         streams[k]["latency"] = _timing(layout, owner, machine)[0] if link.latency is None else link.latency
+        streams[k]["lag"] = lagging.get(key, 0) if isinstance(key, n.Port) else 0
         streams[k]["readers"], streams[k]["count"] = address(listed), len(readers)
 
 

@@ -22,7 +22,7 @@ from fuseflow.sim.engine.streams import (
 
 NODE = Record(
     "kernel state inputs outputs arity ports "  # addresses of the kernel's function and its state, of the first input and output
-    "interval burst ready "  # `burst`: most firings in one piece
+    "interval pause burst ready "  # `pause`: the interval after a stop; `burst`: most firings in one piece
     "firings closings first last starved blocked waited "
     "waits fault"
 )
@@ -121,13 +121,13 @@ def fire(node: Any, seen: int, free: int, k: int) -> int:
 
 @inline
 def close(node: Any, seen: int, free: int) -> int:
-    """One firing on a stop or `D`, after which the next may follow in the next cycle."""
+    """One firing on a stop or `D`, after which the next may follow after the pause."""
     t = max(node.ready, seen, free)
     _account(node, t, seen)
     node.firings += 1
     node.closings += 1
     node.last = t
-    node.ready = t + 1
+    node.ready = t + node.pause
     return t
 
 

@@ -71,7 +71,7 @@ def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
                 blocked=int(of["blocked"].sum()),
                 first=int(began.min()) if len(began) else -1,
                 last=int(of["last"].max()),
-                occupied=int(((of["firings"] - of["closings"]) * of["interval"] + of["closings"]).max()),
+                occupied=int(((of["firings"] - of["closings"]) * of["interval"] + of["closings"] * of["pause"]).max()),
             )
         )
     return tuple(found)

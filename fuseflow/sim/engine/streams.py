@@ -29,7 +29,7 @@ MANY = 1 << 60
 RUN = Record("kind word length time")
 POPS = Record("first time step")
 STREAM = Record(
-    "ring mask tail pushed latency "  # runs
+    "ring mask tail pushed latency lag given "  # runs; `lag`: how much later values come than stops, `given`: when the last one did (comal)
     "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
     "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; what `room` found
     "known_tail known_pushed "  # up to where there is room for runs and elements, as far as was looked
@@ -298,6 +298,12 @@ def _slots(stream: Any, reader: Any) -> int:
 @inline
 def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
     """Produce k tokens in the firings at t, t + 1, ... There must be room."""
+    if stream.lag != 0:
+        if kind == CONTROL:
+            t = max(t, stream.given)
+        else:
+            t += stream.lag
+            stream.given = t + k - 1
     time = t + stream.latency
     stream.pushed += k
     if stream.count == 0:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.comal import delays
+from fuseflow.sim.comal import delays, lags
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Controller, sequential
 from fuseflow.sim.reference import (
@@ -65,7 +65,7 @@ def build(
     """The network of a verified graph. `record` keeps every token of every stream. With a `controller`, nodes read and write through it."""
     network = Network(written={name: Written() for name in graph.outputs}, controller=controller)
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
-    rules, delayed = (RULES | comal.RULES, delays(graph)) if machine.rules == "comal" else (RULES, {})
+    rules, delayed, lagging = (RULES, {}, {}) if machine.rules != "comal" else (RULES | comal.RULES, delays(graph), lags(graph))
     if controller is not None:
         places = controller.lay_out(graph, tensors)
         rules = rules | Remote(controller, places, sequential(graph)).rules(rules)
@@ -77,7 +77,8 @@ def build(
             port = n.Port(node.name, k)
             for edge in readers.get(port, ()):
                 fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
-            network.streams[port] = output(latency, [fifos[edge] for edge in readers.get(port, ())])
+            read = [fifos[edge] for edge in readers.get(port, ())]
+            network.streams[port] = comal.LaggedOutput(read, lagging[port]) if port in lagging else output(latency, read)
             outputs.append(network.streams[port])
             if record:
                 network.recorded[port] = network.streams[port].record()

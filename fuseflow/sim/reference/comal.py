@@ -12,25 +12,29 @@ with t + 1. That is the time of docs/streams.md with L = II = 1 and unbounded FI
 - **Reduce** gives the sum and the stop behind it in one firing. (`reduce`)
 - **Accumulate** is one process, and gives all entries of a workspace in one firing. (`accumulate`)
 - **Write**: some stops cost nothing. (`write_level`, `write_values`)
+- **Tiles** come later than stops, which wait for those before them. (`LaggedOutput`) A product's interval separates stops, too. (`alu`)
 
-All other rules are those of the other modules: root, scan, range, join of all kinds, locate, load, alu; and without a published cycle
-count to compare with, align, drop, fork, merge, flatten, split.
+All other rules are those of the other modules: root, scan, range, join of all kinds, locate, load, alus of scalars; and without a
+published cycle count to compare with, align, drop, fork, merge, flatten, split.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from typing import Any
 
-from fuseflow.ops import Reducer, reducer
+from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop, stop
-from fuseflow.sim.reference import write
+from fuseflow.sim.reference import pointwise, write
 from fuseflow.sim.reference.nest import Nest, seen_above
 from fuseflow.sim.reference.place import Place, Rule
-from fuseflow.sim.reference.process import Fifo, Item, Process, Steps, Wait, look, output
+from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, look, output
+from fuseflow.sim.reference.reduce import folding
 from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
+from fuseflow.tile_ops import filled
 
 
 class DelayedFifo(Fifo):
@@ -45,6 +49,31 @@ class DelayedFifo(Fifo):
     def append(self, item: Item) -> None:
         token, visible = item
         super().append((token, visible + self.delay))
+
+
+class LaggedOutput(Output):
+    """A stream whose values are visible `lag` cycles later than its stops would be; a stop no earlier than the value before it."""
+
+    __slots__ = ("lag", "last")
+
+    def __init__(self, fifos: Sequence[Fifo], lag: int) -> None:
+        super().__init__(1, fifos)
+        self.lag = lag
+        self.last = 0  # when the last value is given
+
+    def push(self, token: Any, t: int) -> None:
+        if token is D or token.__class__ is Stop:
+            super().push(token, max(t, self.last))
+        else:
+            self.last = t + self.lag
+            super().push(token, self.last)
+
+
+def alu(node: n.Alu, place: Place) -> Sequence[Process]:
+    made = pointwise.alu(node, place)
+    for process in made:
+        process.pause = process.interval
+    return made
 
 
 def repeat(node: n.Repeat, place: Place) -> Sequence[Process]:
@@ -125,13 +154,14 @@ def _look_behind(seen: int, fifo: Fifo) -> Generator[Wait, None, int]:
 
 
 def reduce(node: n.Reduce, place: Place) -> Sequence[Process]:
-    return place.process(_reduce, reducer(node.function))
+    op, (value,) = reducer(node.function), place.types
+    return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
 
 
-def _reduce(p: Process, op: Reducer) -> Steps:
+def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
     """One firing a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle."""
     (source,), (out,) = p.inputs, p.outputs
-    total = op.identity
+    total = identity
     while True:
         while not source:
             yield source
@@ -144,11 +174,11 @@ def _reduce(p: Process, op: Reducer) -> Steps:
             out.push(D, t)
             return
         if token.__class__ is not Stop:
-            total = op.scalar(total, token)
+            total = fold(total, token)
             continue
         if token.low == 0:
             out.push(total, t)
-            total = op.identity
+            total = identity
         if token.high > 0:
             out.push(seen_above(token, 1), t)
 
@@ -156,7 +186,7 @@ def _reduce(p: Process, op: Reducer) -> Steps:
 def accumulate(node: n.Accumulate, place: Place) -> Sequence[Process]:
     process = Process(node, place.inputs, place.outputs, place.interval)
     burst = _Burst(node, (), place.outputs, place.interval)
-    process.steps = _accumulate(process, burst, node.order, reducer(node.function))
+    process.steps = _accumulate(process, burst, node.order, folding(reducer(node.function), place.types[-1].tile))
     return [process]
 
 
@@ -171,7 +201,7 @@ class _Burst(Process):
     close = fire
 
 
-def _accumulate(p: Process, burst: _Burst, order: int, op: Reducer) -> Steps:
+def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any], Any]) -> Steps:
     """One firing a token of the values, but for a stop that ends an empty fiber of the reduced coordinates; one for each stop of the
     reduced coordinates.
 
@@ -183,7 +213,7 @@ def _accumulate(p: Process, burst: _Burst, order: int, op: Reducer) -> Steps:
     *outer, crd, val = p.inputs
     nest = Nest(p, outer)
     work: Workspace = {}
-    row: dict[int, float] = {}
+    row: dict[int, Any] = {}
     while True:
         while not val:
             yield val
@@ -217,7 +247,7 @@ def _accumulate(p: Process, burst: _Burst, order: int, op: Reducer) -> Steps:
         key = crd[0][0]
         crd.take(t)
         val.take(t)
-        row[key] = op.scalar(row[key], token) if key in row else token
+        row[key] = fold(row[key], token) if key in row else token
 
 
 def _inner_stop(p: Process, nest: Nest, token: Stop, seen: int) -> Steps:
@@ -259,7 +289,7 @@ def write_values(node: n.WriteValues, place: Place) -> Sequence[Process]:
     return write.write_values(node, place, partial(_write, counts=False))
 
 
-def _write(p: Process, elements: array[int] | array[float], ends: array[int], counts: bool) -> Steps:
+def _write(p: Process, elements: array[int] | array[float] | write.Tiles, ends: array[int], counts: bool) -> Steps:
     """One firing a value, and one for a stop behind a value if stops `counts`. Other stops are taken without a firing, at the first
     cycle that is no earlier than the stop; the next token may be taken in the same cycle."""
     (source,) = p.inputs
@@ -292,6 +322,7 @@ def _pass(p: Process, seen: int) -> int:
 
 
 RULES: dict[type[n.Node], Rule] = {
+    n.Alu: alu,
     n.Repeat: repeat,
     n.Reduce: reduce,
     n.Accumulate: accumulate,

@@ -167,8 +167,8 @@ class Process:
     """One sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
 
     __slots__ = (
-        "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "node", "outputs", "ready",
-        "starved", "steps", "waited", "waits",
+        "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "node", "outputs", "pause",
+        "ready", "starved", "steps", "waited", "waits",
     )  # fmt: skip
 
     steps: Steps
@@ -180,6 +180,7 @@ class Process:
         self.waited = 0  # cycles in which only an answer of the memory was missing
         self.first = -1
         self.after = 0  # the cycle after the last firing
+        self.pause = 1  # the interval after a stop
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
         self.helper = False  # asks the memory for another process: its firings are not the node's
@@ -206,10 +207,10 @@ class Process:
         return t
 
     def close(self, seen: int, free: int = 0) -> int:
-        """The same for a firing on a stop or `D`, after which the next may follow in the next cycle."""
+        """The same for a firing on a stop or `D`, after which the next may follow after the pause."""
         t = self.fire(seen, free)
         self.closings += 1
-        self.ready = t + 1
+        self.ready = t + self.pause
         return t
 
     def answered(self, seen: int, answer: int) -> int:
@@ -222,7 +223,7 @@ class Process:
     @property
     def occupied(self) -> int:
         """Cycles that its firings take at least."""
-        return self.values * self.interval + self.closings
+        return self.values * self.interval + self.closings * self.pause
 
     @property
     def last(self) -> int:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import FOLD, call_fold
+from fuseflow.sim.engine.jit import call_fold, call_fold_into
 from fuseflow.sim.engine.kernels import comal_accumulate, write
-from fuseflow.sim.engine.kernels.reduce import fold
-from fuseflow.sim.engine.memory import Record, get_int, inline
+from fuseflow.sim.engine.kernels.reduce import reduce as reduce_elsewhere
+from fuseflow.sim.engine.memory import Record, get_int, inline, set_float
 from fuseflow.sim.engine.nodes import (
     ENDED,
     GROW,
@@ -29,15 +28,18 @@ from fuseflow.sim.engine.nodes import (
     source,
     target,
 )  # fmt: skip
-from fuseflow.sim.engine.place import Link, Part, Place, Rule
+from fuseflow.sim.engine.place import Link, Part, Place, Rule, words
 from fuseflow.sim.engine.streams import (
     CONTROL,
     DONE,
     ELEMENT,
     EMPTY,
     REPEATED,
+    SCRATCH,
     WORD_OFFSET,
     behind,
+    copy,
+    element,
     head_address,
     head_run,
     high_of,
@@ -45,22 +47,25 @@ from fuseflow.sim.engine.streams import (
     low_of,
     next_word,
     push,
+    scratch,
     seen_above,
     take,
     take_too,
     visible,
 )  # fmt: skip
 
-REDUCE = Record("fold pending at", floats="value identity")
-"""`pending`: the stop still to be given, plus 1, in the firing in cycle `at`."""
+REPEAT = Record("words")
+REDUCE = Record("fold pending at words tile", floats="value identity")
+"""`pending`: the stop still to be given, plus 1, in the firing in cycle `at`; `tile`: address of the value so far, if it is a tile (`words`
+above 1)."""
 VALUE = REDUCE.offset("value")
-reduce_at, write_at = REDUCE.at, write.WRITE.at
+repeat_at, reduce_at, write_at = REPEAT.at, REDUCE.at, write.WRITE.at
 
 
 def repeat(node: n.Repeat, place: Place) -> list[Part]:
     """Two parts in series. The first reads the signal, the node's input 1."""
-    (x, signal), link = node.inputs, Link()
-    (part,) = place.part(run_repeat, computes=False)
+    (x, signal), link, width = node.inputs, Link(), words(place.types[0].tile)
+    (part,) = place.part(run_repeat, place.state(REPEAT, words=width), computes=width > 1)
     return [replace(part, kernel=run_generator, inputs=(signal,), outputs=(link,), first=1), replace(part, inputs=(x, link))]
 
 
@@ -90,7 +95,7 @@ def run_generator(address: int) -> int:
 def run_repeat(address: int) -> int:
     """One firing a token of the signal. On a value it looks at x and gives it, on a stop see `_stop_of_x`."""
     node = node_at(address)
-    x, signal, out = source(node, 0), source(node, 1), target(node, 0)
+    x, signal, out, s = source(node, 0), source(node, 1), target(node, 0), repeat_at(node.state)
     while True:
         k = min(awaits(node, 1), node.burst)
         if k == 0 or awaits(node, 0) == 0:
@@ -114,7 +119,13 @@ def run_repeat(address: int) -> int:
             t = fire(node, seen, 0, k)
         take(signal, k, t)
         if not control:
-            push(out, EMPTY if run.kind == EMPTY else REPEATED, next_word(x), k, t)
+            if s.words > 1 and run.kind != EMPTY:
+                into = scratch(out)
+                for i in range(k):
+                    copy(into + 8 * s.words * i, element(x), s.words)
+                push(out, SCRATCH, into, k, t)
+            else:
+                push(out, EMPTY if run.kind == EMPTY else REPEATED, next_word(x), k, t)
             continue
         push(out, CONTROL, word, 1, t)
         if word == DONE:
@@ -150,9 +161,10 @@ def _stop_of_x(node: Any, x: Any, word: int, seen: int) -> int:
 
 
 def reduce(node: n.Reduce, place: Place) -> list[Part]:
-    identity = reducer(node.function).identity
-    function = place.library.address(fold(node.function), FOLD)
-    return place.part(run_reduce, place.state(REDUCE, fold=function, value=identity, identity=identity), computes=False)
+    """Of scalars or tiles, as elsewhere."""
+    (part,) = reduce_elsewhere(node, place)
+    fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile")}
+    return [replace(part, kernel=run_reduce, state=place.state(REDUCE, **fields))]
 
 
 def run_reduce(address: int) -> int:
@@ -175,7 +187,10 @@ def run_reduce(address: int) -> int:
             node.fault = REFUSED
             return 0
         if run.kind != CONTROL:
-            if run.kind == REPEATED:
+            if s.words > 1:
+                for i in range(k):
+                    call_fold_into(s.fold, s.tile, element(val) + 8 * s.words * i, 1, s.words)
+            elif run.kind == REPEATED:
                 s.value = call_fold(s.fold, s.value, head_address(val) + WORD_OFFSET, 0, k)
             else:
                 s.value = call_fold(s.fold, s.value, run.word + 8 * val.offset, 1, k)
@@ -189,7 +204,13 @@ def run_reduce(address: int) -> int:
             push(out, CONTROL, DONE, 1, s.at)
             node.waits = ENDED
             return 0
-        if low_of(word) == 0:
+        if low_of(word) == 0 and s.words > 1:
+            into = scratch(out)
+            copy(into, s.tile, s.words)
+            push(out, SCRATCH, into, 1, s.at)
+            for i in range(s.words):
+                set_float(s.tile, i, s.identity)
+        elif low_of(word) == 0:
             push(out, REPEATED, get_int(node.state + VALUE, 0), 1, s.at)
             s.value = s.identity
         if high_of(word) > 0:

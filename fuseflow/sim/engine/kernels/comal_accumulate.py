@@ -39,19 +39,22 @@ from fuseflow.sim.engine.nodes import (
     take_everywhere,
     target,
 )  # fmt: skip
-from fuseflow.sim.engine.place import Part, Place
+from fuseflow.sim.engine.place import Part, Place, words
 from fuseflow.sim.engine.streams import (
     AFFINE,
     CONTROL,
     DONE,
     EMPTY,
     REPEATED,
+    SCRATCH,
     behind,
+    copy,
     head_run,
     high_of,
     is_control,
     low_of,
     push,
+    scratch,
     seen_above,
     stop,
     take,
@@ -64,7 +67,7 @@ state_at = ACCUMULATE.at
 
 
 def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
-    return place.part(run_accumulate, accumulate_state(node, place, 1), computes=False)
+    return place.part(run_accumulate, accumulate_state(node, place, 1), computes=words(place.types[-1].tile) > 1)
 
 
 def run_accumulate(address: int) -> int:
@@ -229,7 +232,12 @@ def _give_entries(node: Any, s: Any, w: Any) -> bool:
                     push(target(node, q), AFFINE, coordinate(s, prefix, q), 1, s.at)
                 s.fresh = s.order - 1
                 push(crd, AFFINE, (key - prefix * s.row) * BLOCK + s.bit, 1, s.at)
-                push(val, REPEATED, get_int(w.values, BLOCK * place + s.bit), 1, s.at)
+                if s.words > 1:
+                    into = scratch(val)
+                    copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), s.words)
+                    push(val, SCRATCH, into, 1, s.at)
+                else:
+                    push(val, REPEATED, get_int(w.values, BLOCK * place + s.bit), 1, s.at)
             s.bit += 1
         s.bit = 0
         s.next += 1
