@@ -170,6 +170,8 @@ def schedule_options(command: Command) -> Command:
             "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first or best: of all others."
         ),
         click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
+        click.option("--block", multiple=True, metavar="TENSOR=16x16", help="Blocks in which a tensor is stored; repeatable."),
+        click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
         click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
         click.option(
             "--iteration", type=click.Choice(CHOICES["iteration"]), help="Reductions in loops of their own, or one space."
@@ -191,6 +193,8 @@ def schedule_options(command: Command) -> Command:
         fuse: tuple[str, ...],
         order: tuple[str, ...],
         formats: tuple[str, ...],
+        block: tuple[str, ...],
+        vector: int | None,
         par: tuple[str, ...],
         iteration: str | None,
         intermediates: str | None,
@@ -204,8 +208,8 @@ def schedule_options(command: Command) -> Command:
     ) -> Any:
         base = None if file is None else Schedule.load(file)
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "repeat": repeat}
-        copies = False if no_copies else None
-        schedule = Schedule.from_flags(fuse, order, formats, par, base, **settings, copies=copies, drop_zeros=drop_zeros)
+        lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
+        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
         if print_schedule:
             return click.echo(str(schedule), nl=False)
         return command(*args, schedule=schedule, **kwargs)

@@ -18,8 +18,10 @@ from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import Result, Seconds
 from fuseflow.compiler.settings import Settings
 from fuseflow.compiler.sources import Source
+from fuseflow.compiler.stored import in_blocks, in_elements
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.padding import inside
 from fuseflow.einsum.sparse import operand
 from fuseflow.errors import UsageError
 from fuseflow.schedule import Schedule
@@ -82,13 +84,19 @@ class Compiled:
     def inputs(self) -> dict[str, Tensor]:
         """The program's inputs in their declared formats; raises `UsageError` if one has no data."""
         found = {}
-        for declared in self.program.inputs:
+        given = self.source.program.declared
+        for declared in (t for t in self.program.inputs if t.name in given):
             tensor = self.source.tensors.get(declared.name)
             if tensor is None:
                 raise UsageError(f"input `{declared.name}` of `{self.name}` has no data", hint="pass `--tensors FILE.yaml`")
             fits = declared.format is None or tensor.format == declared.format
             found[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
         return found
+
+    def memory(self) -> dict[str, Tensor]:
+        """What is in memory before the first region runs: the inputs in their blocks, and what the compiler added to them."""
+        found = in_blocks(self.program.declared, self.inputs())
+        return found | {t.name: inside(t) for t in self.program.inputs if t.name not in found}
 
     def run(self, progress: Progress | None = None, check: bool = True, engine: Engine = "auto", dedup: bool = True) -> Result:
         """Execute region after region on the intermediates of the regions before, and check every model output; or, if the schedule
@@ -98,7 +106,7 @@ class Compiled:
         that runs like one before it (`repeats`) counts like that one, and only its values are computed.
         """
         start = time.perf_counter()
-        memory = self.inputs()
+        memory = self.memory()
         ran, checks = Ran(dedup), list[Check]()
         stand_ins = self.schedule.intermediates == "dense"
         for region in self.regions:
@@ -119,7 +127,7 @@ class Compiled:
                 computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
                 memory |= {name: stand_in(name, tensor, self.seed) for name, tensor in computed.items()}
         simulated = time.perf_counter() - start
-        outputs = {name: memory[name] for name in self.program.outputs}
+        outputs = in_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, ran.regions, compared, seconds)

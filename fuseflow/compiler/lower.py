@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from fuseflow.compiler.blocks import scheduled_blocks
 from fuseflow.compiler.lanes import refuse_missing
 from fuseflow.compiler.regions import CompiledRegion, Lowering
+from fuseflow.compiler.stored import in_blocks
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.padding import guarded
 from fuseflow.einsum.splits import Refined, is_reshape, refine
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.estimate import statistics
@@ -37,7 +40,7 @@ def lower(
     stored = {t.name: t for t in program.inputs}
     views = {e.name: e for e in program.einsums if e.name in formed.refined.views}
     called = {ours: name for name, ours in formed.refined.named.items()}
-    lowering = Lowering(program, schedule, formed.declared, stored, statistics(stored, tensors), views, called)
+    lowering = Lowering(program, schedule, formed.declared, stored, statistics(stored, in_blocks(stored, tensors)), views, called)
     compiled = []
     for region in regions:
         if not results[region.name]:
@@ -72,7 +75,7 @@ def form(program: Program, schedule: Schedule, regions: tuple[Region, ...] | Non
         given = infer(program)
     stated = {e.name for e in program.einsums if e.name in declared and is_reshape(e)}
     refined = refine(program, {*schedule.drop_zeros, *stated})
-    program = infer(refined.program)
+    program = guarded(scheduled_blocks(infer(refined.program), refined.vanished, schedule))
     declared |= {refined.named.get(name, name) for name in declared}
     return Formed(given, refined, program, _refined_regions(program, refined, regions), declared)
 

@@ -152,8 +152,9 @@ class Lowering:
         verify_region(fused)
         verify_graph(graph)
         self.known |= written
+        written_as = {t.name: t for t in graph.tensors}
         self.stored |= {
-            t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in graph.tensors if t.name in graph.outputs
+            r.name: replace(r.tensor, format=written_as[r.name].format, fill=written_as[r.name].fill) for r in fused.results
         }
         return CompiledRegion(name, einsums, fused, table, graph, cost, places=places)
 
@@ -177,13 +178,13 @@ class Lowering:
             (names[e.name], e.indices, substitute_tensors(e.body, {n: f"t{k}" for n, k in names.items()})) for e in einsums
         )
         read = tuple(
-            (t.shape, t.format, t.dtype, repr(t.fill), self.known.get(n))
+            (t.shape, t.format, t.dtype, repr(t.fill), t.block, self.known.get(n))
             for n in names
             for t in (self.stored.get(n),)
             if t is not None
         )
         here = tuple(n in self.stored for n in names)
-        made = tuple(self.program.declared[e.name].format for e in einsums)
+        made = tuple((self.program.declared[e.name].format, self.program.declared[e.name].block) for e in einsums)
         seen = {source_of(view).tensor for view in self.views.values()}
         wishes = [(n in self.declared, n in seen, n in self.program.outputs, n in self.schedule.drop_zeros) for n in results]
         return bodies, read, here, made, tuple(names[n] for n in results), tuple(wishes)
@@ -316,7 +317,7 @@ class Lowering:
     def _price(self, name: str) -> float:
         """Stored values: exactly those that are measured or estimated, as many as there are places of a result not computed yet."""
         known = self.known.get(name)
-        return known.stored if known else float(math.prod(self.program.declared[name].shape))
+        return known.stored if known else float(math.prod(self.program.declared[name].stored_shape))
 
     def _cost(self, region: FusedRegion) -> Estimate:
         """Of the region and the copies that its order needs."""

@@ -69,7 +69,7 @@ def repeated(region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[
     """The results of a region, by the dense interpreter; `patterns` are tensors that store what they store. None if that takes arrays that
     are too large."""
     program = as_program(region)
-    if _largest(program) > LARGEST:
+    if _largest(program) > LARGEST or region.blocks:
         return None
     results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs})
     found = {}

@@ -26,14 +26,14 @@ class Seen:
 
     def of(self, tensor: Tensor) -> Tensor:
         assert self.type.format is not None
-        return seen(tensor, self.type.format, self.type.shape)
+        return seen(tensor, self.type.format, self.type.stored_shape)
 
 
 def see(source: TensorType, format: Format, known: TensorStatistics, type: TensorType) -> Seen:
     """See `source` as `type` says, in this format. Its sparse levels are those of the source, dense ones are full."""
     assert source.format is not None
     sparse = iter(f for f, level in zip(known.fanouts, source.format.levels, strict=True) if not level.full)
-    sizes = tuple(type.shape[d] for d in format.order)
+    sizes = tuple(type.stored_shape[d] for d in format.order)
     fanouts = (float(n) if level.full else next(sparse) for n, level in zip(sizes, format.levels, strict=True))
     type = replace(type, format=format, dtype=source.dtype, fill=source.fill)
     return Seen(source.name, type, TensorStatistics(sizes, tuple(fanouts)))

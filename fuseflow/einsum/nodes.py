@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from fuseflow.errors import Span
 from fuseflow.tensors import Format
+from fuseflow.tensors.blocks import Block, blocks_of, tile_of
 from fuseflow.tensors.dtypes import DTYPES
 
 __all__ = [
@@ -95,7 +96,11 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A declaration: `format` None leaves it to inference; `dtype` is a key of `DTYPES`; `fill` is the implicit value."""
+    """A declaration: `format` None leaves it to inference; `dtype` is a key of `DTYPES`; `fill` is the implicit value.
+
+    `block` are the sizes, one for each dimension, of the blocks in which it is stored, () for single elements: the levels of
+    `format` then store blocks, and every value is a tile (`tensors.blocks`). What the tensor means does not depend on it.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -103,6 +108,17 @@ class TensorType:
     dtype: str = "f32"
     fill: float = 0.0
     span: Span | None = field(default=None, compare=False)
+    block: Block = ()
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """How many blocks there are along each dimension."""
+        return blocks_of(self.shape, self.block)
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The shape of a value: () for a single element."""
+        return tile_of(self.block)
 
 
 @dataclass(frozen=True, slots=True)

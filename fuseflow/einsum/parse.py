@@ -1,6 +1,6 @@
 """Reads the text form of an Einsum program (`fuseflow.einsum.text` prints it): a statement a line, comments after `#`.
 
-    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? (DTYPE | "fill" number)*
+    line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? ("block" BLOCK)? (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
                | NAME ("[" indices "]")? "=" expression ("@" PATH)?
     expression = sum (COMPARISON sum)?
@@ -38,6 +38,7 @@ from fuseflow.einsum.text import COMPARISON
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.tensors import Format
+from fuseflow.tensors.blocks import Block, block_named
 
 SYMBOLS: Final = {row.symbol: row for row in OPERATORS.values() if row.symbol}
 _ADD: Final = OPERATORS["add"].precedence
@@ -187,6 +188,7 @@ class _Line:
         name = self.expect_name("a tensor name")
         shape = self.shape(name)
         format = self.format(len(shape))
+        block = self.block(len(shape)) if self.accept("block") else ()
         dtype, fill = None, None
         while self.peek().kind == "name":
             if dtype is None and self.peek().text in DTYPES:
@@ -194,9 +196,9 @@ class _Line:
             elif fill is None and self.accept("fill"):
                 fill = self.signed_number()
             else:
-                hint = did_you_mean(self.peek().text, [*DTYPES, "fill"])
+                hint = did_you_mean(self.peek().text, [*DTYPES, "block", "fill"])
                 self.fail(f"expected one dtype and one `fill` at most, found {self.found()}", hint=hint)
-        return TensorType(name, shape, format, dtype or "f32", fill or 0.0, span)
+        return TensorType(name, shape, format, dtype or "f32", fill or 0.0, span, block)
 
     def shape(self, name: str) -> tuple[int, ...]:
         self.expect("[", f"and the sizes of `{name}`")
@@ -212,7 +214,7 @@ class _Line:
         first = self.peek()
         if first.text == "(":
             self.skip_group()
-        elif first.kind == "name" and first.text not in DTYPES and first.text != "fill":
+        elif first.kind == "name" and first.text not in (*DTYPES, "block", "fill"):
             self.take()
             if self.peek().text == "(":
                 self.skip_group()
@@ -227,6 +229,13 @@ class _Line:
             return Format.parse(self.text[first.start : last.start + len(last.text)], rank)
         except TensorError as error:
             self.fail(error.message, first, error.hint)
+
+    def block(self, rank: int) -> Block:
+        token = self.take()
+        try:
+            return block_named(token.text, rank)
+        except TensorError as error:
+            self.fail(error.message, token, error.hint)
 
     def skip_group(self) -> None:
         """Take everything up to the parenthesis that closes the next one."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
+from fuseflow import tile_ops
 from fuseflow.estimate.shapes import Shape, shapes
 from fuseflow.estimate.statistics import TensorStatistics
-from fuseflow.ops import OPERATORS
 from fuseflow.samml.nodes import (
     Accumulate,
     Alu,
@@ -23,6 +24,7 @@ from fuseflow.samml.nodes import (
     WriteValues,
 )
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.tile_ops import Tile
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
 
@@ -30,6 +32,9 @@ OVERLAP = 0.9
 """Share of the work outside the busiest node that is assumed to happen at the same time."""
 BANDWIDTH = 256
 """Bytes that a memory moves in a cycle: eight channels of HBM2 at 1 GHz."""
+
+TILE_MACS = 256
+"""Multiply-accumulates on tiles in a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +62,17 @@ class Estimate:
 
 def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
     """The cost of `graph`, and the statistics expected of the tensors it writes."""
-    found = shapes(graph, known)
+    found, types = shapes(graph, known), graph.types()
     written: dict[str, dict[int, Shape]] = {}
     busiest = total = flops = 0.0
     for node in graph.nodes:
         inputs, outputs = _streams(node, found)
         if isinstance(node, WriteLevel):
             written.setdefault(node.tensor, {})[node.level] = inputs[0]
-        work = _firings(node, inputs, outputs)
-        busiest, total = max(busiest, work), total + work
-        flops += _flops(node, inputs)
+        tiles = [types[p].tile for p in node.inputs]
+        firings = _firings(node, inputs, outputs)
+        busiest, total = max(busiest, firings * _interval(node, tiles)), total + firings
+        flops += _flops(node, inputs, tiles)
     results = {name: _written(levels) for name, levels in written.items()}
     return Estimate(busiest, total, flops, sum(traffic(graph, found).values())), results
 
@@ -78,7 +84,8 @@ def traffic(graph: Graph, found: Mapping[Port, Shape]) -> dict[str, float]:
         if isinstance(node, Scan | Load | WriteLevel | WriteValues):
             tensor = graph.declared[node.tensor]
             full = tensor.format.levels[node.level].full if isinstance(node, Scan | WriteLevel) else False
-            moved[node.tensor] += _bytes(node, *_streams(node, found), full, VALUE_BYTES[tensor.dtype])
+            value_bytes = VALUE_BYTES[tensor.dtype] * prod(tensor.tile)
+            moved[node.tensor] += _bytes(node, *_streams(node, found), full, value_bytes)
     return moved
 
 
@@ -97,12 +104,23 @@ def _firings(node: Node, inputs: list[Shape], outputs: list[Shape]) -> float:
             return max(s.tokens for s in (*inputs, *outputs))
 
 
-def _flops(node: Node, inputs: list[Shape]) -> float:
+def _interval(node: Node, tiles: list[Tile]) -> float:
+    """Cycles from one firing to the next: as many as the work on a tile takes."""
     match node:
         case Alu():
-            return OPERATORS[node.function].flops * inputs[0].elements
+            return max(1.0, tile_ops.work(node.function, tiles) / TILE_MACS)
         case Reduce() | Accumulate():
-            return inputs[-1].elements
+            return max(1.0, prod(tiles[-1]) / TILE_MACS)
+        case _:
+            return 1.0
+
+
+def _flops(node: Node, inputs: list[Shape], tiles: list[Tile]) -> float:
+    match node:
+        case Alu():
+            return tile_ops.flops(node.function, tiles) * inputs[0].elements
+        case Reduce() | Accumulate():
+            return inputs[-1].elements * prod(tiles[-1])
         case _:
             return 0.0
 

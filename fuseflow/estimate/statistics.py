@@ -56,8 +56,8 @@ def measure(tensor: Tensor) -> TensorStatistics:
 def assume(tensor: TensorType) -> TensorStatistics:
     """Statistics for a tensor without data: full dense levels, compressed ones at the default density."""
     if tensor.format is None:
-        return TensorStatistics(tensor.shape, tuple(map(float, tensor.shape)))
-    sizes = tuple(tensor.shape[d] for d in tensor.format.order)
+        return TensorStatistics(tensor.stored_shape, tuple(map(float, tensor.stored_shape)))
+    sizes = tuple(tensor.stored_shape[d] for d in tensor.format.order)
     fanouts = (n if level.full else n * DEFAULT_DENSITY for n, level in zip(sizes, tensor.format.levels, strict=True))
     return TensorStatistics(sizes, tuple(map(float, fanouts)))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
+from fuseflow.einsum.blocks import same_blocks
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.orders import Candidate
 from fuseflow.fusion.sample import Order
@@ -83,6 +84,13 @@ class FusedRegion:
             format = Format.of(*["compressed"] * len(copy.indices), order=copy.order(self.order))
             found[copy.name] = replace(found[copy.name], format=format)
         return found
+
+    @property
+    def blocks(self) -> dict[str, int]:
+        """The size of the blocks that an index runs over, where they are more than single elements."""
+        declared = self.declared
+        reads = ((declared[view.tensor], view.indices) for view in self.views)
+        return same_blocks((*reads, *((r.tensor, r.indices) for r in self.results)))
 
     @property
     def trees(self) -> tuple[Tree, ...]:

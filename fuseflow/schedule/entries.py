@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
 from fuseflow.tensors import Format
+from fuseflow.tensors.blocks import LARGEST, Block, checked
 from fuseflow.tensors.format import SHORT_NAMES
 
 KEYWORDS = ("none", "layerwise", "full")
@@ -86,6 +87,23 @@ def format_text(tensor: str, text: str) -> str:
         raise ScheduleError(f"format of `{tensor}`: {error.message}", hint=error.hint) from error
 
 
+def block_sizes(tensor: str, sizes: Block) -> Block:
+    """Whether they fit the rank of the tensor is seen when a program is compiled."""
+    if not sizes or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes):
+        raise ScheduleError(f"block of `{tensor}`: {list(sizes)} are no sizes", hint="one for each dimension, as in `[16, 16]`")
+    try:
+        checked(tuple(sizes), len(sizes))
+    except FuseFlowError as error:
+        raise ScheduleError(f"block of `{tensor}`: {error.message}", hint=error.hint) from error
+    return tuple(sizes)
+
+
+def vector_width(width: int) -> int:
+    if isinstance(width, bool) or not 1 <= width <= LARGEST:
+        raise ScheduleError(f"vectors of {width} elements", hint=f"1 to {LARGEST}")
+    return width
+
+
 def lane_count(index: str, lanes: int) -> int:
     region, dot, name = index.rpartition(".")
     if not name.isidentifier() or (dot and not re.fullmatch(r"\w[\w.-]*", region)):
@@ -139,3 +157,11 @@ def lanes_text(index: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
         raise UsageError(f"`--par {index}={text}`: `{text}` is not a number of lanes", hint="1 or more")
     return int(text)
+
+
+def block_text(tensor: str, text: str) -> Block:
+    """The sizes of `--block TENSOR=TEXT`."""
+    if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
+        hint = "write its size along each dimension: `16x16`"
+        raise UsageError(f"`--block {tensor}={text}`: `{text}` is not a block", hint=hint)
+    return tuple(map(int, text.split("x")))

@@ -33,6 +33,8 @@ class Sections(BaseModel):
     regions: dict[str, Words] = {}
     order: dict[str, Words] = {}
     format: dict[str, str] = {}
+    block: dict[str, list[int]] = {}
+    vector: int | None = None
     par: dict[str, int] = {}
     iteration: str | None = None
     copies: bool | None = None

@@ -15,6 +15,8 @@ from fuseflow.schedule.entries import (
     KEYWORDS,
     Pairs,
     assignments,
+    block_sizes,
+    block_text,
     choice,
     format_text,
     fuse_names,
@@ -25,7 +27,9 @@ from fuseflow.schedule.entries import (
     order_policy,
     sorted_pairs,
     tensor_names,
+    vector_width,
 )
+from fuseflow.tensors.blocks import Block
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,6 +69,10 @@ class Schedule:
     """Loop order of a region or of one Einsum, outermost index first."""
     formats: Pairs[str] = ()
     """Storage format of a tensor."""
+    blocks: Pairs[Block] = ()
+    """The blocks in which a tensor is stored: their size along each of its dimensions."""
+    vector: int = 1
+    """Elements of a dense innermost dimension that go through a stream together."""
     parallel: Pairs[int] = ()
     """Lanes over which an index is dealt: of every region that has it, or as `layer1.i` of one region, which wins."""
     iteration: str = "factored"
@@ -90,6 +98,8 @@ class Schedule:
             "regions": sorted_pairs("region", self.regions, member_names),
             "orders": sorted_pairs("order of", self.orders, loop_order),
             "formats": sorted_pairs("format of", self.formats, format_text),
+            "blocks": sorted_pairs("block of", self.blocks, block_sizes),
+            "vector": vector_width(self.vector),
             "parallel": sorted_pairs("lanes of", self.parallel, lane_count),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
         } | {setting: choice(setting, getattr(self, setting)) for setting in CHOICES}
@@ -121,6 +131,12 @@ class Schedule:
         return replace(self, formats=_with(self.formats, tensor, text))
 
     @_fluent
+    def block(self, tensor: str, *sizes: int) -> Schedule:
+        """Store the tensor in blocks of this size along each dimension: `block("adj", 16, 16)`. Whatever shares a dimension with it is in
+        blocks too."""
+        return replace(self, blocks=_with(self.blocks, tensor, sizes))
+
+    @_fluent
     def par(self, /, **lanes: int) -> Schedule:
         """Deal each of these indices over so many lanes: `par(i=4)`; in one region: `par(**{"layer1.i": 4})`."""
         return replace(self, parallel=tuple((dict(self.parallel) | lanes).items()))
@@ -131,6 +147,7 @@ class Schedule:
         *,
         iteration: str | None = None,
         copies: bool | None = None,
+        vector: int | None = None,
         locate: str | None = None,
         repeat: str | None = None,
         order_policy: str | None = None,
@@ -139,7 +156,7 @@ class Schedule:
     ) -> Schedule:
         """How all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
         settings = {"iteration": iteration, "locate": locate, "repeat": repeat}
-        given = {**settings, "copies": copies, "order_policy": order_policy, "intermediates": intermediates}
+        given = {**settings, "copies": copies, "vector": vector, "order_policy": order_policy, "intermediates": intermediates}
         changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(self, drop_zeros=(*self.drop_zeros, *drop_zeros), **changed)
 
@@ -150,22 +167,25 @@ class Schedule:
         orders: Sequence[str] = (),
         formats: Sequence[str] = (),
         par: Sequence[str] = (),
+        blocks: Sequence[str] = (),
         base: Schedule | None = None,
         **lowering: Any,
     ) -> Schedule:
-        """The schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--par i=4`, each repeatable, and of those that
-        `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other regions.
-        Raises `UsageError` for a malformed flag."""
+        """The schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, each repeatable, and of
+        those that `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other
+        regions. Raises `UsageError` for a malformed flag."""
         start = cls() if base is None else base
         policy, orders = order_policy(orders)
         if policy is not None:
             lowering["order_policy"] = policy
         lanes = {index: lanes_text(index, text) for index, text in assignments("--par", par, "i=4").items()}
+        sizes = {tensor: block_text(tensor, text) for tensor, text in assignments("--block", blocks, "adj=16x16").items()}
         return replace(
             start,
             fuse_regions=tuple(fuse) or start.fuse_regions,
             orders=_merged(start.orders, {e: tuple(o.split(",")) for e, o in assignments("--order", orders, "T=i,k,j").items()}),
             formats=_merged(start.formats, assignments("--format", formats, "adj=csr")),
+            blocks=_merged(start.blocks, sizes),
             parallel=_merged(start.parallel, lanes),
         ).lower(**lowering)
 
@@ -186,12 +206,17 @@ class Schedule:
         for tensor, format in given.format.items():
             with document.blame("format", tensor):
                 schedule = schedule.format(tensor, format)
+        for tensor, sizes in given.block.items():
+            with document.blame("block", tensor):
+                schedule = schedule.block(tensor, *sizes)
         for index, lanes in given.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
         for setting in CHOICES:
             with document.blame(setting):
                 schedule = schedule.lower(**{setting: getattr(given, setting)})
+        with document.blame("vector"):
+            schedule = schedule.lower(vector=given.vector)
         with document.blame("drop_zeros"):
             schedule = schedule.lower(copies=given.copies, drop_zeros=given.drop_zeros or ())
         position = {
@@ -215,7 +240,13 @@ class Schedule:
     def _entries(self) -> Iterator[tuple[str, str, object]]:
         yield from (("fuse", name, name) for name in self.fuse_regions)
         yield from (("drop_zeros", name, name) for name in self.drop_zeros)
-        sections = {"regions": self.regions, "order": self.orders, "format": self.formats, "par": self.parallel}
+        sections = {
+            "regions": self.regions,
+            "order": self.orders,
+            "format": self.formats,
+            "block": self.blocks,
+            "par": self.parallel,
+        }
         for section, pairs in sections.items():
             yield from ((section, name, value) for name, value in pairs)
 
@@ -225,6 +256,8 @@ class Schedule:
             "regions": {name: list(members) for name, members in self.regions},
             "order": {target: list(indices) for target, indices in self.orders},
             "format": dict(self.formats),
+            "block": {tensor: list(sizes) for tensor, sizes in self.blocks},
+            "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
         }
         chosen = {setting: value for setting, among in CHOICES.items() if (value := getattr(self, setting)) != among[0]}

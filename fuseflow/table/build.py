@@ -32,6 +32,8 @@ from fuseflow.table.cells import Cells
 from fuseflow.table.joins import Joiner, JoinTree, Moved, Side, Total, combine
 from fuseflow.table.steps import Recorder
 from fuseflow.table.table import Evaluation
+from fuseflow.table.tiles import Tiling
+from fuseflow.table.values import Arithmetic
 
 Env: TypeAlias = dict[Tree, Leaf | Bundle]
 """Where every view and completed reduction of a nest stands."""
@@ -48,13 +50,20 @@ class Builder:
         self.root = self.cells.root()
         self.recorder = Recorder()
         self.evaluations: dict[Evaluation, None] = {}
-        self.reached: dict[tuple[Tree, frozenset[Tree]], tuple[Tree, ...]] = {}
+        self.reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], tuple[Tree, ...]] = {}
         self.fixing: dict[Op, tuple[bool, ...]] = {}  # whether each operand fixes the result where it is absent
         self.below: dict[Reduction, tuple[Tree, ...]] = {}  # the views and reductions in its body
+        self.tiling = Tiling(self.declared, region.blocks, {r.tree: r.indices for r in region.results})
+        self.tiling.cover(*region.trees)
+        self.arithmetic = Arithmetic(region, self.cells, self.tiling, self.lift)
         self.nests: dict[tuple[Reduction, Context, tuple[Leaf | Bundle | None, ...]], Bundle] = {}
 
     def note(self, column: str, row: str, text: str) -> None:
         self.recorder.note(column, row, text)
+
+    def length(self, v: str) -> int:
+        """How often a loop runs at most: once for each coordinate, or for each block of them."""
+        return -(-self.region.sizes[v] // self.tiling.blocks.get(v, 1))
 
     def lift(self, port: Port, ctx: Context, depth: int, column: str) -> Port:
         """Repeat a stream into the loops it lacks, by the final coordinate stream of each (L1)."""
@@ -92,7 +101,7 @@ class Builder:
             self.step(node.body, v, scanned, moved, ctx, env)
         self.complete(node.body, ctx, env, None)
         self.recorder.begin(f"{node.label}: values")
-        value, nullable = self.value(node.body, ctx, env, {})
+        value, nullable = self.value(node, ctx, env)
         value = self.lift(value, ctx, len(ctx), node.label)
         if nullable:
             value = self.copy(value, self.region.fill[node.body])
@@ -150,7 +159,7 @@ class Builder:
             own = v in node.free or v in node.over
             return any(self.place[r] <= self.place[v] for r in node.over) and (own or set(node.free) <= done)
 
-        if not any(isinstance(n, Reduction) and n not in env and ready(n) for n in self.reach(body, env)):
+        if not any(isinstance(n, Reduction) and n not in env and ready(n) for n in self.reach((body,), env)):
             return []
 
         def below(node: Tree) -> tuple[Tree, ...]:
@@ -162,7 +171,7 @@ class Builder:
     def reopen(self, body: Tree, loops: list[str], env: Env) -> None:
         """A bundle cannot be repeated as a whole: where this nest has a loop that the bundle lacks, outside one of its remaining
         levels, the producer is instantiated again inside this nest (L6)."""
-        for node in self.reach(body, env):
+        for node in self.reach((body,), env):
             bundle = env.get(node)
             if not isinstance(node, Reduction) or not isinstance(bundle, Bundle):
                 continue
@@ -181,12 +190,12 @@ class Builder:
             hint=f"put loop {loop} outside every index of {node.label}, or inside all of them",
         )
 
-    def reach(self, body: Tree, env: Env) -> tuple[Tree, ...]:
-        """Nodes below `body`, producers first, not looking inside completed reductions."""
+    def reach(self, trees: tuple[Tree, ...], env: Env) -> tuple[Tree, ...]:
+        """Nodes below some trees, producers first, not looking inside completed reductions."""
         completed = frozenset(n for n in env if isinstance(n, Reduction))
-        if (body, completed) not in self.reached:
-            self.reached[body, completed] = nodes(body, below=lambda n: () if n in completed else children(n))
-        return self.reached[body, completed]
+        if (trees, completed) not in self.reached:
+            self.reached[trees, completed] = nodes(*trees, below=lambda n: () if n in completed else children(n))
+        return self.reached[trees, completed]
 
     # One loop ------------------------------------------------------------------------------------------------------------------
 
@@ -194,7 +203,7 @@ class Builder:
         """The join tree of `body` at loop `v`, and the reference stream of every view that was scanned for it."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
-        for node in self.reach(body, env):
+        for node in self.reach((body,), env):
             match node:
                 case View():
                     trees[node] = self.view_tree(node, v, ctx, env, scanned)
@@ -244,7 +253,7 @@ class Builder:
 
     def driver(self, body: Tree, v: str, ctx: Context, env: Env, scanned: dict[View, Port]) -> tuple[Port, Mapping[Port, Moved]]:
         """Who enumerates a total loop: the dense level of a view that stands there, else a bare range."""
-        for node in self.reach(body, env):
+        for node in self.reach((body,), env):
             if isinstance(node, View) and v in node.indices:
                 levels, leaf = self.levels(node), self.leaf(node, env)
                 if leaf.level < len(levels) and levels[leaf.level] == (v, True) and not leaf.nullable:
@@ -254,7 +263,7 @@ class Builder:
 
     def everywhere(self, v: str, ctx: Context) -> Port:
         ref = self.lift(self.root, ctx, len(ctx), "range")
-        return self.cells.level(Range(f"range_{v}", (ref,), self.region.sizes[v]), v)[0]
+        return self.cells.level(Range(f"range_{v}", (ref,), self.length(v)), v)[0]
 
     def scan(self, view: View, level: int, v: str, ctx: Context, leaf: Leaf) -> tuple[Port, Port]:
         ref = self.lift(leaf.port, ctx, len(ctx), str(view))
@@ -263,7 +272,7 @@ class Builder:
 
     def step(self, body: Tree, v: str, scanned: dict[View, Port], moved: Mapping[Port, Moved], ctx: Context, env: Env) -> None:
         """Advance every view and bundle of the nest past loop `v`, the last of `ctx`."""
-        for node in self.reach(body, env):
+        for node in self.reach((body,), env):
             match node:
                 case View() if v in node.indices:
                     env[node] = self.step_view(node, v, scanned, moved, ctx, env)
@@ -318,9 +327,23 @@ class Builder:
 
     # Values --------------------------------------------------------------------------------------------------------------------
 
-    def value(self, body: Tree, ctx: Context, env: Env, memo: dict[Tree, tuple[Port, bool]]) -> tuple[Port, bool]:
-        """The value stream of `body`, at the depth of its own indices, and whether it may hold `N`."""
-        for node in self.reach(body, env):
+    def value(self, node: Reduction, ctx: Context, env: Env) -> tuple[Port, bool]:
+        """The value stream that the loops of `node` fold, at the depth of its own indices, and whether it may hold `N`. What its tiles
+        have of the reduced indices is folded by now."""
+        plan = self.tiling.contractions.get(node)
+        ports = self.values((node.body,) if plan is None else plan.operands, ctx, env)
+        if plan is not None:
+            value = self.arithmetic.contract(node, plan, {n: port for n, (port, _) in ports.items()}, ctx)
+            self.evaluated(node.body, value, ctx)
+            return value, False
+        port, nullable = ports[node.body]
+        value = self.arithmetic.fold(node.op, node.over, self.arithmetic.term(node.body, port), ctx)
+        return value, nullable and value == port
+
+    def values(self, trees: tuple[Tree, ...], ctx: Context, env: Env) -> dict[Tree, tuple[Port, bool]]:
+        """The same of some trees and all that is below them."""
+        memo: dict[Tree, tuple[Port, bool]] = {}
+        for node in self.reach(trees, env):
             match node:
                 case View():
                     port = self.leaf(node, env).port
@@ -334,22 +357,14 @@ class Builder:
                     assert isinstance(bundle, Bundle)
                     memo[node] = bundle.value, bundle.nullable
                 case Op():
-                    memo[node] = self.compute(node, ctx, memo), False
-                case Number():
-                    continue
-        return memo[body]
+                    terms = [self.arithmetic.term(a, memo[a][0] if a in memo else None) for a in node.args]
+                    value = self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), ctx)
+                    self.evaluated(node, value, ctx)
+                    memo[node] = value, False
+        return memo
 
-    def compute(self, node: Op, ctx: Context, memo: Mapping[Tree, tuple[Port, bool]]) -> Port:
-        """An operator at the depth of its deepest operand: it runs once where it lacks a loop (hoisting)."""
-        streams = [(a, memo[a][0]) for a in node.args if not isinstance(a, Number)]
-        depth = max(self.cells.depth(port) for _, port in streams)
-        inputs = tuple(self.lift(port, ctx, depth, column_of(a)) for a, port in streams)
-        slots = tuple(
-            Operand(a.value, constant=True) if isinstance(a, Number) else Operand(self.region.fill[a]) for a in node.args
-        )
-        (value,) = self.cells.put(Alu(node.name, inputs, node.name, slots))
-        self.evaluations[Evaluation(node, value, tuple(v for v, _ in ctx[:depth]))] = None
-        return value
+    def evaluated(self, node: Tree, value: Port, ctx: Context) -> None:
+        self.evaluations[Evaluation(node, value, tuple(v for v, _ in ctx[: self.cells.depth(value)]))] = None
 
     def copy(self, value: Port, fill: float) -> Port:
         """Turn `N` into the implicit value (L9)."""
@@ -366,14 +381,3 @@ class Builder:
     def leaf(self, view: View, env: Env) -> Leaf:
         leaf = env.get(view)
         return leaf if isinstance(leaf, Leaf) else Leaf(self.root)
-
-
-def column_of(node: Tree) -> str:
-    """The table column in which a node's repeats are shown."""
-    match node:
-        case View():
-            return str(node)
-        case Reduction():
-            return node.label
-        case _:
-            return "alu"

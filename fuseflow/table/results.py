@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fuseflow.einsum.blocks import tile_indices
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Number, Reduction
@@ -11,14 +12,20 @@ from fuseflow.samml.nodes import Drop, Join, Node, Permute, Port, Range, Scan, T
 from fuseflow.table.build import Builder
 from fuseflow.table.occupancy import may_be_empty
 from fuseflow.table.table import FusionTable
+from fuseflow.table.values import Term
 from fuseflow.tensors import DTYPES, Format
+from fuseflow.tensors.blocks import show_block
 from fuseflow.tensors.levels import Compressed, Dense, Level
 
 
 def build_table(region: FusedRegion) -> FusionTable:
     """Algorithm 2 on a region whose order is chosen. Raises `FusionError` if the order cannot be streamed (`enclosed loop`)."""
     builder = Builder(region)
-    tensors = {t.name: TensorDecl(t.name, t.shape, t.format, t.dtype, t.fill) for t in builder.declared.values() if t.format}
+    tensors = {
+        t.name: TensorDecl(t.name, t.stored_shape, t.format, t.dtype, t.fill, t.tile)
+        for t in builder.declared.values()
+        if t.format
+    }
     writes: list[Node] = []
     for result in region.results:
         declared, nodes = _write(builder, result)
@@ -51,16 +58,21 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
         )
     same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
     node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)
+    builder.tiling.cover(node)
     bundle = builder.nest(node, (), {})
     builder.recorder.begin(f"{result.name}: store")
-    streams = _permuted(builder, result, Streams(bundle.indices, tuple(crd for _, crd in bundle.levels), bundle.value))
+    value = Term(fill, bundle.value, builder.arithmetic.axes(node))
+    stored = builder.arithmetic.turned(value, tile_indices(result.indices, result.tensor.block)).port
+    assert stored is not None
+    streams = _permuted(builder, result, Streams(bundle.indices, tuple(crd for _, crd in bundle.levels), stored))
     levels = tuple(_level(result, v) for v in streams.loops)
     for p, level in enumerate(levels):
         if level.full and not all(below.full for below in levels[p:]):
             streams = _densified(builder, p, streams)
     streams = _dropped(builder, result, levels, streams, fill)
     format = Format(levels, tuple(result.indices.index(v) for v in streams.loops))
-    declared = TensorDecl(result.name, result.tensor.shape, format, result.tensor.dtype, fill)
+    tensor = result.tensor
+    declared = TensorDecl(result.name, tensor.stored_shape, format, tensor.dtype, fill, tensor.tile)
     nodes: list[Node] = [
         WriteLevel(f"write_{result.name}_{v}", (crd,), result.name, p)
         for p, (v, crd) in enumerate(zip(streams.loops, streams.crds, strict=True))
@@ -95,6 +107,11 @@ def _dropped(builder: Builder, result: Result, levels: tuple[Level, ...], stream
     first = len(levels)
     while first > 0 and levels[first - 1].full:
         first -= 1
+    if result.drop_zeros and result.tensor.block:
+        raise FusionError(
+            f"zeros of `{result.name}` cannot be dropped: it is stored in blocks of {show_block(result.tensor.block)}",
+            hint="a block is stored whole; leave it out of `drop_zeros`",
+        )
     if first == 0 and result.drop_zeros:
         raise FusionError(
             f"zeros of `{result.name}` cannot be dropped: it is stored {result.tensor.format}",
@@ -132,7 +149,7 @@ def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
         return streams
     v, ctx = loops[p], tuple(zip(loops[:p], crds[:p], strict=True))
     ref = builder.lift(builder.root, ctx, p, "range")
-    (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.region.sizes[v]), v)
+    (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.length(v)), v)
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
     below = tuple(builder.align("fill", old, new, crd, w) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
     return Streams(loops, (*crds[:p], new, *below), builder.align("fill", old, new, streams.value, "val"))

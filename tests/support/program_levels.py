@@ -20,8 +20,11 @@ from random_programs import Case
 from fuseflow.compiler import regions
 from fuseflow.compiler.lower import lower
 from fuseflow.compiler.regions import CompiledRegion
+from fuseflow.compiler.stored import in_blocks, in_elements
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.interpret import evaluate
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.padding import inside
 from fuseflow.errors import FuseFlowError, FusionError, GraphError
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.orders import candidates
@@ -43,6 +46,7 @@ REASONS = (
     "has no legal order",  # the constraints contradict each other, and no copy helps or is allowed
     "between two of its levels",  # an enclosed loop
     "nothing is left to compute",  # a constant
+    "a tile has two dimensions at most",
 )
 """Why a program may be refused. Anything else is a fault: a graph that does not verify, a diagonal that the program does not have."""
 FIRINGS = 5_000_000
@@ -80,12 +84,12 @@ def check(case: Case) -> Checked:
     with limited(SECONDS):
         want = meaning(case)
         try:
-            schedule, made = compiled(case)
+            schedule, program, made = compiled(case)
         except FuseFlowError as error:
             if not any(reason in error.message for reason in REASONS):
                 raise Difference(f"refused without a reason that is known: {error}") from error
             raise
-    return Checked(schedule, tuple(execution(case, want, made)))
+    return Checked(schedule, tuple(execution(case, want, program, made)))
 
 
 @contextmanager
@@ -129,22 +133,22 @@ def agree(level: str, name: str, got: npt.NDArray[np.generic], want: npt.NDArray
 # Compilation -----------------------------------------------------------------------------------------------------------------
 
 
-def compiled(case: Case) -> tuple[Schedule, list[CompiledRegion]]:
-    """The regions of a case, and its schedule with the order that it picked among the legal ones."""
-    made = lowered(case, case.schedule)
+def compiled(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:
+    """A case as it is lowered, with its regions, and its schedule with the order that it picked among the legal ones."""
+    program, made = lowered(case, case.schedule)
     own = [r.fused for r in made if r.einsums]  # the others are copies
     if not case.pick or case.schedule.orders or not own:
-        return case.schedule, made
+        return case.schedule, program, made
     region = own[case.pick % len(own)]
     order = picked(region, case.pick)
     if order is None:
-        return case.schedule, made
+        return case.schedule, program, made
     schedule = case.schedule.order(region.name, order)
-    made = lowered(case, schedule)
+    program, made = lowered(case, schedule)
     runs = next(r.fused.order for r in made if r.name == region.name)
     if runs != order:
         raise Difference(f"order {','.join(order)} of `{region.name}` was asked for, it runs {','.join(runs)}")
-    return schedule, made
+    return schedule, program, made
 
 
 def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
@@ -160,22 +164,27 @@ def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
     return None
 
 
-def lowered(case: Case, schedule: Schedule) -> list[CompiledRegion]:
+def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegion]]:
     """All regions, their views merged as the compiler likes or in the one way that the case asks for."""
     ways = regions.MERGES if case.merge == "any" else (case.merge,)
     with patch.object(regions, "MERGES", ways):
-        return list(lower(case.program, schedule, case.tensors)[1])
+        program, made = lower(case.program, schedule, case.tensors)
+    return program, list(made)
 
 
 # Execution -------------------------------------------------------------------------------------------------------------------
 
 
-def execution(case: Case, want: Arrays, made: list[CompiledRegion]) -> Iterator[Run]:
+def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledRegion]) -> Iterator[Run]:
     """Run every region on what the ones before it really wrote. (What is not in the program is a copy: it is as its region means it.)"""
-    memory: dict[str, Tensor] = dict(case.tensors)
+    types = lowered.declared
+    memory: dict[str, Tensor] = in_blocks(types, case.tensors)
+    memory |= {t.name: inside(t) for t in lowered.inputs if t.name not in memory}
     for region in made:
         program = as_program(region.fused)
-        meant = evaluate(program, {t.name: memory[t.name].to_dense() for t in program.inputs})
+        types = types | {r.name: r.tensor for r in region.fused.results}
+        read = in_elements(types, {t.name: memory[t.name] for t in program.inputs})
+        meant = evaluate(program, {name: tensor.to_dense() for name, tensor in read.items()})
         outcome = simulated(region.graph, memory, case.limits)
         inputs = {name: memory[name] for name in region.graph.inputs}
         for name in region.graph.outputs:
@@ -183,7 +192,8 @@ def execution(case: Case, want: Arrays, made: list[CompiledRegion]) -> Iterator[
             agree(f"fused interpreter, region `{region.name}`", name, meant[name], due)
             memory[name] = assemble(region.graph.declared[name], outcome.written[name])
             order = ",".join(region.fused.order)
-            agree(f"graph of region `{region.name}` in order {order}", name, memory[name].to_dense(), due)
+            got = in_elements(types, {name: memory[name]})[name]
+            agree(f"graph of region `{region.name}` in order {order}", name, got.to_dense(), due)
             if name in case.schedule.drop_zeros:
                 dropped(memory[name], name)
         yield Run(region, inputs, outcome)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import networkx as nx
 from hypothesis import strategies as st
 
+from fuseflow.einsum.blocks import with_blocks
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program
+from fuseflow.errors import ProgramError
 from fuseflow.schedule import Schedule
 
 
@@ -37,14 +39,31 @@ def _runs(program: Program, labels: list[int]) -> bool:
 def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates: bool) -> Schedule:
     """What else a schedule says. Global iteration reassociates products: only where that is fair."""
     rare = lambda usual, *others: draw(st.sampled_from([*[usual] * (3 * len(others)), *others]))  # noqa: E731
+    blocks = in_blocks(draw, program) if rare(False, True) else ()
     return replace(
         schedule,
+        blocks=blocks,
         iteration=rare("factored", "global") if reassociates else "factored",
         copies=draw(st.sampled_from([True] * 11 + [False])),
         locate=draw(st.sampled_from(["auto", "auto", "always", "never"])),
         repeat=rare("value", "reference"),
-        drop_zeros=draw(st.sampled_from([(), (), (), droppable(program)])),
+        drop_zeros=() if blocks else draw(st.sampled_from([(), (), (), droppable(program)])),
     )
+
+
+def in_blocks(draw: st.DrawFn, program: Program) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The blocks of the inputs, where some dimensions of some tensors are in blocks and what follows from that."""
+    inferred = infer(program)
+    places = [(t, d) for t in inferred.tensors for d in range(len(t.shape))]
+    for _ in range(draw(st.integers(1, 3)) if places else 0):
+        tensor, dimension = draw(st.sampled_from(places))
+        block = [*(inferred.declared[tensor.name].block or (1,) * len(tensor.shape))]
+        block[dimension] = draw(st.sampled_from([2, 2, 3, 4, 8]))
+        try:
+            inferred = with_blocks(inferred, {tensor.name: tuple(block)})
+        except ProgramError:
+            continue  # it is in other blocks already, or a tile would have three dimensions
+    return tuple((t.name, t.block) for t in inferred.inputs if t.block)
 
 
 def droppable(program: Program) -> tuple[str, ...]:
