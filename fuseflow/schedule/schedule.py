@@ -30,6 +30,7 @@ from fuseflow.schedule.entries import (
     vector_width,
 )
 from fuseflow.tensors.blocks import Block
+from fuseflow.yaml_text import write_yaml
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -193,7 +194,11 @@ class Schedule:
     def from_yaml(cls, text: str, file: str = "<schedule>") -> Schedule:
         """Read what `to_yaml` prints. Named regions without a `fuse` section are all fused. Raises `ScheduleError` with the
         place of what is wrong."""
-        document = yaml.read(text, file)
+        return cls.from_document(yaml.read(text, file))
+
+    @classmethod
+    def from_document(cls, document: yaml.Document) -> Schedule:
+        """The schedule of a part of a YAML text, as `from_yaml`."""
         given, schedule = document.sections, cls()
         for name, members in given.regions.items():
             with document.blame("regions", name):
@@ -262,7 +267,7 @@ class Schedule:
         }
         chosen = {setting: value for setting, among in CHOICES.items() if (value := getattr(self, setting)) != among[0]}
         sections |= {**chosen, **({} if self.copies else {"copies": False}), "drop_zeros": list(self.drop_zeros)}
-        return yaml.write({name: section for name, section in sections.items() if section or section is False})
+        return write_yaml({name: section for name, section in sections.items() if section or section is False})
 
     def __str__(self) -> str:
         return self.to_yaml()
