@@ -130,6 +130,18 @@ class CheckError(FuseFlowError):
     exit_status = 1
 
 
+class SweepError(FuseFlowError):
+    """A sweep that cannot be read, kept or run."""
+
+    code = "sweep"
+
+
+class FailedSweepError(SweepError):
+    """A sweep of which no point came out."""
+
+    exit_status = 1
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A hint that names the nearest right name, or lists what there is.
 

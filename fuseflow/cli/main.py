@@ -11,6 +11,7 @@ from fuseflow.cli.explain import explain
 from fuseflow.cli.ops import ops
 from fuseflow.cli.run import run
 from fuseflow.cli.simulate import simulate
+from fuseflow.cli.sweep import sweep
 
 
 @click.group("fuseflow", cls=ErrorBoundary, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -23,5 +24,5 @@ def main() -> None:
     """
 
 
-for command in (compile_command, run, simulate, explain, doctor, ops):
+for command in (compile_command, run, simulate, sweep, explain, doctor, ops):
     main.add_command(command)

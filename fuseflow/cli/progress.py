@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fuseflow.cli.common import console
 from fuseflow.compiler import Progress as Report
+from fuseflow.explore.point import Outcome, Task
+from fuseflow.explore.progress import Tally
+from fuseflow.explore.space import Place
+from fuseflow.explore.sweep import Report as PointReport
 
 
 @contextmanager
@@ -75,3 +80,34 @@ def _bar(err: Console) -> Iterator[Report | None]:
             bar.update(tasks[region], completed=firings)  # type: ignore[arg-type]
 
         yield report
+
+
+EVERY = 10.0
+"""Seconds between two lines about a sweep where there is no terminal."""
+
+
+@contextmanager
+def sweep_progress(tally: Tally, axes: tuple[str, ...], quiet: bool) -> Iterator[PointReport]:
+    """A callback for `Sweep.run` that counts, and shows how far it is: a bar on a terminal, else a line now and then."""
+    err = console(stderr=True)
+    shown = time.monotonic()
+
+    def plain(place: Place, task: Task, outcome: Outcome) -> None:
+        nonlocal shown
+        tally.note(place, task.mode, outcome)
+        if not quiet and time.monotonic() > shown + EVERY:
+            shown = time.monotonic()
+            err.print(tally.line(axes), soft_wrap=True, markup=False)
+
+    if quiet or not err.is_terminal:
+        yield plain
+        return
+    columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task_id = bar.add_task(tally.line(axes), total=tally.total, completed=tally.done)
+
+        def live(place: Place, task: Task, outcome: Outcome) -> None:
+            tally.note(place, task.mode, outcome)
+            bar.update(task_id, completed=tally.done, description=tally.line(axes))
+
+        yield live

@@ -93,12 +93,16 @@ class Data:
 
 def has_files(name: str, data_dir: Path) -> bool:
     """Whether the raw files of a graph of `FROM_FILES` are in a directory."""
-    module = next(m for m in (planetoid, citation, ogb) if name in m.NAMES)
     try:
-        module.locate(name, data_dir)
+        located(name, data_dir)
     except DataError:
         return False
     return True
+
+
+def located(name: str, data_dir: Path) -> Path:
+    """The directory in `data_dir` that holds the raw files of a graph of `FROM_FILES`; raises `DataError`."""
+    return next(m for m in (planetoid, citation, ogb) if name in m.NAMES).locate(name, data_dir)
 
 
 def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:

@@ -1,0 +1,100 @@
+"""What a result depends on besides settings: the bytes of files. Digests of them tell points apart, wherever the files lie."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+import fuseflow
+from fuseflow.errors import DataError
+from fuseflow.filesystem import read_bytes
+from fuseflow.frontend.data import FROM_FILES, located
+
+
+@cache
+def code() -> str:
+    """The version of fuseflow and a digest of its sources: rows of another one may hold other numbers."""
+    root = Path(fuseflow.__file__).parent
+    files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".yaml"))
+    return f"{version()}+{_digest(files, root)[:12]}"
+
+
+@cache
+def version() -> str:
+    return importlib.metadata.version("fuseflow")
+
+
+def content(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:
+    """The digest of what a model reads: its file with the modules beside it that it imports, its tensors, the files of its data.
+    Raises `FileError` for a model or a list of tensors that cannot be read."""
+    files = list(_model_files(model))
+    if tensors is not None:
+        files += _tensor_files(tensors)
+    name = (data or "").partition(":")[0]
+    if data_dir is not None and name in FROM_FILES:
+        files += _data_files(name, data_dir)
+    return _digest(files)
+
+
+def _model_files(model: Path) -> Iterator[Path]:
+    """The file, then the neighbours that it imports, and those that they import."""
+    found = [model]
+    for path in found:
+        yield path
+        if path.suffix == ".py":
+            found += [file for file in _neighbours(path) if file not in found]
+
+
+def _neighbours(path: Path) -> Iterator[Path]:
+    try:
+        tree = ast.parse(read_bytes(path, "the model"))
+    except (SyntaxError, ValueError):  # whoever runs it says so
+        return
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            first = path.parent / name.partition(".")[0]
+            if first.with_suffix(".py").is_file():
+                yield first.with_suffix(".py")
+            elif name and (first / "__init__.py").is_file():
+                yield from sorted(first.rglob("*.py"))
+
+
+def _tensor_files(tensors: Path) -> Iterator[Path]:
+    yield tensors
+    try:
+        entries = YAML(typ="safe", pure=True).load(read_bytes(tensors, "the list of tensors"))
+    except YAMLError:  # whoever loads it says so
+        return
+    for entry in entries.values() if isinstance(entries, dict) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("path"), str):
+            path = tensors.parent / entry["path"]
+            yield from sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path] * path.is_file()
+
+
+def _data_files(name: str, data_dir: Path) -> Iterable[Path]:
+    try:
+        folder = located(name, data_dir)
+    except DataError:  # whoever loads it says so
+        return ()
+    return sorted(p for p in folder.rglob("*") if p.is_file())
+
+
+def _digest(files: Iterable[Path], root: Path | None = None) -> str:
+    """Of names and contents; names below `root`, or those of the files alone: a directory may be moved."""
+    total = hashlib.sha256()
+    for path in files:
+        total.update(f"{path.relative_to(root).as_posix() if root else path.name}\0{_file_digest(path)}\n".encode())
+    return total.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    return hashlib.sha256(read_bytes(path)).hexdigest()

@@ -1,0 +1,71 @@
+"""How far a sweep is, from its store alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fuseflow.explore.contents import code
+from fuseflow.explore.point import Mode
+from fuseflow.explore.progress import Tally, duration
+from fuseflow.explore.store import Row
+from fuseflow.explore.sweep import Sweep
+
+
+def counted(sweep: Sweep) -> Tally:
+    """What is done of a sweep."""
+    tally = Tally(sweep.expected(), sweep.file.content.objective)
+    rows = sweep.store.rows()
+    for mode in sweep.modes:
+        for place in sweep.chosen(mode):
+            task = sweep.task(place, mode)
+            row = rows.get(task.key)
+            if row is not None and sweep.done(task, row):
+                tally.note(place, mode, row.outcome, reused=True)
+    if sweep.settled():
+        tally.total = sum(len(sweep.chosen(mode)) for mode in sweep.modes)
+    return tally
+
+
+def status_lines(sweep: Sweep, tally: Tally) -> Iterator[str]:
+    """Counts, what is left, why points failed, and the best of every model, data and machine."""
+    rows = _rows(sweep)
+    size = len(sweep.space)
+    equal = sweep.space.combinations - size
+    yield f"{sweep.file.path}: {size:,} points" + (f" ({equal:,} more combinations are equal to one of them)" if equal else "")
+    running = ", running now" if sweep.store.is_written_by_another else ""
+    yield f"{tally.done - tally.failed:,} done, {tally.failed:,} failed, {tally.left:,} left{running}" + _time_left(tally, rows)
+    reasons = Counter(row.outcome.reason for row in rows if not row.outcome.ok)
+    if reasons:
+        yield "failed: " + ", ".join(f"{count:,} with {reason}" for reason, count in sorted(reasons.items()))
+    stale = sum(row.code != code() for row in rows)
+    if stale:
+        yield f"{stale:,} rows are of another fuseflow than this; `--again stale` does them again"
+    yield from _best(sweep, tally)
+
+
+def _rows(sweep: Sweep) -> list[Row]:
+    rows = sweep.store.rows()
+    keys = (place.point.key(mode) for mode in sweep.modes for place in sweep.space.places)
+    return [rows[key] for key in keys if key in rows]
+
+
+def _time_left(tally: Tally, rows: list[Row]) -> str:
+    """By the mean of those that are done, on one core."""
+    if not tally.left or not rows:
+        return ""
+    mean = sum(row.outcome.seconds for row in rows) / len(rows)
+    return f" (about {duration(mean * tally.left)} on one core)"
+
+
+def _best(sweep: Sweep, tally: Tally) -> Iterator[str]:
+    """In the last mode that has results, for each workload."""
+    modes: list[Mode] = [mode for mode in sweep.modes if any(mode == m for _, m in tally.best)]
+    if not modes:
+        return
+    objective = sweep.file.content.objective
+    expected = "expected " if modes[-1] == "estimate" else ""
+    for (_, mode), (value, place) in sorted(tally.best.items(), key=lambda item: sweep.space.places.index(item[1][1])):
+        if mode == modes[-1]:
+            where = place.named(sweep.space.axes)
+            yield f"best: {value:,} {expected}{objective}" + (f" at {where}" if where else "")

@@ -1,0 +1,227 @@
+"""The results of a sweep as a table: a line a point, on a terminal, as CSV or as Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.explore.point import Mode, Outcome
+from fuseflow.explore.store import Row
+from fuseflow.explore.sweep import Sweep
+from fuseflow.report.tables import plain_table
+
+Cell = str | int | float | None
+Record = dict[str, Cell]
+
+ESTIMATED = ("cycles", "bytes", "flops")
+SIMULATED = ("cycles", "bytes", "bytes_read", "bytes_written", "flops", "firings", "tokens", "nodes", "roofline")
+CLOCKED = ("seconds", "peak_mb")
+"""What differs from run to run: not in a table unless asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Lines of a table. `axes` are the columns that say what a point is."""
+
+    axes: tuple[str, ...]
+    columns: tuple[str, ...]
+    lines: tuple[Record, ...]
+
+
+def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> Records:
+    """A line for every point of the sweep, in the order of its file; with `others` also rows of points that are no longer in it."""
+    rows = sweep.store.rows()
+    modes = sweep.modes
+    lines = [
+        _line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in modes}, modes) for place in sweep.space.places
+    ]
+    if others:
+        inside = {place.point.key(mode) for place in sweep.space.places for mode in ("estimate", "simulate")}
+        lines += [_line(row.labels, {row.mode: row}, modes) for key, row in rows.items() if key not in inside]
+    axes = tuple(dict.fromkeys(axis for place in sweep.space.places for axis in place.labels))
+    values = (*(f"estimated_{name}" for name in ESTIMATED if "estimate" in modes), *(SIMULATED if "simulate" in modes else ()))
+    return Records(
+        axes, (*axes, "status", *values, "to_best", *(CLOCKED if clocked else ()), "reason", "error"), _related(sweep, lines)
+    )
+
+
+def objective_column(sweep: Sweep) -> str:
+    objective = sweep.file.content.objective
+    return f"estimated_{objective}" if sweep.modes == ("estimate",) else objective
+
+
+def _line(labels: Mapping[str, str], rows: Mapping[str, Row | None], modes: Sequence[Mode]) -> Record:
+    line: Record = {**labels, "status": "left", "reason": "", "error": ""}
+    for mode, row in rows.items():
+        if row is None:
+            continue
+        outcome = row.outcome
+        line["status"] = f"{mode}d" if outcome.ok else "failed"
+        line |= {"reason": outcome.reason, "error": outcome.error}
+        line |= _values(mode, outcome)
+        line |= {"seconds": outcome.seconds, "peak_mb": round(outcome.peak / 1e6)}
+    return line
+
+
+def _values(mode: str, outcome: Outcome) -> Record:
+    if not outcome.ok:
+        return {}
+    if mode == "estimate":
+        return {f"estimated_{name}": outcome.values[name] for name in ESTIMATED}
+    return {name: outcome.values[name] for name in SIMULATED}
+
+
+def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
+    """With `to_best`: how many times the best value of its workload a line has; of the lines of points in the sweep."""
+    column = objective_column(sweep)
+    least: dict[str, float] = {}
+    workloads = [place.point.workload for place in sweep.space.places]
+    for workload, line in zip(workloads, lines, strict=False):
+        value = line.get(column)
+        if isinstance(value, int | float):
+            least[workload] = min(value, least.get(workload, value))
+    for workload, line in zip(workloads, lines, strict=False):
+        value = line.get(column)
+        if isinstance(value, int | float) and least[workload]:
+            line["to_best"] = round(value / least[workload], 4)
+    return tuple(lines)
+
+
+def kept(found: Records, where: Iterable[str]) -> Records:
+    """The lines for which every condition holds: `fuse=full`, `cycles<1000`, `status!=failed`."""
+    tests = [_test(found, text) for text in where]
+    return Records(found.axes, found.columns, tuple(line for line in found.lines if all(test(line) for test in tests)))
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def _test(found: Records, text: str) -> Callable[[Record], bool]:
+    match = re.fullmatch(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", text)
+    if match is None:
+        raise UsageError(
+            f"cannot read `--where {text}`", hint="write a column, a comparison and a value, as in `fuse=full`, `cycles<1000`"
+        )
+    column, sign, value = match.groups()
+    _known(found, column, "--where")
+    number = _number(value)
+    if number is None and sign not in ("=", "!="):
+        raise UsageError(f"`--where {text}`: `{value}` is not a number", hint="words are compared with `=` and `!=`")
+
+    def test(line: Record) -> bool:
+        cell = line.get(column)
+        if isinstance(cell, int | float) and number is not None:
+            return _COMPARE[sign](cell, number)
+        if sign not in ("=", "!="):
+            other = None if cell is None else _number(str(cell))
+            return other is not None and number is not None and _COMPARE[sign](other, number)
+        return _COMPARE[sign]("" if cell is None else str(cell), value)
+
+    return test
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        return None
+
+
+def _known(found: Records, column: str, flag: str) -> None:
+    if column not in found.columns:
+        raise UsageError(f"`{flag}`: there is no column `{column}`", hint=did_you_mean(column, found.columns))
+
+
+def ordered(found: Records, column: str | None, objective: str) -> Records:
+    """The lines by a column, the least first; without one the best first. Lines without a value come last, as they are in the file."""
+    by = column or objective
+    descending = by.startswith("-")
+    by = by.removeprefix("-")
+    _known(found, by, "--sort")
+
+    def rank(line: Record) -> tuple[Any, ...]:
+        cell = line.get(by)
+        if cell is None or cell == "":
+            return (2, 0)
+        if isinstance(cell, str):
+            number = _number(cell)
+            return (1, cell) if number is None else (0, number)
+        return (0, cell)
+
+    here = sorted((line for line in found.lines if rank(line)[0] < 2), key=rank, reverse=descending)
+    second = "" if column or not objective.endswith("s") else f"estimated_{objective}"
+    gone = [line for line in found.lines if rank(line)[0] == 2]
+    gone.sort(key=lambda line: (line.get(second) is None, line.get(second) or 0))
+    return Records(found.axes, found.columns, (*here, *gone))
+
+
+def first(found: Records, number: int | None) -> Records:
+    return Records(found.axes, found.columns, found.lines[:number])
+
+
+def sweep_table(found: Records) -> Table:
+    """For a terminal: the axes on which points differ, the numbers that there are, and errors by their first line."""
+    shown = [axis for axis in found.axes if len({line.get(axis) for line in found.lines}) > 1]
+    hidden = {*found.axes, "firings", "tokens", "nodes", "bytes", "reason", "error"}
+    numbers = [c for c in found.columns if c not in hidden and any(line.get(c) not in (None, "") for line in found.lines)]
+    failed = any(line["error"] for line in found.lines)
+    heads = [name.replace("_", "\n") if name not in shown else name for name in (*shown, *numbers)]
+    table = plain_table(*heads, *(["error"] if failed else []), numbers_from=len(shown) + ("status" in numbers))
+    if failed:
+        table.columns[-1].justify = "left"
+    for line in found.lines:
+        error = [escape(str(line["error"]).partition("\n")[0])] if failed else []
+        table.add_row(*(escape(_text(c, line.get(c))) for c in (*shown, *numbers)), *error)
+    return table
+
+
+def constants(found: Records) -> str:
+    """What all points share, on a line of its own."""
+    same = {axis: found.lines[0].get(axis) for axis in found.axes if len({line.get(axis) for line in found.lines}) == 1}
+    dull = {"options": "-", "seed": "0", "set": "-", "schedule": "default"}
+    return ", ".join(f"{axis} {value}" for axis, value in same.items() if value is not None and dull.get(axis) != value)
+
+
+def _text(column: str, cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if column == "to_best" or isinstance(cell, float):
+        return f"{cell:,.2f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def csv_text(found: Records) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, found.columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found.lines)
+    return out.getvalue()
+
+
+def write_parquet(found: Records, path: Path) -> None:
+    """Axes and words as strings, counts as 64-bit integers. Raises `UsageError` without pyarrow."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise UsageError("`--format parquet` needs pyarrow", hint="pip install 'fuseflow[parquet]'") from None
+    texts, floats = {*found.axes, "status", "reason", "error"}, {"to_best", "seconds"}
+    kinds = {c: pa.string() if c in texts else pa.float64() if c in floats else pa.int64() for c in found.columns}
+    table = pa.Table.from_pylist([{c: line.get(c) for c in found.columns} for line in found.lines], schema=pa.schema(kinds))
+    parquet.write_table(table, path)
