@@ -19,6 +19,8 @@ from fuseflow.explore.progress import Tally
 from fuseflow.explore.runner import Runner
 from fuseflow.filesystem import replacing
 from fuseflow.report import sweep_table as tables
+from fuseflow.report.sweep_plot import FORMS
+from fuseflow.report.sweep_plot import plot as draw
 from fuseflow.report.sweep_status import counted, status_lines
 from fuseflow.report.tables import print_table
 
@@ -194,3 +196,20 @@ def show(
         if same := tables.constants(lines):
             out.print(same, soft_wrap=True, markup=False)
         print_table(out, tables.sweep_table(lines))
+
+
+@sweep.command(cls=StrictCommand, short_help="Figures of a sweep.")
+@sweep_options
+@click.option("-o", "--output", metavar="DIR", type=FILE, required=True, help="Write the figures here.")
+@click.option("--format", "form", type=click.Choice(FORMS), default="png", show_default=True)
+@debug_option
+def plot(file: Path, store: Path | None, output: Path, form: str) -> None:
+    """Draw what is known of the points of FILE.
+
+    Speed-ups by what is fused, FLOPs and bytes against the first schedule, curves over numbers (lanes, blocks), the spread of orders:
+    those that the axes of the sweep allow. Shown are simulations if the sweep makes all of them, else estimates.
+    """
+    require_writable(output, directory=True)
+    with opened(file, store, must_exist=True) as found:
+        for drawn in draw(found, output, form):
+            click.echo(f"written to {drawn.path}" if drawn.path else f"no figure `{drawn.name}`: {drawn.why_not}")

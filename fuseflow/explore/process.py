@@ -87,6 +87,7 @@ class WorkerProcess:
                     f"workers run another fuseflow: {message['code']}, not {code()}",
                     hint="its files have changed since the sweep began: begin again, what is done stays",
                 )
+            self.started = time.monotonic()
         elif "loaded" in message:  # a limit is one for loading, and one for the point itself
             self.started = time.monotonic()
             self._note_source()

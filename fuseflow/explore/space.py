@@ -14,7 +14,7 @@ from fuseflow.explore.file import SweepFile, label
 from fuseflow.explore.point import Point, Scalar
 from fuseflow.frontend.data import FROM_FILES, SPECS
 from fuseflow.schedule import Schedule
-from fuseflow.sim import load_machine
+from fuseflow.sim.machine_file import load_machine, with_settings
 from fuseflow.yaml_text import write_yaml
 
 
@@ -89,10 +89,12 @@ def space(file: SweepFile) -> Space:
 def _machines(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
     for n, name in enumerate(file.content.machine):
         path = file.folder / name
-        for settings in file.content.set:
-            with file.blame("machine", n):
-                machine = load_machine(path if path.is_file() else name, settings)
-            yield {"machine": Path(name).stem, "set": label(settings)}, machine.model_dump()
+        with file.blame("machine", n):
+            machine = load_machine(path if path.is_file() else name)
+        for k, settings in enumerate(file.content.set):
+            with file.blame("set", k, *settings):
+                changed = with_settings(machine, settings)
+            yield {"machine": Path(name).stem, "set": label(settings)}, changed.model_dump()
 
 
 def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:

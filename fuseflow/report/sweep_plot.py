@@ -1,0 +1,145 @@
+"""Figures of a sweep: speed-ups by what is fused, work against the first schedule, curves over numbers, the spread of loop orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fuseflow.errors import UsageError
+from fuseflow.explore.sweep import Sweep
+from fuseflow.filesystem import replacing
+from fuseflow.report.sweep_series import WORKLOAD, Series
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMS = ("png", "svg", "pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure that was written; or none, and why."""
+
+    name: str
+    path: Path | None
+    why_not: str = ""
+
+
+def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[Drawn]:
+    """Write the figures that the axes of a sweep allow. Raises `UsageError` without matplotlib."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise UsageError("`sweep plot` needs matplotlib", hint="pip install 'fuseflow[report]'") from None
+    series = Series.of(sweep)
+    folder.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": "fuseflow", "figure.constrained_layout.use": True, "font.size": 9}):
+        for name, draw, missing in _figures(series):
+            figure = draw()
+            if figure is None:
+                yield Drawn(name, None, missing)
+                continue
+            path = folder / f"{name}.{form}"
+            undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+            with replacing(path) as temporary:
+                figure.savefig(temporary, format=form, dpi=150, metadata=undated)
+            yield Drawn(name, path)
+
+
+def _figures(series: Series) -> Iterator[tuple[str, Callable[[], Figure | None], str]]:
+    yield "speedups", lambda: speedups(series), "neither `fuse` nor `schedules` vary"
+    yield "work", lambda: work(series), "neither `fuse` nor `schedules` vary"
+    curves = [axis for axis in series.axes if axis not in ("seed", series.fusion) and series.numeric(axis)]
+    for axis in curves:
+        yield f"curve-{axis}", lambda axis=axis: curve(series, axis), ""  # type: ignore[misc]
+    if not curves:
+        yield "curves", lambda: None, "no axis is a number that varies, as `par: [{}, {i: 2}, {i: 4}]` is"
+    yield "orders", lambda: orders(series), "`order` does not vary"
+
+
+def _figure(wide: float, high: float, panels: int = 1) -> tuple[Figure, list[Any]]:
+    from matplotlib.figure import Figure
+
+    across = min(panels, 3)
+    down = math.ceil(panels / across)
+    figure = Figure(figsize=(min(wide * across, 40), min(high * down, 60)))
+    return figure, [figure.add_subplot(down, across, n + 1) for n in range(panels)]
+
+
+def speedups(series: Series) -> Figure | None:
+    """Of every workload and what is fused the fastest point, against the fastest of the first that is fused."""
+    return _bars(
+        series, [("cycles", f"speed-up of {series.word}cycles", lambda base, value: base / value if value else math.nan)]
+    )
+
+
+def work(series: Series) -> Figure | None:
+    """FLOPs and bytes of the same points, against the first."""
+
+    def relative(base: float, value: float) -> float:
+        return value / base if base else math.nan
+
+    return _bars(series, [(what, f"{series.word}{name}", relative) for what, name in (("flops", "FLOPs"), ("bytes", "bytes"))])
+
+
+def _bars(series: Series, panels: list[tuple[str, str, Callable[[float, float], float]]]) -> Figure | None:
+    axis = series.fusion
+    if axis is None or not series.lines:
+        return None
+    workloads = series.groups(WORKLOAD)
+    kinds = list(series.groups([axis]))
+    figure, plots = _figure(2.5 + 0.22 * len(workloads) * (len(kinds) + 1), 3.5, len(panels))
+    for plot, (what, title, compared) in zip(plots, panels, strict=True):
+        for n, kind in enumerate(kinds):
+            heights = []
+            for lines in workloads.values():
+                found = series.groups([axis], lines)
+                both = [series.value(series.least(found[k]), what) if k in found else math.nan for k in (kinds[0], kind)]
+                heights.append(compared(*both))
+            width = 0.8 / len(kinds)
+            plot.bar([x - 0.4 + (n + 0.5) * width for x in range(len(workloads))], heights, width, label=kind)
+        plot.axhline(1, color="black", linewidth=0.6)
+        plot.set_ylabel(f"{title}, {kinds[0]} = 1")
+        plot.set_xticks(range(len(workloads)), list(workloads), rotation=30 if len(workloads) > 1 else 0, ha="right")
+    plots[0].legend(title=axis, fontsize=8)
+    return figure
+
+
+def curve(series: Series, axis: str) -> Figure | None:
+    """The fewest cycles at each number of an axis: a panel for every workload, a line for what is fused."""
+    at = series.numeric(axis)
+    assert at is not None
+    panels = series.groups([name for name in WORKLOAD if name != axis])
+    figure, plots = _figure(4, 3, len(panels))
+    for plot, (title, lines) in zip(plots, panels.items(), strict=True):
+        for kind, of_kind in series.groups([series.fusion] if series.fusion else [], lines).items():
+            best = {at[label]: series.least(found) for label, found in series.groups([axis], of_kind).items()}
+            numbers = sorted(best)
+            plot.plot(numbers, [series.value(best[n], "cycles") for n in numbers], marker="o", label=kind or None)
+        numbers = sorted(set(at.values()))
+        if numbers[0] > 0:
+            plot.set_xscale("log", base=2)
+        plot.set_xticks(numbers, [f"{n:g}" for n in numbers])
+        plot.set_yscale("log")
+        plot.set(title=title, xlabel=series.quantity(axis), ylabel=f"{series.word}cycles")
+    if series.fusion:
+        plots[0].legend(title=series.fusion, fontsize=8)
+    return figure
+
+
+def orders(series: Series) -> Figure | None:
+    """How far the loop orders of one schedule are apart: every point against the fastest that differs in the order only."""
+    axis = next((name for name in ("order", "order_policy") if name in series.axes), None)
+    if axis is None:
+        return None
+    groups = series.groups([name for name in series.axes if name != axis])
+    figure, (plot,) = _figure(3 + 0.25 * len(groups), 3.5)
+    for x, lines in enumerate(groups.values()):
+        least = series.value(series.least(lines), "cycles")
+        plot.plot([x] * len(lines), [series.value(line, "cycles") / least for line in lines], "o", alpha=0.6, color="C0")
+    plot.set_ylabel(f"{series.word}cycles, best order = 1")
+    plot.set_xticks(range(len(groups)), list(groups), rotation=90, fontsize=7)
+    return figure

@@ -1,0 +1,54 @@
+"""Small sweeps for tests: programs that run in milliseconds, and models that misbehave, in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from fuseflow.explore import Store, Sweep, read_sweep, space
+
+PROGRAM = """\
+tensor A[6, 8] csr
+tensor x[8, 3] dense
+y[i, j] = sum(k) A[i, k] * x[k, j]
+z[i, j] = relu(y[i, j])
+output z
+"""
+
+MODEL = f'''\
+import numpy as np
+{{imports}}
+
+def build(*, scale: int = 1):
+    {{first}}
+    values = np.arange(48, dtype=np.float32).reshape(6, 8) * scale
+    return """{PROGRAM}""", {{{{"A": values, "x": values.T[:, :3].copy()}}}}
+'''
+
+
+def write_model(path: Path, first: str = "pass", imports: str = "") -> None:
+    """A model file without PyTorch; `first` is what its `build` does before anything else."""
+    path.write_text(MODEL.format(first=first, imports=imports))
+
+
+def write_program(folder: Path) -> None:
+    """`p.ein` with its tensors, `t.yaml`."""
+    (folder / "p.ein").write_text(PROGRAM)
+    (folder / "t.yaml").write_text("A: {path: a.npz}\nx: {path: x.npy}\n")
+    matrix = np.arange(48, dtype=np.float32).reshape(6, 8) % 3
+    sparse.save_npz(folder / "a.npz", sparse.csr_array(matrix))
+    np.save(folder / "x.npy", np.arange(24, dtype=np.float32).reshape(8, 3))
+
+
+def write_sweep(folder: Path, text: str) -> Path:
+    path = folder / "s.yaml"
+    path.write_text(text)
+    return path
+
+
+def opened(folder: Path, text: str, **settings: frozenset[str]) -> Sweep:
+    """A sweep of this text, with the store that the folder has."""
+    file = read_sweep(write_sweep(folder, text))
+    return Sweep(file, space(file), Store.open(folder / "s.sqlite"), **settings)
