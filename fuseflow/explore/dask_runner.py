@@ -79,7 +79,7 @@ class DaskRunner:
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
         coming, sent = iter(tasks), dict[Any, Task]()
-        finished = as_completed()
+        finished = as_completed(loop=self.client.loop)
 
         def send(number: int) -> None:
             for task in islice(coming, number):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -25,13 +26,14 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """`sources`: what it has loaded, the latest last. `task`: what it is at, since `started`."""
+    """`sources`: what it has loaded, the latest last. `ready`: it can begin. `task`: what it is at, since `started`."""
 
     process: subprocess.Popen[bytes]
     said: IO[bytes]
     task: Task | None = None
     alone: bool = False
-    started: float = 0.0
+    ready: bool = False
+    started: float = math.inf
     sources: list[str] = field(default_factory=list)
     _unread: bytes = b""
 
@@ -65,7 +67,8 @@ class WorkerProcess:
 
     def give(self, task: Task, alone: bool) -> None:
         """Begin a task; whether the process is still there is seen when it is read."""
-        self.task, self.alone, self.started = task, alone, time.monotonic()
+        self.task, self.alone = task, alone
+        self.started = time.monotonic() if self.ready else math.inf
         line = json.dumps({"key": task.key, "mode": task.mode, "point": asdict(task.point)}) + "\n"
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
@@ -87,7 +90,7 @@ class WorkerProcess:
                     f"workers run another fuseflow: {message['code']}, not {code()}",
                     hint="its files have changed since the sweep began: begin again, what is done stays",
                 )
-            self.started = time.monotonic()
+            self.ready, self.started = True, time.monotonic()
         elif "loaded" in message:  # a limit is one for loading, and one for the point itself
             self.started = time.monotonic()
             self._note_source()
