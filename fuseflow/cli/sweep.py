@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def run(
         tally = counted(found)
         if tally.left or found.again:
             _run(found, tally, jobs or _cores(), limit, scheduler, quiet)
+        found = replace(found, again=frozenset())
         tally = counted(found)
         if not quiet:
             for line in status_lines(found, tally):

@@ -102,7 +102,8 @@ def has_files(name: str, data_dir: Path) -> bool:
 
 def located(name: str, data_dir: Path) -> Path:
     """The directory in `data_dir` that holds the raw files of a graph of `FROM_FILES`; raises `DataError`."""
-    return next(m for m in (planetoid, citation, ogb) if name in m.NAMES).locate(name, data_dir)
+    folder: Path = next(m for m in (planetoid, citation, ogb) if name in m.NAMES).locate(name, data_dir)
+    return folder
 
 
 def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:

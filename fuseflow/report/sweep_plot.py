@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.errors import UsageError
+from fuseflow.errors import SweepError, UsageError
 from fuseflow.explore.sweep import Sweep
 from fuseflow.filesystem import replacing
 from fuseflow.report.sweep_series import WORKLOAD, Series
@@ -29,12 +29,15 @@ class Drawn:
 
 
 def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[Drawn]:
-    """Write the figures that the axes of a sweep allow. Raises `UsageError` without matplotlib."""
+    """Write the figures that the axes of a sweep allow. Raises `SweepError` if nothing is known yet, `UsageError` without
+    matplotlib."""
     try:
         import matplotlib
     except ImportError:
         raise UsageError("`sweep plot` needs matplotlib", hint="pip install 'fuseflow[report]'") from None
     series = Series.of(sweep)
+    if not series.lines:
+        raise SweepError("no point has a result yet", hint=f"`fuseflow sweep {sweep.file.path}` makes them")
     folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "fuseflow", "figure.constrained_layout.use": True, "font.size": 9}):
         for name, draw, missing in _figures(series):
@@ -87,7 +90,7 @@ def work(series: Series) -> Figure | None:
 
 def _bars(series: Series, panels: list[tuple[str, str, Callable[[float, float], float]]]) -> Figure | None:
     axis = series.fusion
-    if axis is None or not series.lines:
+    if axis is None:
         return None
     workloads = series.groups(WORKLOAD)
     kinds = list(series.groups([axis]))

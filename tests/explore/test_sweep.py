@@ -7,17 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
-from sweeps import opened, write_model, write_program
+from sweeps import Here, opened, write_model, write_program
 
 from fuseflow.errors import SweepError
-from fuseflow.explore import Outcome, Pool, Store, Sweep, Task
-from fuseflow.explore.measure import MEASURES, Sources
+from fuseflow.explore import Pool, Store, Sweep, Task
 from fuseflow.report.sweep_table import csv_text, records
 
 SWEEP = """\
@@ -28,25 +26,6 @@ vary:
   fuse: [none, full]
   par: [{}, {i: 2}]
 """
-
-
-class Here:
-    """Runs points in this process, one after the other; remembers which."""
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-        self.sources = Sources()
-
-    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
-        for task in tasks:
-            self.ran.append(task.mode)
-            yield task, Outcome(task.key, MEASURES[task.mode](self.sources.of(task.point), task.point))
-
-    def learn(self, source: str, mode: str, peak: int) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture

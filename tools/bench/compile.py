@@ -25,12 +25,11 @@ from fuseflow import frontend
 from fuseflow.compiler import load, lower
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
-from fuseflow.explore import Axis, Space
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
-CHOICES = Space(Schedule(), (Axis("fuse", "", ("none", "layerwise", "full")),))
+CHOICES = ("none", "layerwise", "full")
 LAYER = {
     "residual": """T{k}[i, j] = sum(k) A[i, k] * {before}[k, j]
         U{k}[i, j] = T{k}[i, j] + {before}[i, j]
@@ -69,7 +68,7 @@ def cases() -> list[Case]:
 
 
 def scheduled(name: str, program: Program, tensors: dict[str, Tensor], extract: Callable[[], object]) -> list[Case]:
-    schedules = {choice.removeprefix("fuse="): schedule for choice, schedule in CHOICES.points()}
+    schedules = {choice: Schedule.fuse(choice) for choice in CHOICES}
     schedules["global"] = Schedule.fuse("full").lower(iteration="global")
     return [Case(f"{name} {choice}", program, tensors, schedule, extract) for choice, schedule in schedules.items()]
 
