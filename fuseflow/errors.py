@@ -136,12 +136,6 @@ class SweepError(FuseFlowError):
     code = "sweep"
 
 
-class FailedSweepError(SweepError):
-    """A sweep of which no point came out."""
-
-    exit_status = 1
-
-
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A hint that names the nearest right name, or lists what there is.
 

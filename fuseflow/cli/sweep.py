@@ -14,7 +14,7 @@ import click
 
 from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
 from fuseflow.cli.progress import sweep_progress, working
-from fuseflow.errors import FailedSweepError, SweepError, UsageError
+from fuseflow.errors import SweepError, UsageError
 from fuseflow.explore import Pool, Store, Sweep, read_sweep, space
 from fuseflow.explore.progress import Tally
 from fuseflow.explore.runner import Runner
@@ -104,7 +104,8 @@ def run(
             for line in status_lines(found, tally):
                 click.echo(line)
     if tally.failed and tally.failed == tally.done:
-        raise FailedSweepError(f"all {tally.failed:,} points failed", hint=f"`fuseflow sweep show {file}` shows why")
+        click.echo(f"all {tally.failed:,} points failed; `fuseflow sweep show {file}` shows why", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def _run(found: Sweep, tally: Tally, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
