@@ -103,12 +103,13 @@ class DaskRunner:
 
 
 def _outcome(task: Task, future: Any) -> Outcome:
-    """What a worker found, or that there is none any more that could."""
-    if future.status == "finished":
+    """What a worker found, or that there is none any more that could. A result that was lost with its worker, between the news of it
+    and now, is computed again."""
+    try:
         return Outcome(**future.result())
-    error = future.exception()
-    if isinstance(error, FuseFlowError):
-        raise error
-    if isinstance(error, KilledWorker):
+    except FuseFlowError:
+        raise
+    except KilledWorker:
         return Outcome(task.key, reason="crash", error="error[crash]: every worker that had it was lost")
-    return Outcome(task.key, reason="internal", error=f"internal error: {type(error).__name__}: {error}")
+    except Exception as error:
+        return Outcome(task.key, reason="internal", error=f"internal error: {type(error).__name__}: {error}")

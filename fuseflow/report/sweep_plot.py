@@ -113,13 +113,14 @@ def _bars(series: Series, panels: list[tuple[str, str, Callable[[float, float], 
 
 def curve(series: Series, axis: str) -> Figure | None:
     """The fewest cycles at each number of an axis: a panel for every workload, a line for what is fused."""
-    at = series.numeric(axis)
-    assert at is not None
+    found = series.numeric(axis)
+    assert found is not None
+    at = found.at
     panels = series.groups([name for name in WORKLOAD if name != axis])
     figure, plots = _figure(4, 3, len(panels))
     for plot, (title, lines) in zip(plots, panels.items(), strict=True):
         for kind, of_kind in series.groups([series.fusion] if series.fusion else [], lines).items():
-            best = {at[label]: series.least(found) for label, found in series.groups([axis], of_kind).items()}
+            best = {at[label]: series.least(same) for label, same in series.groups([axis], of_kind).items()}
             numbers = sorted(best)
             plot.plot(numbers, [series.value(best[n], "cycles") for n in numbers], marker="o", label=kind or None)
         numbers = sorted(set(at.values()))
@@ -127,7 +128,7 @@ def curve(series: Series, axis: str) -> Figure | None:
             plot.set_xscale("log", base=2)
         plot.set_xticks(numbers, [f"{n:g}" for n in numbers])
         plot.set_yscale("log")
-        plot.set(title=title, xlabel=series.quantity(axis), ylabel=f"{series.word}cycles")
+        plot.set(title=title, xlabel=found.of, ylabel=f"{series.word}cycles")
     if series.fusion:
         plots[0].legend(title=series.fusion, fontsize=8)
     return figure

@@ -56,20 +56,43 @@ class Series:
             found.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
         return found
 
-    def numeric(self, axis: str) -> dict[str, float] | None:
-        """What the labels of an axis say as numbers, if they differ in one number only: `i=2`, `i=4`, and `-`, which is one lane."""
-        labels = list(dict.fromkeys(str(line[axis]) for line in self.lines))
-        parts = {label: re.fullmatch(r"(.*?)([0-9]+(?:\.[0-9]+)?)(\D*)", label) for label in labels if label != "-"}
-        around = {match and (match[1], match[3]) for match in parts.values()}
-        if len(labels) < 2 or len(around) != 1 or None in around or ("-" in labels and axis != "par"):
-            return None
-        return {label: float(match[2]) if (match := parts.get(label)) else 1.0 for label in labels}
+    def numeric(self, axis: str) -> Numbers | None:
+        """The labels of an axis as numbers, if there are several, which differ in one number only."""
+        return numbers(list(dict.fromkeys(str(line[axis]) for line in self.lines)), axis)
 
-    def quantity(self, axis: str) -> str:
-        """What an axis with numbers counts: `par i`, `block` of `bigbird:block=16`."""
-        label = next(str(line[axis]) for line in self.lines if line[axis] != "-")
-        name = re.split(r"[:,]", re.sub(r"=?[0-9.]+\D*$", "", label))[-1]
-        return f"{axis} {name}".strip()
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What labels say as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of`: what is counted, `par i`."""
+
+    of: str
+    at: dict[str, float]
+
+
+def numbers(labels: Sequence[str], axis: str) -> Numbers | None:
+    """
+    >>> numbers(["-", "i=2", "i=4"], "par")
+    Numbers(of='par i', at={'i=2': 2.0, 'i=4': 4.0, '-': 1.0})
+    >>> numbers(["A=8,8", "A=16,16"], "block").at, numbers(["d:block=8,length=64", "d:block=4,length=64"], "data").of
+    ({'A=8,8': 8.0, 'A=16,16': 16.0}, 'data block')
+    >>> numbers(["A=8,8", "A=8,16,16"], "block"), numbers(["i=2", "k=2"], "par"), numbers(["rda", "ideal"], "machine")
+    (None, None, None)
+    """
+    given = [label for label in labels if label != "-"]
+    texts = {tuple(_NUMBER.split(label)) for label in given}
+    if len(labels) < 2 or len(texts) != 1 or (len(given) < len(labels) and axis not in ("par", "block")):
+        return None
+    text = texts.pop()
+    columns = list(zip(*(map(float, _NUMBER.findall(label)) for label in given), strict=True))
+    varying = [n for n, column in enumerate(columns) if len(given) == 1 or len(set(column)) > 1]
+    if not varying or any(columns[n] != columns[varying[0]] for n in varying):
+        return None
+    words = re.findall(r"[A-Za-z_]\w*", "".join(text[: varying[0] + 1]))
+    at = dict(zip(given, columns[varying[0]], strict=True))
+    return Numbers(f"{axis} {words[-1] if words else ''}".strip(), at | ({"-": 1.0} if "-" in labels else {}))
+
+
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def _value(line: Record, what: str, expected: bool) -> float | None:

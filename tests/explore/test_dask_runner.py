@@ -12,12 +12,12 @@ import pytest
 from sweeps import opened, write_program
 
 from fuseflow.errors import SweepError
-from fuseflow.explore import Pool, Store, Sweep
+from fuseflow.explore import Outcome, Pool, Store, Sweep
 from fuseflow.report.sweep_table import csv_text, records
 
 distributed = pytest.importorskip("distributed")
 
-from fuseflow.explore.dask_runner import DaskRunner  # noqa: E402
+from fuseflow.explore.dask_runner import DaskRunner, _outcome  # noqa: E402
 
 SWEEP = """\
 model: p.ein
@@ -65,3 +65,19 @@ def test_no_scheduler_is_an_error_with_a_way_out() -> None:
         DaskRunner("tcp://127.0.0.1:1", timeout=0.5)
     with pytest.raises(SweepError, match="no Dask scheduler"):
         DaskRunner("nonsense", timeout=0.5)
+
+
+class LostAndComputedAgain:
+    """A future whose result went down with its worker after it was said to be there."""
+
+    status = "pending"
+
+    def result(self) -> dict[str, object]:
+        return {"key": "k", "values": {"cycles": 3}}
+
+
+def test_a_result_that_is_lost_between_news_and_gathering_is_waited_for(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    sweep = opened(tmp_path, SWEEP)
+    found = _outcome(sweep.task(sweep.space.places[0], "estimate"), LostAndComputedAgain())
+    assert found == Outcome("k", {"cycles": 3})
