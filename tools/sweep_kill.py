@@ -129,7 +129,7 @@ def cluster(folder: Path, expected: str) -> None:
     file, store = folder / "cluster.yaml", folder / "cluster.sqlite"
     file.write_text(ESTIMATES)
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as made,
         Client(made) as client,
     ):
         running = sweep(file, "--store", store, "--scheduler", made.scheduler_address, "--quiet")
