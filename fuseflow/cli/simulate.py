@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ from fuseflow.compiler.result import Seconds, json_text
 from fuseflow.compiler.settings import Settings
 from fuseflow.sim import Engine, Machine
 from fuseflow.sim import simulate as run_graph
+from fuseflow.tensors.tiles import whole
 
 
 @click.command(cls=StrictCommand, short_help="Execute a graph on tensors from files.")
@@ -74,6 +76,7 @@ def simulate(
     with firings_bar(quiet) as progress:
         report = None if progress is None else lambda firings: progress(loaded.name, firings)
         simulation = run_graph(loaded, inputs, machine, report, engine=engine)
+    simulation = replace(simulation, outputs={name: whole(tensor) for name, tensor in simulation.outputs.items()})
     seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
     settings = Settings(str(graph), str(tensors), "", machine, engine, 0)
     result = Result(settings, simulation.outputs, (RegionResult(loaded.name, (), simulation),), None, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -13,15 +14,20 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError
 from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.samml import proto
 from fuseflow.samml import text as samml_text
-from fuseflow.samml.nodes import Graph, TensorDecl
+from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
+from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.fibertree import read_fibertree
-from fuseflow.tensors.files import ArrayOrSparse, load_array, pack_declared
+from fuseflow.tensors.files import ArrayOrSparse, in_type, load_array, pack_declared
 from fuseflow.tensors.listing import Entry, read_entries
+from fuseflow.tensors.tiles import Tiles, cut, whole
 
-LISTS = ("order", "levels", "indices")
+LISTS = ("order", "levels", "indices", "block")
 TEXT = (".txtpb", ".pbtxt", ".textproto")
+
+Given: TypeAlias = ArrayOrSparse | Tiles
+"""The data of an entry: whole, or in tiles."""
 
 
 def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, Tensor]]:
@@ -33,7 +39,8 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
 
     `order` names the indices as they are stored, outermost level first, and `levels` are their formats: both must be those of the graph,
     and may be left out where it has them. A file has its dimensions as the graph declares them, or in storage order if the graph declares
-    no tensors; `indices` names its dimensions where they stand otherwise. Raises a `FuseFlowError` for what does not fit.
+    no tensors; `indices` names its dimensions where they stand otherwise. A tensor of tiles is cut out of its file, along the last two
+    dimensions; `block: [16, 16]` says how, which must be that of the graph, too. Raises a `FuseFlowError` for what does not fit.
     """
     path = Path(path)
     data = _data(path)
@@ -44,20 +51,24 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
         error.span = error.span or Span(str(path), 1)
         raise
     entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LISTS)
-    arrays: dict[str, ArrayOrSparse] = {}
+    arrays: dict[str, Given] = {}
     sizes: dict[str, tuple[int, str]] = {}
+    turned: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
     for entry in entries:
         decl = graph.declared[entry.name]
         with entry.blamed():
             dims = _dimensions(decl, entry, named.get(entry.name, ()))
+            if named and decl.tile:
+                turned[entry.name] = _of_file(entry, dims)
+                decl, dims = _turned(decl, dims, turned[entry.name]), turned[entry.name]
             arrays[entry.name] = _array(decl, entry, dims)
             _note(sizes, entry.name, dims, arrays[entry.name].shape)
     if named:
-        graph = _sized(_graph(path, data, {index: size for index, (size, _) in sizes.items()}), arrays, named, sizes)
+        graph = _sized(_graph(path, data, {index: size for index, (size, _) in sizes.items()}), arrays, named, sizes, turned)
     found = {}
     for entry in entries:
         with entry.blamed():
-            found[entry.name] = pack_declared(arrays[entry.name], graph.declared[entry.name])
+            found[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name])
     return graph, found
 
 
@@ -82,16 +93,20 @@ def _graph(path: Path, data: bytes | str, sizes: Mapping[str, int]) -> Graph:
 
 
 def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[str, ...]:
-    """Names of the declared dimensions; checks what the entry says of the levels. A dimension that nobody names is `NAME.level`."""
+    """Names of the declared dimensions; checks what the entry says of the levels and of tiles."""
     order, levels = entry.lists.get("order"), entry.lists.get("levels")
     stored = tuple(level.text for level in decl.format.levels)
+    block, tile = entry.lists.get("block"), tuple(map(str, decl.tile))
+    if block is not None and block != tile:
+        have = f"tiles of {show_tile(decl.tile)}" if tile else "no tiles of this tensor"
+        raise FileError(f"`block` is [{', '.join(block)}], the graph has {have}")
     if levels is not None and levels != stored:
         raise FileError(f"`levels` are [{', '.join(levels)}], the graph has [{', '.join(stored)}]")
     for key in ("order", "indices"):
         given = entry.lists.get(key, stored)
         if len(given) != len(stored) or (key in entry.lists and len(set(given)) != len(given)):
             raise FileError(f"`{key}` is [{', '.join(given)}]: it names each of the {len(stored)} indices once")
-    names = tuple(index or f"{decl.name}.{p}" for p, index in enumerate(named or [""] * len(stored)))
+    names = _names(decl, named or [""] * len(stored))
     for p, (mine, graphs) in enumerate(zip(order or (), named, strict=False)):
         if graphs and mine != graphs:
             raise FileError(
@@ -105,22 +120,42 @@ def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[s
     return tuple(dims)
 
 
-def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str]) -> ArrayOrSparse:
-    """The array of an entry, its dimensions as declared."""
+def _of_file(entry: Entry, dims: Sequence[str]) -> tuple[str, ...]:
+    """Names of the dimensions of an entry's file, those of the tensor being `dims`."""
     file = entry.lists.get("indices", tuple(dims))
     if sorted(file) != sorted(dims):
         raise FileError(f"`indices` are [{', '.join(file)}], those of the tensor [{', '.join(dims)}]")
+    return file
+
+
+def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str]) -> Given:
+    """The array of an entry, its dimensions as declared; in tiles, if the tensor has them."""
+    file = _of_file(entry, dims)
     axes = tuple(file.index(index) for index in dims)
     if entry.path.is_dir():
-        tensor = read_fibertree(entry.path, entry.name, Format(decl.format.levels, tuple(axes[d] for d in decl.format.order)))
+        format = Format(decl.format.levels, tuple(axes[d] for d in decl.format.order))
+        tensor = whole(read_fibertree(entry.path, entry.name, format, decl.tile))
         array: ArrayOrSparse = tensor.to_dense() if tensor.format.all_dense else tensor.to_scipy()
     else:
         array = load_array(entry.path)
-    if array.ndim != len(dims):
+    if array.ndim != len(dims) and not (decl.tile and array.ndim > len(dims)):
         raise FileError(f"`{entry.path}` has {array.ndim} dimensions, the tensor {len(dims)} levels in the graph")
+    axes += tuple(range(len(dims), array.ndim))
     if isinstance(array, np.ndarray):
-        return array.transpose(axes)
-    return sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=tuple(array.shape[a] for a in axes))
+        array = array.transpose(axes)
+    else:
+        shape = tuple(array.shape[a] for a in axes)
+        array = sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=shape)
+    return cut(array, decl.tile, len(dims)) if decl.tile else array
+
+
+def _packed(given: Given, decl: TensorDecl) -> Tensor:
+    if not isinstance(given, Tiles):
+        return pack_declared(given, decl)
+    if given.shape != decl.shape:
+        raise FileError(f"{list(given.shape)} tiles of {show_tile(decl.tile)}, declared {list(decl.shape)}")
+    values = np.asarray(in_type(given.values, decl.dtype))
+    return replace(given, values=values).pack(decl.format, decl.fill)
 
 
 def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], shape: Sequence[int]) -> None:
@@ -135,14 +170,47 @@ def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], sha
 
 
 def _sized(
-    graph: Graph, arrays: Mapping[str, ArrayOrSparse], named: Mapping[str, Sequence[str]], sizes: Mapping[str, object]
+    graph: Graph,
+    arrays: Mapping[str, Given],
+    named: Mapping[str, Sequence[str]],
+    sizes: Mapping[str, object],
+    turned: Mapping[str, Sequence[str]],
 ) -> Graph:
-    """A graph that declared no tensors, with the shapes of its data."""
+    """A graph that declared no tensors, with the shapes of its data, and the dimensions of tensors of tiles in the order of these."""
     for name in graph.outputs:
         for index, size in zip(named[name], graph.declared[name].shape, strict=True):
             if not size and index not in sizes:
                 raise FileError(
                     f"the size of index `{index}` of output `{name}` is unknown: no input has it, and its writer names none"
                 )
-    tensors = tuple(replace(t, shape=arrays[t.name].shape) if t.name in arrays else t for t in graph.tensors)
-    return replace(graph, tensors=tensors)
+    ends = tile_indices(graph, {name: _ends(file, named[name]) for name, file in turned.items()})
+    tensors = []
+    for decl in graph.tensors:
+        stored = _names(decl, named[decl.name])
+        if decl.name in turned:
+            decl = _turned(decl, stored, turned[decl.name])
+        elif set(ends.get(decl.name, ("", ""))) <= set(stored) - {""}:
+            outer = [index for index in stored if index not in ends[decl.name]]
+            decl = _turned(decl, stored, (*outer, *ends[decl.name]))
+        tensors.append(replace(decl, shape=arrays[decl.name].shape) if decl.name in arrays else decl)
+    return replace(graph, tensors=tuple(tensors))
+
+
+def _ends(file: Sequence[str], known: Sequence[str]) -> tuple[str, str]:
+    """The indices of the rows and columns of tiles, "" for one that the graph does not name."""
+    if len(file) < 2:
+        return "", ""
+    rows, columns = (index if index in known else "" for index in file[-2:])
+    return rows, columns
+
+
+def _names(decl: TensorDecl, named: Sequence[str]) -> tuple[str, ...]:
+    """A name for each dimension of a tensor, `NAME.level` for one that nobody names."""
+    return tuple(index or f"{decl.name}.{p}" for p, index in enumerate(named))
+
+
+def _turned(decl: TensorDecl, stored: Sequence[str], dims: Sequence[str]) -> TensorDecl:
+    """A tensor declared as it is stored, with its dimensions in the order of `dims`: tiles have their rows along the last but one."""
+    order = tuple(list(dims).index(index) for index in stored)
+    shape = tuple(decl.shape[list(stored).index(index)] for index in dims)
+    return replace(decl, shape=shape, format=Format(decl.format.levels, order))

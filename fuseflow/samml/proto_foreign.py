@@ -3,17 +3,23 @@
 Tensors are declared as they are stored: dimension p is storage level p, so a matrix that is stored by columns is declared transposed.
 Level formats come from the lookups and writes; a level that is only located is dense. The size of a dimension is that of its index
 in `sizes` if it is there, else what a write says, else 0: unknown.
+
+Arrays that are `blocked` hold square tiles, as large as their `stream_shape`. What operations do then follows from the tiles that reach
+them: MUL of two is the matrix product, all else is element by element, and a reduction by ADDSUM adds up the rows of its sum, too. There
+the other tool repeats the column to a tile; here it stays one, which operators take for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
+from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format
+from fuseflow.tile_ops import Tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +45,56 @@ class Foreign:
         self.by_name = self.graph.by_name
 
     def complete(self) -> n.Graph:
-        types, readers = self.graph.types(), self.graph.readers()
+        readers = self.graph.readers()
+        types: dict[n.Port, n.StreamType] = {}
+        tiles: dict[str, Tile] = {}
         nodes: list[n.Node] = []
-        for node in self.graph.nodes:
-            if isinstance(node, n.Locate) and not node.tensor:
-                node = replace(node, tensor=self.addressed(node, readers))
-            if isinstance(node, n.WriteLevel) and node.level < 0:
-                node = replace(node, level=types[node.inputs[0]].depth - 1)
-            nodes.append(node)
-            self.look(node)
+        for given in self.graph.nodes:
+            for node in self.on_tiles(given, [types[port].tile for port in given.inputs]):
+                if isinstance(node, n.Locate) and not node.tensor:
+                    node = replace(node, tensor=self.addressed(node, readers))
+                if isinstance(node, n.WriteLevel) and node.level < 0:
+                    node = replace(node, level=types[node.inputs[0]].depth - 1)
+                nodes.append(node)
+                self.look(node)
+                self.note_tile(node, types, tiles)
+                decl = {t: n.TensorDecl(t, (), Format.of(), tile=tile) for t, tile in tiles.items()}
+                made = node.typed([types[port] for port in node.inputs], decl)
+                types |= {n.Port(node.name, k): kind for k, kind in enumerate(made)}
         outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.WriteLevel | n.WriteValues))
-        tensors = tuple(self.declare(tensor) for tensor in sorted(self.levels))
+        tensors = tuple(replace(self.declare(tensor), tile=tiles.get(tensor, ())) for tensor in sorted(self.levels))
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
+
+    def on_tiles(self, node: n.Node, tiles: Sequence[Tile]) -> list[n.Node]:
+        """What an operation stands for where these tiles reach it."""
+        message: Any = self.messages.get(node.name)
+        square = (message.stream_shape,) * 2 if getattr(message, "blocked", False) and message.stream_shape > 1 else ()
+        match node:
+            case n.Load():
+                return [node]
+            case n.Alu() | n.Reduce() | n.Accumulate() if square and not any(tile[:1] == square[:1] for tile in tiles):
+                got = " and ".join(n.show_tile(tile) or "scalars" for tile in tiles if tile or not isinstance(node, n.Accumulate))
+                self.refuse(node, f"says that it works on tiles of {n.show_tile(square)}; what reaches it are {got}")
+            case n.Alu() if node.function == "mul" and _public(message) == pb.ALU.MUL and len(tiles) == 2 and all(tiles):
+                return [replace(node, function="matmul")]
+            case n.Reduce() if message.reduce_type == pb.Reduce.ADDSUM and any(tiles):
+                whole = replace(node, name=f"{node.name}.sum")
+                return [whole, n.Alu(node.name, (n.Port(whole.name),), "row_sum", (n.Operand(0.0),))]
+        return [node]
+
+    def note_tile(self, node: n.Node, types: Mapping[n.Port, n.StreamType], tiles: dict[str, Tile]) -> None:
+        """Collect the shape of the values that a node reads or writes."""
+        match node:
+            case n.Load():
+                message: Any = self.messages[node.name]
+                tile: Tile = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()
+            case n.WriteValues():
+                tile = types[node.inputs[0]].tile
+            case _:
+                return
+        if tiles.setdefault(node.tensor, tile) != tile:
+            both = " and of ".join(n.show_tile(t) or "scalars" for t in (tiles[node.tensor], tile))
+            self.refuse(node, f"takes the values of `{node.tensor}` for tiles of {both}")
 
     def indices(self) -> dict[str, tuple[str, ...]]:
         """The index that each storage level of a tensor holds, outermost first, once the graph is complete; "" where none is named."""
@@ -108,6 +152,10 @@ class Foreign:
 
     def refuse(self, node: n.Node, why: str) -> NoReturn:
         raise GraphError(f"graph `{self.graph.name}`, operation `{node.name}`: {why}")
+
+
+def _public(message: pb.ALU) -> int | None:
+    return message.stages[0].op if message.stages else None
 
 
 def _passed_on(node: n.Node, k: int) -> list[n.Port]:

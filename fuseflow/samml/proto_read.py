@@ -144,10 +144,14 @@ class Reader:
     def refuse(self, name: str, why: str) -> NoReturn:
         raise GraphError(f"graph `{self.name}`, operation `{name}`: {why}")
 
-    def plain(self, name: str, message: Any) -> None:
-        """Refuse tiles whose shape nothing declares."""
-        if message.blocked and not self.declares:
-            self.refuse(name, "tiles of another tool's graph are not executed")
+    def sized(self, name: str, message: Any) -> None:
+        """Refuse streams whose elements have no shape: tiles that nothing declares, or rows of a size (other tools' vectors)."""
+        if self.declares or message.stream_shape == 1:
+            return
+        if message.blocked and not message.stream_shape:
+            self.refuse(name, "is `blocked`, and `stream_shape` does not say how large the tiles are")
+        if message.stream_shape and not message.blocked:
+            self.refuse(name, f"streams of vectors of {message.stream_shape} are not executed; tiles are `blocked`")
 
 
 def _checked(graph: str, nodes: list[n.Node]) -> list[n.Node]:
@@ -285,12 +289,12 @@ def _repeat(r: Reader, name: str, m: pb.Repeat) -> n.Node:
 
 
 def _load(r: Reader, name: str, m: pb.ArrayVals) -> n.Node:
-    r.plain(name, m)
+    r.sized(name, m)
     return n.Load(name, (r.port(name, m.input_ref),), m.tensor, m.sequential)
 
 
 def _alu(r: Reader, name: str, m: pb.ALU) -> n.Node:
-    r.plain(name, m)
+    r.sized(name, m)
     inputs = r.ports(name, m.vals.inputs)
     if m.function:
         operands = tuple(n.Operand(slot.value, slot.constant) for slot in m.operands)
@@ -313,13 +317,13 @@ _BINARY, _UNARY, _SCALAR, _REDUCE = ({v: k for k, v in table.items()} for table 
 
 
 def _reduce(r: Reader, name: str, m: pb.Reduce) -> n.Node:
-    r.plain(name, m)
+    r.sized(name, m)
     function = m.function or _REDUCE.get(m.reduce_type, "sum")  # ADDSUM differs from ADD on tiles only
     return n.Reduce(name, (r.port(name, m.input_val),), function)
 
 
 def _accumulate(r: Reader, name: str, m: pb.SparseAccumulator) -> n.Node:
-    r.plain(name, m)
+    r.sized(name, m)
     inputs = r.ports(name, (*reversed(m.input_outer_crds), m.input_inner_crd, m.input_val))
     return n.Accumulate(name, inputs, m.function or "sum", m.order or len(m.input_outer_crds))
 

@@ -6,6 +6,7 @@ A folder holds, for a tensor `NAME`: `tensor_NAME_mode_<level>_{seg,crd}` (level
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,16 @@ from fuseflow.tensors.tensor import Tensor
 
 def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
     """Write a tensor into a folder."""
-    columns: dict[str, npt.NDArray[Any]] = {"shape": np.array(tensor.shape, dtype=np.int64), "vals": tensor.values}
+    columns: dict[str, npt.NDArray[Any]] = {"shape": np.array(tensor.shape, dtype=np.int64), "vals": tensor.values.reshape(-1)}
     for number, level in enumerate(tensor.levels):
         columns.update({f"{number}_{kind}": numbers for kind, numbers in level.arrays.items()})
     for column, numbers in sorted(columns.items()):
         write_text(_file(directory, name, column), "".join(f"{n}\n" for n in numbers.astype(str).tolist()))
 
 
-def read_fibertree(directory: str | Path, name: str, format: Format) -> Tensor:
-    """The tensor `name` of a folder, stored in `format` (dense and compressed levels). Raises `FileError` for files that are missing,
-    hold no numbers, or do not fit together."""
+def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple[int, ...] = ()) -> Tensor:
+    """The tensor `name` of a folder, stored in `format` (dense and compressed levels); of tiles, the elements of each row by row. Raises
+    `FileError` for files that are missing, hold no numbers, or do not fit together."""
     if not _file(directory, name, "shape").is_file():
         found = sorted(path.name[len("tensor_") : -len("_mode_shape")] for path in Path(directory).glob("tensor_*_mode_shape"))
         raise FileError(f"`{directory}` holds no fibertree of `{name}`", hint=did_you_mean(name, found))
@@ -48,9 +49,10 @@ def read_fibertree(directory: str | Path, name: str, format: Format) -> Tensor:
         levels.append(_level(directory, name, number, level, shape[dimension], parents))
         parents = levels[-1].entries
     values = _numbers(directory, name, "vals")
-    if len(values) != parents:
-        raise FileError(f"`{_file(directory, name, 'vals')}` holds {len(values)} values, the levels have room for {parents}")
-    return Tensor(shape, format, tuple(levels), values)
+    if len(values) != parents * prod(tile):
+        room = f"{parents} tiles of {tile[0]} x {tile[1]}" if tile else str(parents)
+        raise FileError(f"`{_file(directory, name, 'vals')}` holds {len(values)} values, the levels have room for {room}")
+    return Tensor(shape, format, tuple(levels), values.reshape(parents, *tile))
 
 
 def _level(directory: str | Path, name: str, number: int, level: Level, size: int, parents: int) -> Fibers:

@@ -25,7 +25,7 @@ class Entry:
     """One tensor: the file or folder that holds it, and where the YAML file says so.
 
     `lists` are the keys that were given of `order` (the indices in the order in which their levels are stored), `levels` (the level
-    formats, outermost first) and `indices` (the indices in the order of the file's dimensions).
+    formats, outermost first), `indices` (the indices in the order of the file's dimensions) and `block` (rows and columns of a tile).
     """
 
     name: str

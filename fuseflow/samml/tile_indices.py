@@ -1,0 +1,69 @@
+"""Which indices the tiles of a graph run over, given those of the tensors that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from fuseflow.errors import GraphError
+from fuseflow.samml import nodes as n
+
+Indices: TypeAlias = tuple[str, str]
+"""Of rows and of columns; "" where it is not known, or there is one only."""
+
+
+def tile_indices(graph: n.Graph, loads: Mapping[str, Indices]) -> dict[str, Indices]:
+    """The indices of the tiles that are written. Raises `GraphError` at an operator whose operands do not fit together: a tensor then has
+    its tiles the other way round."""
+    known: dict[n.Port, Indices] = {}
+    found: dict[str, Indices] = {}
+    for node in graph.nodes:
+        inputs = [known.get(port, ("", "")) for port in node.inputs]
+        match node:
+            case n.Load():
+                known[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
+            case n.Alu():
+                known[n.Port(node.name)] = _of_operator(graph, node, inputs)
+            case n.WriteValues():
+                found[node.tensor] = inputs[0]
+            case n.Repeat() | n.Reduce():
+                known[n.Port(node.name)] = inputs[0]
+            case n.Accumulate() | n.Permute() | n.Drop():
+                known[n.Port(node.name, len(node.port_names()) - 1)] = inputs[-1]
+            case n.Align():
+                known[n.Port(node.name)] = inputs[2]
+            case n.Fork() | n.Merge():
+                known |= {n.Port(node.name, k): inputs[0] for k in range(len(node.port_names()))}
+            case n.Join():
+                payloads = [p for _, side in node.sides() for p in side]
+                known |= {n.Port(node.name, 1 + k): inputs[p] for k, p in enumerate(payloads)}
+    return found
+
+
+def _of_operator(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices]) -> Indices:
+    match node.function, inputs:
+        case "matmul", [(row, left), (right, column)]:
+            _agree(graph, node, inputs, left, right)
+            return row, column
+        case "matmul_t", [(row, left), (column, right)]:
+            _agree(graph, node, inputs, left, right)
+            return row, column
+        case "transpose", [(row, column)]:
+            return column, row
+        case str(name), [(row, column)] if name.startswith(("row_", "col_")):
+            return (row, "") if name.startswith("row_") else ("", column)
+    row, column = "", ""
+    for other in inputs:
+        _agree(graph, node, inputs, row, other[0])
+        _agree(graph, node, inputs, column, other[1])
+        row, column = row or other[0], column or other[1]
+    return row, column
+
+
+def _agree(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices], one: str, other: str) -> None:
+    if one and other and one != other:
+        shown = " and ".join(" x ".join(f"`{index or '?'}`" for index in each) for each in inputs)
+        raise GraphError(
+            f"graph `{graph.name}`, operation `{node.name}`: `{node.function}` of tiles of {shown}: `{one}` meets `{other}`",
+            hint="a tensor whose tiles lie the other way round has its dimensions in the wrong order: name them in `indices`",
+        )
