@@ -14,8 +14,9 @@ from fuseflow.explore.file import SweepFile, label
 from fuseflow.explore.point import Point, Scalar
 from fuseflow.frontend.data import FROM_FILES, SPECS
 from fuseflow.schedule import Schedule
+from fuseflow.schedule.file import document
 from fuseflow.sim.machine_file import load_machine, with_settings
-from fuseflow.yaml_text import write_yaml
+from fuseflow.yaml_text import YamlText
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def schedules(
         for _, more in values:
             sections = _merged(sections, more)
         labels = {axis: name for axis, (name, _) in zip(vary, values, strict=True)}
-        yield labels, Schedule.from_yaml(write_yaml(sections))
+        yield labels, Schedule.from_document(document(sections, YamlText(sections, "<schedule>", None)))
 
 
 def _merged(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,13 +74,13 @@ def _merged(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
 def space(file: SweepFile) -> Space:
     """The points of a sweep file. Raises a `FuseFlowError` with a place for a model, data or a machine that is not there."""
     machines, sources = list(_machines(file)), list(_sources(file))
-    combined: list[tuple[dict[str, str], Schedule]] = []
+    combined: list[tuple[dict[str, str], str]] = []
     for name, base in file.schedules.items():
         with file.blame("schedules"):
-            combined += [({"schedule": name} | labels, schedule) for labels, schedule in schedules(base, file.vary)]
+            combined += [({"schedule": name} | labels, schedule.to_yaml()) for labels, schedule in schedules(base, file.vary)]
     found: dict[str, Place] = {}
     for (where, read), (on, machine), (how, schedule) in product(sources, machines, combined):
-        point = Point(schedule=schedule.to_yaml(), machine=machine, check=file.content.check, **read)
+        point = Point(schedule=schedule, machine=machine, check=file.content.check, **read)
         found.setdefault(point.key("simulate"), Place({**where, **on, **how}, point))
     places = tuple(found.values())
     axes = [axis for axis in places[0].labels if len({place.labels[axis] for place in places}) > 1]
