@@ -18,6 +18,7 @@ from typing import IO, Any
 import fuseflow
 from fuseflow.errors import SweepError
 from fuseflow.explore.contents import code
+from fuseflow.explore.measure import KEPT
 from fuseflow.explore.point import Outcome, Task
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -101,7 +102,8 @@ class WorkerProcess:
 
     def _note_source(self) -> None:
         assert self.task is not None
-        self.sources = [*(s for s in self.sources if s != self.task.point.source), self.task.point.source]
+        others = [source for source in self.sources if source != self.task.point.source]
+        self.sources = [*others, self.task.point.source][-KEPT:]
 
     def last_words(self) -> str:
         """How it ended, and the last that it said."""

@@ -94,7 +94,7 @@ def _bars(series: Series, panels: list[tuple[str, str, Callable[[float, float], 
         return None
     workloads = series.groups(WORKLOAD)
     kinds = list(series.groups([axis]))
-    figure, plots = _figure(2.5 + 0.22 * len(workloads) * (len(kinds) + 1), 3.5, len(panels))
+    figure, plots = _figure(3.5 + 0.22 * len(workloads) * (len(kinds) + 1), 4.5, len(panels))
     for plot, (what, title, compared) in zip(plots, panels, strict=True):
         for n, kind in enumerate(kinds):
             heights = []
@@ -107,8 +107,14 @@ def _bars(series: Series, panels: list[tuple[str, str, Callable[[float, float], 
         plot.axhline(1, color="black", linewidth=0.6)
         plot.set_ylabel(f"{title}, {kinds[0]} = 1")
         plot.set_xticks(range(len(workloads)), list(workloads), rotation=30 if len(workloads) > 1 else 0, ha="right")
-    plots[0].legend(title=axis, fontsize=8)
+    _legend(figure, plots[0], axis)
     return figure
+
+
+def _legend(figure: Figure, plot: Any, title: str) -> None:
+    """Above all panels, which have the same lines or bars."""
+    handles, labels = plot.get_legend_handles_labels()
+    figure.legend(handles, labels, title=title, loc="outside upper center", ncols=min(len(labels), 4), fontsize=8)
 
 
 def curve(series: Series, axis: str) -> Figure | None:
@@ -117,7 +123,7 @@ def curve(series: Series, axis: str) -> Figure | None:
     assert found is not None
     at = found.at
     panels = series.groups([name for name in WORKLOAD if name != axis])
-    figure, plots = _figure(4, 3, len(panels))
+    figure, plots = _figure(4, 3.2, len(panels))
     for plot, (title, lines) in zip(plots, panels.items(), strict=True):
         for kind, of_kind in series.groups([series.fusion] if series.fusion else [], lines).items():
             best = {at[label]: series.least(same) for label, same in series.groups([axis], of_kind).items()}
@@ -130,7 +136,7 @@ def curve(series: Series, axis: str) -> Figure | None:
         plot.set_yscale("log")
         plot.set(title=title, xlabel=found.of, ylabel=f"{series.word}cycles")
     if series.fusion:
-        plots[0].legend(title=series.fusion, fontsize=8)
+        _legend(figure, plots[0], series.fusion)
     return figure
 
 
