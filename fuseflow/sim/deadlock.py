@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,18 +49,18 @@ class Waiting:
 class Deadlock:
     """A run in which no firing is possible before its end.
 
-    `waiting`: all that have not ended, in graph order. `nodes`: what every node had done. `smallest_depth`: of an edge, the smallest
-    depth with which the graph runs to its end, all others unchanged; None if there is none.
+    `waiting`: all that have not ended, in graph order. `nodes`: what every node had done. `smallest_depth`: of an edge, or of several
+    that are equally deep, the smallest depth with which the graph runs to its end, all others unchanged; None if there is none.
     """
 
     waiting: tuple[Waiting, ...]
     nodes: tuple[NodeStatistics, ...]
-    smallest_depth: Callable[[Edge], int | None]
+    smallest_depth: Callable[[Sequence[Edge]], int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One FIFO, its depth, and the smallest depth of it alone that clears a deadlock."""
+    """One FIFO, its depth, and the smallest depth of it alone (and of its copies in other lanes) that clears a deadlock."""
 
     edge: Edge
     depth: int
@@ -82,29 +82,36 @@ def explain(deadlock: Deadlock, graph: Graph) -> SimulationError:
     )
 
 
-def remedy(deadlock: Deadlock, graph: Graph) -> Remedy | None:
+def remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
     """Of the full FIFOs that wait for each other, the one that clears the deadlock with the smallest depth: of equal ones the first in
-    graph order. None if none alone does."""
+    graph order. None if none alone does. `copies`: by FIFO, those that get the same depth; else each is on its own."""
     order = {edge: k for k, edge in enumerate(edges(graph))}
     found = []
+    tried: set[Edge] = set()
     for slot in sorted(_full(_cycle(deadlock.waiting)), key=lambda slot: order[slot.edge]):
-        clears = deadlock.smallest_depth(slot.edge)
+        if slot.edge in tried:
+            continue
+        together = copies[slot.edge] if copies else (slot.edge,)
+        tried.update(together)
+        clears = deadlock.smallest_depth(together)
         if clears is not None:
             found.append(Remedy(slot.edge, slot.depth, clears))
     return min(found, key=lambda r: r.clears, default=None)
 
 
-def deeper(deadlock: Deadlock, graph: Graph) -> dict[Edge, int]:
+def deeper(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]]) -> dict[Edge, int]:
     """What `fifo_depth: auto` does about a deadlock: FIFOs with their new depths, powers of two. Empty if no FIFO is full.
 
     The FIFO of the remedy gets the next power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
     whose repeated maximum wait for each other in FIFOs that each hold a fiber, those that are full and wait for each other get the next
-    power of two: the graph then deadlocks later, or at the other one.
+    power of two: the graph then deadlocks later, or at the other one. `copies`: by FIFO, it and its copies in other lanes, which are
+    equally deep.
     """
-    found = remedy(deadlock, graph)
+    found = remedy(deadlock, graph, copies)
     if found is not None:
-        return {found.edge: 1 << (found.clears - 1).bit_length()}
-    return {slot.edge: 1 << slot.depth.bit_length() for slot in _full(_cycle(deadlock.waiting))}
+        return dict.fromkeys(copies[found.edge], 1 << (found.clears - 1).bit_length())
+    full = _full(_cycle(deadlock.waiting))
+    return {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
 
 
 def _cycle(waiting: Sequence[Waiting]) -> list[Waiting]:

@@ -11,6 +11,7 @@ from fuseflow.samml.nodes import Edge, Graph, Permute, Port, TensorDecl
 from fuseflow.sim.assemble import assemble
 from fuseflow.sim.deadlock import Deadlock, deeper, explain
 from fuseflow.sim.engines import Engine, run
+from fuseflow.sim.lanes import alike, collectors, settled
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, Traffic, edges, flops_by_operator, traffic
@@ -82,19 +83,21 @@ def simulate(
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
-    depths: dict[Edge, int] = {}
+    auto, given = machine.fifo_depth == "auto", dict(graph.depths)
+    depths = {edge: depth for edge, depth in collectors(graph).items() if edge not in given} if auto else {}
+    copies = alike(graph) if auto else {}
     while True:
-        tried = replace(graph, depths=tuple({**dict(graph.depths), **depths}.items()))
+        tried = replace(graph, depths=tuple({**given, **depths}.items()))
         outcome, engine = run(tried, tensors, machine, engine, progress, record=record or check)
         if not isinstance(outcome, Deadlock):
             break
-        grown = deeper(outcome, tried) if machine.fifo_depth == "auto" else {}
+        grown = deeper(outcome, tried, copies) if auto else {}
         if not grown:
             raise explain(outcome, tried)
         depths |= grown
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, depths, engine, record)
+    return _result(graph, outcome, settled(depths, outcome.edges, machine.fifo_depth_start), engine, record)
 
 
 def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool) -> Simulation:

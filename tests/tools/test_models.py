@@ -83,11 +83,11 @@ def test_a_line_that_was_cut_off_costs_its_point_only(tmp_path: Path) -> None:
     with store.open("rb+") as stream:
         stream.seek(-20, os.SEEK_END)
         stream.truncate()
-    assert study.load(store)[POINT.key].cycles == 1
+    assert study.load(store, study.Row)[POINT.key].cycles == 1
     study.append(store, row(cycles=3))
-    assert study.load(store)[POINT.key].cycles == 3
+    assert study.load(store, study.Row)[POINT.key].cycles == 3
     assert len(store.read_text().splitlines()) == 3
-    assert study.load(tmp_path / "none.jsonl") == {}
+    assert study.load(tmp_path / "none.jsonl", study.Row) == {}
 
 
 def test_the_points(tmp_path: Path) -> None:

@@ -11,13 +11,7 @@ with `--again`. Graphs whose files are not in `--data-dir` are replaced by stand
 from __future__ import annotations
 
 import fnmatch
-import json
-import os
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,6 +19,7 @@ from typing import Any
 
 import click
 from model_summary import summary
+from store import append, load, run_apart
 
 from fuseflow.frontend.data import FROM_FILES, has_files
 
@@ -122,60 +117,15 @@ def wanted(point: Point, only: tuple[str, ...]) -> bool:
     return not (point.workload in APART and point.granularity == "full")
 
 
-def load(store: Path) -> dict[str, Row]:
-    """The last row of every point. A line that was cut off, as the process was killed, is left out."""
-    found: dict[str, Row] = {}
-    for line in store.read_text(encoding="utf-8").splitlines() if store.exists() else ():
-        try:
-            row = Row(**json.loads(line))
-        except (json.JSONDecodeError, TypeError):
-            continue
-        found[row.key] = row
-    return found
-
-
-def append(store: Path, row: Row) -> None:
-    """One line, on disk when this returns; behind a line that was cut off it begins a new one."""
-    with store.open("ab+") as stream:
-        if stream.tell():
-            stream.seek(-1, os.SEEK_END)
-            if stream.read(1) != b"\n":
-                stream.write(b"\n")
-        stream.write(json.dumps(asdict(row)).encode() + b"\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
 def run(point: Point, data_dir: Path | None, limit: float) -> Row:
     """Run a point in a process of its own, which is ended at the limit."""
-    start = time.perf_counter()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(point.command(data_dir), stdout=out, stderr=err, start_new_session=True)
-        status, peak, late = _wait(process.pid, start + limit)
-        seconds = round(time.perf_counter() - start, 2)
-        out.seek(0)
-        err.seek(0)
-        said = err.read().decode(errors="replace").strip()
-        about = (point.key, asdict(point))
-        if late:
-            return Row(*about, "limit", seconds, peak, error=f"took more than {limit:g} s")
-        try:
-            return _row(about, json.loads(out.read()), status, seconds, peak, said)
-        except ValueError:
-            return Row(*about, "failed", seconds, peak, error=said[-2000:] or f"exit status {status}")
-
-
-def _wait(pid: int, end: float) -> tuple[int, int, bool]:
-    """Exit status, peak memory in MB, and whether it had to be ended."""
-    late = False
-    while True:
-        done, status, usage = os.wait4(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status), usage.ru_maxrss // 1024, late
-        if not late and time.perf_counter() > end:
-            late = True
-            os.killpg(pid, signal.SIGKILL)
-        time.sleep(0.05)
+    ran = run_apart(point.command(data_dir), limit)
+    about = (point.key, asdict(point))
+    if ran.late:
+        return Row(*about, "limit", ran.seconds, ran.peak_mb, error=f"took more than {limit:g} s")
+    if ran.result is None:
+        return Row(*about, "failed", ran.seconds, ran.peak_mb, error=ran.said[-2000:] or f"exit status {ran.status}")
+    return _row(about, ran.result, ran.status, ran.seconds, ran.peak_mb, ran.said)
 
 
 def _row(about: tuple[str, dict[str, Any]], result: dict[str, Any], status: int, seconds: float, peak: int, said: str) -> Row:
@@ -273,7 +223,7 @@ def main(
     only_table: bool,
     only_summary: bool,
 ) -> None:
-    rows = load(store)
+    rows = load(store, Row)
     if only_summary:
         kept = sorted((row for row in rows.values() if row.point["machine"] == machine), key=_place)
         return click.echo(summary(kept, GRANULARITIES, PUBLISHED), nl=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from fuseflow.samml import nodes as n
@@ -42,7 +42,7 @@ def execute(
     if run(layout, gathered, functions, progress):
         return outcome(layout, tensors, machine, gathered)
     again = partial(lay_out, graph, tensors, machine, functions, limits)
-    return deadlock(layout, lambda edge: smallest_depth(again(controller=attach()), edge, functions))
+    return deadlock(layout, lambda edges: smallest_depth(again(controller=attach()), edges, functions))
 
 
 def run(layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None) -> bool:
@@ -78,19 +78,20 @@ def _loop(layout: Layout, library: Library) -> Callable[[], tuple[int, int]]:
     return turns
 
 
-def smallest_depth(layout: Layout, edge: n.Edge, library: Library) -> int | None:
-    """The smallest depth of one FIFO, others unchanged, with which the graph runs to its end; None if there is none.
+def smallest_depth(layout: Layout, edges: Sequence[n.Edge], library: Library) -> int | None:
+    """The smallest depth of FIFOs that are equally deep, others unchanged, with which the graph runs to its end; None if there is none.
 
-    The FIFO gets one slot more whenever the graph is stuck on it. What was computed stays possible, since a deeper FIFO allows all
+    They get one slot more whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO allows all
     that a shallower one does; its cycles are not used.
     """
     gathered = Gathered()
     if layout.controller is not None:
         layout.controller.memory.be_patient()
-    reader = next(r for r, found in enumerate(layout.edges) if found.edge == edge)
+    wanted = set(edges)
+    readers = [r for r, found in enumerate(layout.edges) if found.edge in wanted]
     while not run(layout, gathered, library):
         stuck = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < BUFFER]
-        if all(full_reader(layout, p) != reader for p in stuck):
+        if not any(full_reader(layout, p) in readers for p in stuck):
             return None
-        layout.readers[reader]["depth"] += 1
-    return int(layout.readers[reader]["depth"])
+        layout.readers["depth"][readers] += 1
+    return int(layout.readers["depth"][readers].max())

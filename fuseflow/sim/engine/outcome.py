@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,7 +147,7 @@ def _control(word: int) -> Token:
     return D if word == DONE else stop(low_of(word), high_of(word))
 
 
-def deadlock(layout: Layout, smallest_depth: Callable[[n.Edge], int | None]) -> dead.Deadlock:
+def deadlock(layout: Layout, smallest_depth: Callable[[Sequence[n.Edge]], int | None]) -> dead.Deadlock:
     """Of a run in which no firing is possible before its end."""
     stuck = [p for p, node in enumerate(layout.nodes) if node["waits"] != ENDED and layout.owners[p] is not None]
     place = {p: k for k, p in enumerate(stuck)}

@@ -18,17 +18,16 @@ def waiting(stuck: Sequence[Process]) -> tuple[Waiting, ...]:
     return tuple(Waiting(process.node.name, *_awaited(process, place)) for process in stuck)
 
 
-def smallest_depth(edge: Edge, rebuild: Callable[[], Network]) -> int | None:
-    """The smallest depth of one FIFO, others unchanged, with which the network runs to its end; None if there is none.
+def smallest_depth(edges: Sequence[Edge], rebuild: Callable[[], Network]) -> int | None:
+    """The smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end; None if there is none.
 
     `rebuild` makes the network anew. Its cycles are not used: a slot that is added may be filled before what happened last.
     """
     network = rebuild()
     if network.controller is not None:
         network.controller.memory.be_patient()
-    slots = network.fifos[edge].slots
-    assert slots is not None
-    return None if run(network, growing=slots) else slots.depth
+    growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]
+    return None if run(network, growing=growing) else max(slots.depth for slots in growing)
 
 
 def _awaited(process: Process, place: dict[int, int]) -> tuple[Awaited, int | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.process import Backlog, Process, Slots
@@ -17,14 +17,14 @@ class TooLong(Exception):
 def run(
     network: Network,
     progress: Callable[[int], None] | None = None,
-    growing: Slots | None = None,
+    growing: Sequence[Slots] = (),
     limit: int | None = None,
 ) -> list[Process]:
     """Run to the end. Returns the processes that are stuck: none unless the network deadlocks. Raises `TooLong` soon after `limit`
     firings.
 
-    `growing`: slots that get one more whenever the network is stuck on them. What was computed stays valid, since a deeper FIFO
-    allows all that a shallower one does; so the slots added are the fewest with which the network ends.
+    `growing`: slots that all get one more whenever the network is stuck on one of them. What was computed stays valid, since a deeper
+    FIFO allows all that a shallower one does; so the slots added are the fewest with which the network ends.
     """
     live = list(network.processes)
     sweeps = 0
@@ -37,9 +37,10 @@ def run(
         if any(process.waits is None for process in live):
             live = [process for process in live if process.waits is not None]
         if not moved and not _lift(live) and not (network.controller is not None and network.controller.advance()):
-            if growing is None or all(process.waits is not growing for process in live):
+            if not any(process.waits is slots for process in live for slots in growing):
                 return live
-            growing.grow()
+            for slots in growing:
+                slots.grow()
         sweeps += 1
         if sweeps % REPORT == 0:
             firings = sum(process.firings for process in network.processes)

@@ -1,0 +1,90 @@
+"""Points that are run in processes of their own, and a store of their rows: JSON lines, each on disk before the next point begins."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+
+class _Row(Protocol):
+    __dataclass_fields__: dict[str, Any]
+
+    @property
+    def key(self) -> str: ...
+
+
+RowT = TypeVar("RowT", bound=_Row)
+
+
+def load(store: Path, row: Callable[..., RowT]) -> dict[str, RowT]:
+    """The last row of every point. A line that was cut off, as the process was killed, is left out."""
+    found: dict[str, RowT] = {}
+    for line in store.read_text(encoding="utf-8").splitlines() if store.exists() else ():
+        try:
+            read = row(**json.loads(line))
+        except (json.JSONDecodeError, TypeError):
+            continue
+        found[read.key] = read
+    return found
+
+
+def append(store: Path, row: _Row) -> None:
+    """One line, on disk when this returns; behind a line that was cut off it begins a new one."""
+    with store.open("ab+") as stream:
+        if stream.tell():
+            stream.seek(-1, os.SEEK_END)
+            if stream.read(1) != b"\n":
+                stream.write(b"\n")
+        stream.write(json.dumps(asdict(row)).encode() + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that ended, or was ended. `result` is the JSON that it printed, None without any; `said` what stands on its stderr."""
+
+    result: dict[str, Any] | None
+    status: int
+    late: bool
+    seconds: float
+    peak_mb: int
+    said: str
+
+
+def run_apart(command: Sequence[str], limit: float) -> Ran:
+    """Run a command that prints JSON in a process group of its own, which is ended after `limit` seconds."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)
+        status, peak, late = _wait(process.pid, start + limit)
+        seconds = round(time.perf_counter() - start, 2)
+        out.seek(0)
+        err.seek(0)
+        said = err.read().decode(errors="replace").strip()
+        try:
+            result = None if late else json.loads(out.read())
+        except ValueError:
+            result = None
+        return Ran(result, status, late, seconds, peak, said)
+
+
+def _wait(pid: int, end: float) -> tuple[int, int, bool]:
+    """Exit status, peak memory in MB, and whether it had to be ended."""
+    late = False
+    while True:
+        done, status, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), usage.ru_maxrss // 1024, late
+        if not late and time.perf_counter() > end:
+            late = True
+            os.killpg(pid, signal.SIGKILL)
+        time.sleep(0.05)
