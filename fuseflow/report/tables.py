@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -15,6 +15,7 @@ from rich.table import Table
 from fuseflow.compiler import Compiled, RegionResult, Result
 from fuseflow.compiler.lanes import imbalance
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
+from fuseflow.samml.nodes import Edge
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -131,12 +132,29 @@ def _top_table(result: Result, count: int, title: str, field: str) -> Table:
 
 
 def deepened_lines(result: Result) -> Iterator[str]:
-    """What a machine of `fifo_depth: auto` had to deepen, one line for each region."""
+    """What a machine of `fifo_depth: auto` had to deepen, one line for each region. Copies in lanes, and inputs of a `merge`, are told once
+    if they are equally deep."""
     for region in result.regions:
-        depths = region.simulation.depths
-        if depths:
-            found = ", ".join(f"input {edge.input} of `{edge.node}` to {depth:,}" for edge, depth in depths.items())
+        merges = {node.name for node in region.simulation.nodes if node.op == "merge"}
+        groups: dict[tuple[str, int | None, int], list[Edge]] = {}
+        for edge, depth in region.simulation.depths.items():
+            name = _without_lanes(edge.node, region.places.get(edge.node, ()))
+            groups.setdefault((name, None if edge.node in merges else edge.input, depth), []).append(edge)
+        found = ", ".join(_deepened(name, depth, edges) for (name, _, depth), edges in groups.items())
+        if found:
             yield escape(f"{region.name}: FIFOs deepened: {found}")
+
+
+def _without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:
+    for index, lane in place:
+        node = node.replace(f"/{index}{lane}", "", 1)
+    return node
+
+
+def _deepened(name: str, depth: int, edges: Sequence[Edge]) -> str:
+    inputs, lanes = sorted({edge.input for edge in edges}), len({edge.node for edge in edges})
+    which = f"inputs {inputs[0]} to {inputs[-1]}" if len(inputs) > 1 else f"input {inputs[0]}"
+    return f"{which} of `{name}` to {depth:,}{f' in {lanes} lanes' if lanes > 1 else ''}"
 
 
 def lane_lines(result: Result) -> Iterator[str]:

@@ -14,8 +14,8 @@ UNBOUNDED = 1 << 40
 
 
 def alike(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
-    """By FIFO, all that are the same but for the lane, itself among them, in graph order: inputs of nodes that do the same with streams that
-    are the same but for the lane."""
+    """By FIFO, all that are the same but for the lane, itself among them, in graph order: inputs of nodes that do the same with streams
+    that are the same but for the lane."""
     numbers: dict[Any, int] = {}
     same: dict[str, int] = {}
     found: dict[tuple[int, int], list[Edge]] = {}

@@ -9,43 +9,61 @@ reduced. Precondition: a verified graph. Effect: `Graph.fiber_fifos` is computed
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 from fuseflow.samml.nodes import Accumulate, Edge, Graph, Permute, Port, Reduce
 
 
-@dataclass(frozen=True, slots=True)
-class _Fold:
-    """A node that holds a whole fiber back: where, and which nodes stream while it does (a bit mask)."""
-
-    bit: int
-    streams: int
-
-
 def fifos(graph: Graph) -> Graph:
-    types = graph.types()
-    above: dict[str, int] = {}  # node -> bit mask of itself and everything upstream
-    deepest = max((t.depth for t in types.values()), default=0)
-    deep = [0] * (deepest + 2)  # depth -> bit mask of the nodes that emit there or deeper
-    folds: list[_Fold] = []
-    held = 0  # bit mask of the folds
-    edges: list[Edge] = []
-    for place, node in enumerate(graph.nodes):
-        bit = 1 << place
-        feeding = [above[p.node] for p in node.inputs]
-        for k, mine in enumerate(feeding):
-            others = reduce(or_, feeding[:k] + feeding[k + 1 :], 0) & held & ~mine
-            if others and any(others & f.bit and mine & f.streams for f in folds):
+    """An input is listed if a fold that holds a fiber back is upstream of another input and not of this one, while a stream upstream of
+    this one feeds that fold with at least one token for every element of the fiber. Sets of folds are bit masks."""
+    behind, fed = _behind(graph), _fed(graph)
+    edges = []
+    for node in graph.nodes:
+        folded = [behind[p.node] for p in node.inputs]
+        for k, port in enumerate(node.inputs):
+            if _union(folded[:k] + folded[k + 1 :]) & ~folded[k] & fed[port.node]:
                 edges.append(Edge(node.name, k))
-        above[node.name] = reduce(or_, feeding, bit)
-        if isinstance(node, Reduce | Accumulate | Permute):
-            depth = types[node.inputs[0]].depth
-            # Upstream, what emits at least one token for every element of the folded fiber.
-            folds.append(_Fold(bit, above[node.name] & deep[depth]))
-            held |= bit
-        emitted = max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)
-        for depth in range(emitted + 1):
-            deep[depth] |= bit
     return replace(graph, fiber_fifos=tuple(edges))
+
+
+def _folds(graph: Graph) -> dict[str, int]:
+    """The bit of every fold."""
+    folds = (node.name for node in graph.nodes if isinstance(node, Reduce | Accumulate | Permute))
+    return {name: 1 << k for k, name in enumerate(folds)}
+
+
+def _behind(graph: Graph) -> dict[str, int]:
+    """Of every node, the folds upstream, itself among them."""
+    folds, found = _folds(graph), dict[str, int]()
+    for node in graph.nodes:
+        found[node.name] = folds.get(node.name, 0) | _union(found[p.node] for p in node.inputs)
+    return found
+
+
+def _fed(graph: Graph) -> dict[str, int]:
+    """Of every node, the folds that it or a node upstream feeds as deep as the fiber that is folded, or deeper."""
+    types, folds = graph.types(), _folds(graph)
+    feeds = dict.fromkeys((node.name for node in graph.nodes), 0)  # the folds downstream
+    for node in reversed(graph.nodes):
+        onward = feeds[node.name] | folds.get(node.name, 0)
+        for port in node.inputs:
+            feeds[port.node] |= onward
+    shallow: dict[int, int] = {}  # depth -> the folds of fibers there
+    for node in graph.nodes:
+        if node.name in folds:
+            depth = types[node.inputs[0]].depth
+            shallow[depth] = shallow.get(depth, 0) | folds[node.name]
+    found: dict[str, int] = {}
+    for node in graph.nodes:
+        emitted = max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)
+        mine = feeds[node.name] & _union(bits for depth, bits in shallow.items() if depth <= emitted)
+        found[node.name] = mine | _union(found[p.node] for p in node.inputs)
+    return found
+
+
+def _union(sets: Iterable[int]) -> int:
+    return reduce(or_, sets, 0)
