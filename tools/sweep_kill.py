@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -68,14 +69,21 @@ def table(file: Path, store: Path) -> str:
 
 
 def rows(store: Path) -> int:
-    """How many there are; raises `Disturbed` for a damaged store."""
+    """How many there are."""
     if not store.exists():
         return 0
-    with sqlite3.connect(store) as database:
-        if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
-            raise Disturbed(f"{store} is damaged")
+    with closing(sqlite3.connect(store, timeout=30)) as database:
         made = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'rows'").fetchone()[0]
         return int(database.execute("SELECT count(*) FROM rows").fetchone()[0]) if made else 0
+
+
+def checked(store: Path) -> None:
+    """Raise `Disturbed` for a damaged store."""
+    if not store.exists():
+        return
+    with closing(sqlite3.connect(store, timeout=30)) as database:
+        if database.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+            raise Disturbed(f"{store} is damaged")
 
 
 def gone(processes: list[psutil.Process]) -> None:
@@ -85,21 +93,19 @@ def gone(processes: list[psutil.Process]) -> None:
         raise Disturbed(f"{len(alive)} processes stay behind")
 
 
-def killed(file: Path, store: Path, kills: int, between: float, chance: random.Random) -> None:
-    """Kill the sweep that often, each time up to `between` seconds after it began, then let it end."""
-    for n in range(kills):
+def killed(file: Path, store: Path, points: int, kills: int, chance: random.Random) -> None:
+    """Kill the sweep that often, at random moments of its progress, then let it end. Raises `Disturbed` if it ends before."""
+    for n, at in enumerate(sorted(chance.sample(range(points - 2), kills)), 1):
         running = sweep(file, "--store", store, "--quiet", "--jobs", "2")
-        wait = chance.uniform(0, between)
-        try:
-            early = running.wait(wait) is not None
-        except subprocess.TimeoutExpired:
-            early = False
-            children = psutil.Process(running.pid).children(recursive=True)
-            running.send_signal(signal.SIGKILL)
-            running.wait()
-            gone(children)
-        what = "had ended" if early else "killed"
-        click.echo(f"  {n + 1}: {what} after {wait:.1f} s, {rows(store)} rows kept")
+        wait_for(lambda at=at, running=running: running.poll() is not None or rows(store) >= at)
+        time.sleep(chance.uniform(0, 0.2))
+        children = psutil.Process(running.pid).children(recursive=True) if running.poll() is None else []
+        running.send_signal(signal.SIGKILL)
+        if running.wait() != -signal.SIGKILL:
+            raise Disturbed("the sweep ended before it could be killed")
+        gone(children)
+        checked(store)
+        click.echo(f"  kill {n}: {rows(store)} rows kept")
     seconds = finish(file, "--store", store, "--quiet", "--jobs", "2")
     click.echo(f"  resumed to the end in {seconds:.0f} s, {rows(store)} rows")
 
@@ -111,7 +117,7 @@ def local(folder: Path, name: str, text: str, kills: int, chance: random.Random)
     seconds = finish(file, "--store", folder / f"{name}.sqlite", "--quiet", "--jobs", "2")
     expected = table(file, folder / f"{name}.sqlite")
     click.echo(f"{name}: {expected.count(chr(10)) - 1} points in {seconds:.0f} s on two cores, {expected.count('failed')} failed")
-    killed(file, folder / f"{name}-killed.sqlite", kills, seconds / 2, chance)
+    killed(file, folder / f"{name}-killed.sqlite", rows(folder / f"{name}.sqlite"), kills, chance)
     same(expected, table(file, folder / f"{name}-killed.sqlite"))
     return expected
 
@@ -154,7 +160,7 @@ def alone(folder: Path) -> str:
 
 def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 @click.command(help=__doc__.partition("\n")[0])
