@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -16,6 +16,7 @@ from fuseflow.compiler import Compiled, RegionResult, Result
 from fuseflow.compiler.lanes import imbalance
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
 from fuseflow.samml.nodes import Edge
+from fuseflow.sim.statistics import NodeStatistics
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -113,17 +114,22 @@ def _numbers(region: RegionResult) -> tuple[int, ...]:
 
 def top_tables(result: Result, count: int) -> tuple[Table, Table]:
     """Of each region the `count` nodes that are busiest, and those that are blocked most: in percent of the region's cycles."""
-    return _top_table(result, count, "busiest node", "busy"), _top_table(result, count, "most blocked node", "blocked")
+    return _top_table(result, count, "busiest node", _working), _top_table(result, count, "most blocked node", attrgetter("blocked"))
 
 
-def _top_table(result: Result, count: int, title: str, field: str) -> Table:
+def _working(node: NodeStatistics) -> int:
+    """Cycles in which a node fires, or works on a tile that it took before."""
+    return max(node.busy, node.occupied)
+
+
+def _top_table(result: Result, count: int, title: str, cycles: Callable[[NodeStatistics], int]) -> Table:
     """Nodes that are not at all so are left out; equal ones stand in graph order."""
     table = plain_table("region", title, "op", "busy\n%", "starved\n%", "memory\n%", "blocked\n%", numbers_from=3)
     for region in result.regions:
-        name, cycles = escape(region.name), attrgetter(field)
+        name = escape(region.name)
         found = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
         for node in found:
-            shares = (f"{100 * part / region.cycles:.1f}" for part in (node.busy, node.starved, node.waited, node.blocked))
+            shares = (f"{100 * part / region.cycles:.1f}" for part in (_working(node), node.starved, node.waited, node.blocked))
             table.add_row(name, escape(node.name), node.op, *shares)
             name = ""
         if not found:
