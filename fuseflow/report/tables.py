@@ -114,7 +114,9 @@ def _numbers(region: RegionResult) -> tuple[int, ...]:
 
 def top_tables(result: Result, count: int) -> tuple[Table, Table]:
     """Of each region the `count` nodes that are busiest, and those that are blocked most: in percent of the region's cycles."""
-    return _top_table(result, count, "busiest node", _working), _top_table(result, count, "most blocked node", attrgetter("blocked"))
+    return _top_table(result, count, "busiest node", _working), _top_table(
+        result, count, "most blocked node", attrgetter("blocked")
+    )
 
 
 def _working(node: NodeStatistics) -> int:

@@ -150,7 +150,9 @@ def table(rows: Mapping[str, Row]) -> str:
         for size in SIZES:
             blocks, elements = (done.get(f"{machine}/{size}/{way}") for way in ("blocks", "elements"))
             found = gain(cycles, machine, size)
-            factors = [f"{part:,.2f}" for part in (found.whole, found.control, found.memory, found.compute)] if found else [""] * 4
+            factors = (
+                [f"{part:,.2f}" for part in (found.whole, found.control, found.memory, found.compute)] if found else [""] * 4
+            )
             ratios = [ratio(blocks, elements, field) for field in ("flops", "requested", "moved")]
             shown = [f"{row.cycles:,}" if row else "" for row in (elements, blocks)]
             lines.append(f"| {' | '.join([machine, str(size), *shown, *factors, *ratios])} |")

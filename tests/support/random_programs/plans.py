@@ -7,7 +7,7 @@ from dataclasses import replace
 import networkx as nx
 from hypothesis import strategies as st
 
-from fuseflow.einsum.blocks import with_blocks
+from fuseflow.einsum.blocks import with_blocks, with_vectors
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ProgramError
@@ -40,14 +40,19 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates
     """What else a schedule says. Global iteration reassociates products: only where that is fair."""
     rare = lambda usual, *others: draw(st.sampled_from([*[usual] * (3 * len(others)), *others]))  # noqa: E731
     blocks = in_blocks(draw, program) if rare(False, True) else ()
+    vector = 1 if blocks else rare(1, 2, 3)
+    inferred = infer(program)
+    vector = vector if with_vectors(inferred, vector) != inferred else 1
+    tiles = bool(blocks) or vector > 1
     return replace(
         schedule,
         blocks=blocks,
+        vector=vector,
         iteration=rare("factored", "global") if reassociates else "factored",
         copies=draw(st.sampled_from([True] * 11 + [False])),
         locate=draw(st.sampled_from(["auto", "auto", "always", "never"])),
         repeat=rare("value", "reference"),
-        drop_zeros=() if blocks else draw(st.sampled_from([(), (), (), droppable(program)])),
+        drop_zeros=() if tiles else draw(st.sampled_from([(), (), (), droppable(program)])),
     )
 
 
