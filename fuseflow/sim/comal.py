@@ -10,10 +10,13 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.statistics import NodeStatistics
 from fuseflow.tile_ops import Tile
 
+ENDING = (n.Root.op, n.WriteValues.op)
+"""Of these the firing on `D` takes a cycle."""
+
 
 def cycles(nodes: Iterable[NodeStatistics]) -> int:
     """Cycles of a region: the end of its last process. The firing on `D`, its last one, costs a cycle in roots and value writers only."""
-    return max(node.last + (node.op in (n.Root.op, n.WriteValues.op)) for node in nodes)
+    return max(node.last + (node.op in ENDING) for node in nodes)
 
 
 def delays(graph: n.Graph) -> dict[n.Edge, int]:

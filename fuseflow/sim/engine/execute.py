@@ -45,9 +45,11 @@ def execute(
     return deadlock(layout, lambda edges: smallest_depth(again(controller=attach()), edges, functions))
 
 
-def run(layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None) -> bool:
-    """Run to the end; whether it was reached, or the graph deadlocks."""
-    loop = _loop(layout, library)
+def run(
+    layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None, budget: int = BUDGET
+) -> bool:
+    """Run to the end; whether it was reached, or the graph deadlocks. `progress` is called after `budget` firings, or soon after."""
+    loop = _loop(layout, library, budget)
     while True:
         status, cycle = loop()
         if status == FAULT:
@@ -62,17 +64,17 @@ def run(layout: Layout, gathered: Gathered, library: Library, progress: Callable
             return False
 
 
-def _loop(layout: Layout, library: Library) -> Callable[[], tuple[int, int]]:
+def _loop(layout: Layout, library: Library, budget: int) -> Callable[[], tuple[int, int]]:
     """The joint loop; it returns a status, and the cycle that it speaks of."""
     nodes, count, controller = address(layout.nodes), len(layout.parts), layout.controller
     if controller is None:
         plain = library.compiled(sweep, SWEEP)
-        return lambda: (plain(nodes, count, BUDGET), 0)
+        return lambda: (plain(nodes, count, budget), 0)
     memory, advance = address(controller.memory.state), library.address(controller.memory.model.advance, ADVANCE)
     loop, step = library.compiled(sweep_at_memory, SWEEP_AT_MEMORY), controller.step
 
     def turns() -> tuple[int, int]:
-        cycle, status = divmod(loop(nodes, count, BUDGET, memory, advance, step), KINDS)
+        cycle, status = divmod(loop(nodes, count, budget, memory, advance, step), KINDS)
         return status, cycle
 
     return turns

@@ -38,6 +38,8 @@ SWEEP = int64(int64, int64, int64)
 """Of the joint loop: address of the nodes, how many, firings after which to return."""
 FOLD_INTO = int64(int64, int64, int64, int64)
 """Of an elementwise fold: address of the values so far, address and stride of the new ones, how many."""
+NOTE = int64(int64, int64, int64, int64, int64)
+"""Of what notes firings: the address of the tracer, the first cycle, how many, until when tokens came and slots were filled."""
 
 ADVANCE = int64(int64, int64)
 """Of a memory model: the address of the memory, the cycle to which it goes on."""
@@ -129,6 +131,7 @@ def _sources() -> list[Path]:
     return [
         package / "ops.py",
         package / "tile_ops.py",
+        package / "sim" / "events" / "causes.py",
         *(file for part in ("engine", "memory") for file in sorted((package / "sim" / part).rglob("*.py"))),
     ]
 
@@ -175,6 +178,7 @@ call_elementwise: Function = _call_plain
 call_fold: Function = _call_plain
 call_fold_into: Function = _call_plain
 call_advance: Function = _call_plain
+call_note: Function = _call_plain
 
 if COMPILED:
 
@@ -199,3 +203,7 @@ if COMPILED:
     @intrinsic
     def call_advance(typing_context: Any, address: Any, memory: Any, cycle: Any) -> Any:
         return _indirect(ADVANCE)
+
+    @intrinsic
+    def call_note(typing_context: Any, address: Any, tracer: Any, t: Any, k: Any, seen: Any, free: Any) -> Any:
+        return _indirect(NOTE)

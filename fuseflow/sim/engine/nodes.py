@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuseflow.sim.engine.jit import call_note
 from fuseflow.sim.engine.memory import Record, inline
 from fuseflow.sim.engine.streams import (
     CONTROL,
@@ -24,9 +25,12 @@ NODE = Record(
     "kernel state inputs outputs arity ports "  # addresses of the kernel's function and its state, of the first input and output
     "interval pause burst ready "  # `pause`: the interval after a stop; `burst`: most firings in one piece
     "firings closings first last starved blocked waited "
-    "waits fault"
+    "waits fault "
+    "tracer"  # address of what notes its firings; 0: nothing does
 )
-node_at = NODE.at
+TRACED = Record("note")
+"""The start of a tracer (`tracer.py`): the address of the function to call."""
+node_at, traced_at = NODE.at, TRACED.at
 
 # What a node waits for: an input; a slot of an output; or a service of the engine or its other half
 NOTHING, INPUT, OUTPUT, BUFFER, GROW = 0, 1 << 10, 2 << 10, 3 << 10, 4 << 10
@@ -112,6 +116,8 @@ def fire(node: Any, seen: int, free: int, k: int) -> int:
     """k firings on values at consecutive cycles; returns the first. `seen`: the cycle by which all that it looks at is visible;
     `free`: from which the slots that it needs are free. k is 1 if the interval is not."""
     t = max(node.ready, seen, free)
+    if node.tracer != 0:
+        call_note(traced_at(node.tracer).note, node.tracer, t, k, seen, free)
     _account(node, t, seen)
     node.firings += k
     node.last = t + k - 1
@@ -123,6 +129,8 @@ def fire(node: Any, seen: int, free: int, k: int) -> int:
 def close(node: Any, seen: int, free: int) -> int:
     """One firing on a stop or `D`, after which the next may follow after the pause."""
     t = max(node.ready, seen, free)
+    if node.tracer != 0:
+        call_note(traced_at(node.tracer).note, node.tracer, t, 1, seen, free)
     _account(node, t, seen)
     node.firings += 1
     node.closings += 1

@@ -167,8 +167,8 @@ class Process:
     """One sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
 
     __slots__ = (
-        "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "node", "outputs", "pause",
-        "ready", "starved", "steps", "waited", "waits",
+        "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "journal", "node", "outputs",
+        "pause", "ready", "starved", "steps", "waited", "waits",
     )  # fmt: skip
 
     steps: Steps

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import call_fold, call_fold_into
+from fuseflow.sim.engine.jit import call_fold, call_fold_into, call_note
 from fuseflow.sim.engine.kernels import comal_accumulate, write
 from fuseflow.sim.engine.kernels.reduce import reduce as reduce_elsewhere
 from fuseflow.sim.engine.memory import Record, get_int, inline, set_float
@@ -27,6 +27,7 @@ from fuseflow.sim.engine.nodes import (
     rooms,
     source,
     target,
+    traced_at,
 )  # fmt: skip
 from fuseflow.sim.engine.place import Link, Part, Place, Rule, words
 from fuseflow.sim.engine.streams import (
@@ -288,6 +289,8 @@ def run_write_values(address: int) -> int:
 @inline
 def _pass(node: Any, seen: int) -> int:
     """Look at a token without firing: the node is there no earlier than the token. Returns the cycle."""
+    if node.tracer != 0:
+        call_note(traced_at(node.tracer).note, node.tracer, max(node.ready, seen), 0, seen, 0)
     idle = seen - node.last - 1
     if idle > 0:
         node.starved += idle

@@ -1,0 +1,108 @@
+"""A run as a trace that Perfetto and Chrome open: one process a region, one track a node, counters for FIFOs and memory.
+
+One microsecond of the viewer is one cycle. The same run gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fuseflow.sim.events.timeline import Timeline
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRegion:
+    """The timeline of a region that begins in cycle `start` of the model, takes `cycles`, and counts `times`."""
+
+    name: str
+    start: int
+    cycles: int
+    times: int
+    timeline: Timeline
+
+
+def trace_bytes(regions: tuple[TracedRegion, ...], settings: dict[str, str]) -> bytes:
+    """The trace, compressed. `settings`: what to say about the run."""
+    out = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as file:
+        head = json.dumps({**settings, "unit": "1 us is 1 cycle"})
+        file.write(f'{{"displayTimeUnit":"ms","otherData":{head},"traceEvents":[\n'.encode())
+        for k, event in enumerate(trace_events(regions)):
+            file.write((",\n" if k else "").encode() + json.dumps(event, separators=(",", ":")).encode())
+        file.write(b"\n]}\n")
+    return out.getvalue()
+
+
+def trace_events(regions: tuple[TracedRegion, ...]) -> Iterator[Event]:
+    """The events of the trace format, region after region."""
+    for pid, region in enumerate(regions, start=1):
+        yield from _names(pid, region)
+        yield from _firings(pid, region)
+        yield from _fifos(pid, region)
+        yield from _memory(pid, region)
+
+
+def _names(pid: int, region: TracedRegion) -> Iterator[Event]:
+    times = f" x{region.times}" if region.times > 1 else ""
+    yield _about(pid, 0, "process_name", name=f"{region.name}{times}: {region.cycles:,} cycles")
+    yield _about(pid, 0, "process_sort_index", sort_index=pid)
+    for tid, track in enumerate(region.timeline.cast.tracks, start=1):
+        yield _about(pid, tid, "thread_name", name=track.name)
+        yield _about(pid, tid, "thread_sort_index", sort_index=tid)
+
+
+def _about(pid: int, tid: int, what: str, **args: Any) -> Event:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
+
+
+def _firings(pid: int, region: TracedRegion) -> Iterator[Event]:
+    for track, burst in region.timeline.bursts():
+        args = {"firings": burst.firings}
+        name = "busy"
+        if burst.step == 0:
+            name = f"{100 * burst.firings / burst.cycles:.0f} % busy"
+        elif burst.step > 1:
+            args["interval"] = burst.step
+        yield {
+            "ph": "X", "name": name, "pid": pid, "tid": track + 1, "ts": region.start + burst.start, "dur": burst.cycles,
+            "args": args,
+        }  # fmt: skip
+
+
+def _fifos(pid: int, region: TracedRegion) -> Iterator[Event]:
+    for edge, cycles, levels in region.timeline.levels():
+        into = region.timeline.cast.edges[edge]
+        for cycle, level in zip(cycles.tolist(), levels.tolist(), strict=True):
+            yield _counter(pid, f"FIFO {into.node}.{into.input}", region.start + cycle, tokens=level)
+
+
+def _memory(pid: int, region: TracedRegion) -> Iterator[Event]:
+    if not region.timeline.cast.ports:
+        return
+    for direction, width, counts in region.timeline.rates():
+        last = 0
+        for window, moved in enumerate([*counts.tolist(), 0]):
+            if moved != last:
+                start = region.start + region.timeline.span.start + window * width
+                yield _counter(pid, f"bytes {direction} a cycle", start, bytes=round(moved / width, 3))
+            last = moved
+
+
+def _counter(pid: int, name: str, cycle: int, **args: float) -> Event:
+    return {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": cycle, "args": args}
+
+
+def trace_line(regions: tuple[TracedRegion, ...], file: str) -> str:
+    """What the trace holds, in one line."""
+    coarse = [r for r in regions if not r.timeline.exact]
+    if not coarse:
+        return f"trace of every firing: {file}"
+    where = ", ".join(f"{r.name} {r.timeline.window:,}" for r in coarse)
+    return f"trace in windows of cycles ({where}): {file}; `--trace-window START:END` shows every firing of a short one"

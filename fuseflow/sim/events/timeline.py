@@ -1,0 +1,177 @@
+"""A run over time: when each node fires, how full each FIFO is, what the memory moves. Firing by firing, or in windows if that is too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fuseflow.sim.events.bins import Bins
+from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, STEP, TIME, TOKENS, TRACK, Cast, Ints, Span
+
+WINDOWS = 2048
+"""At most so many windows."""
+DETAIL = 150_000
+"""At most so many firings, put together, and tokens are told one by one."""
+MARKS = 300_000
+"""At most so many windows of all nodes and FIFOs together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """`firings` of a track, `step` cycles apart. In windows: all of a window, of `cycles`."""
+
+    start: int
+    cycles: int
+    firings: int
+    step: int
+
+
+class Timeline:
+    """A sink that keeps a span of a run."""
+
+    tokens = True
+    cast: Cast
+
+    def __init__(self, span: Span, detail: int = DETAIL) -> None:
+        self.span, self.detail = span, detail
+        self.count = 0
+        self.rows: list[Ints] = []
+        self.flows: list[Ints] = []  # of tokens: edge, cycle, change
+
+    def open(self, cast: Cast) -> None:
+        self.cast = cast
+        things = 2 * len(cast.tracks) + 2 * len(cast.edges)
+        size = min(WINDOWS, max(64, 1 << (MARKS // max(things, 1)).bit_length() - 1))
+        self.busy = Bins(len(cast.tracks), self.span.start, size)
+        self.put = Bins(len(cast.edges), self.span.start, size)
+        self.got = Bins(len(cast.edges), self.span.start, size)
+        self.moved = Bins(2, self.span.start, size)  # bytes read, written
+        self.before: Ints = np.zeros(len(cast.edges), np.int64)  # tokens on each edge when the span begins
+
+    @property
+    def exact(self) -> bool:
+        return self.count <= self.detail
+
+    def events(self, rows: Ints) -> None:
+        """Firings that are cut off at the ends of the span."""
+        first, step = rows[:, TIME], rows[:, STEP]
+        low = np.maximum(-(-(self.span.start - first) // step), 0)
+        high = np.minimum(-(-(self.span.end - first) // step), rows[:, COUNT])
+        rows, low, high = (x[low < high] for x in (rows, low, high))
+        if not len(rows):
+            return
+        cut = np.stack([rows[:, TRACK], rows[:, TIME] + low * rows[:, STEP], high - low, rows[:, STEP]], axis=1)
+        self.busy.add(*cut.T)
+        self._note(self.rows, cut, len(cut))
+
+    def given(self, rows: Ints) -> None:
+        self._flow(rows, self.put, 1)
+
+    def taken(self, rows: Ints) -> None:
+        self._flow(rows, self.got, -1)
+
+    def _flow(self, rows: Ints, bins: Bins, sign: int) -> None:
+        """Tokens, one a cycle or all at once, cut off at the ends of the span."""
+        rate = np.where(rows[:, CYCLES] > 1, 1, rows[:, TOKENS])  # tokens a cycle
+        before = np.clip(self.span.start - rows[:, CYCLE], 0, rows[:, CYCLES])
+        until = np.clip(self.span.end - rows[:, CYCLE], 0, rows[:, CYCLES])
+        np.add.at(self.before, rows[:, EDGE], sign * rate * before)
+        kept = before < until
+        edge, first, count, rate = rows[kept, EDGE], (rows[:, CYCLE] + before)[kept], (until - before)[kept], rate[kept]
+        many = count > 1
+        bins.add(edge[many], first[many], count[many], np.ones(int(many.sum()), np.int64))
+        bins.put(edge[~many], first[~many], rate[~many])
+        self._note(self.flows, np.stack([edge, first, count, sign * rate], axis=1), int((count * np.abs(rate)).sum()))
+
+    def _note(self, kept: list[Ints], rows: Ints, count: int) -> None:
+        self.count += count
+        if self.exact:
+            kept.append(rows)
+        else:
+            self.rows.clear()
+            self.flows.clear()
+
+    def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None:
+        kept = (cycle >= self.span.start) & (cycle < self.span.end)
+        self.moved.put(write[kept], cycle[kept], size[kept])
+
+    @property
+    def window(self) -> int:
+        """Cycles of a window: the same for all that is told in windows."""
+        return max(bins.width for bins in (self.busy, self.put, self.got, self.moved))
+
+    def bursts(self) -> Iterator[tuple[int, Burst]]:
+        """Of each track, by time: firings that follow each other at an even pace, or windows with firings."""
+        if self.exact:
+            yield from _bursts(self.rows)
+            return
+        width = self.window
+        for track, counts in enumerate(_in_windows(self.busy, width)):
+            for bin in np.flatnonzero(counts).tolist():
+                yield track, Burst(self.span.start + bin * width, width, int(counts[bin]), 0)
+
+    def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
+        """Of each edge the cycles in which the tokens in its FIFO change, and how many they are then. A token has its slot from the firing
+        that gives it up to the cycle in which it is taken. In windows: at the end of each."""
+        if self.exact:
+            yield from self._exact_levels()
+            return
+        width = self.window
+        put, got = _in_windows(self.put, width), _in_windows(self.got, width)
+        for edge in range(len(self.cast.edges)):
+            level = self.before[edge] + np.cumsum(put[edge] - got[edge])
+            cycles = self.span.start + np.arange(1, len(level) + 1) * width - 1
+            yield edge, *_changes(cycles, level)
+
+    def _exact_levels(self) -> Iterator[tuple[int, Ints, Ints]]:
+        rows = np.concatenate(self.flows) if self.flows else np.zeros((0, 4), np.int64)
+        index = np.repeat(np.arange(len(rows)), rows[:, 2])
+        cycle = rows[index, 1] + np.arange(len(index)) - np.repeat(np.cumsum(rows[:, 2]) - rows[:, 2], rows[:, 2])
+        edge, change = rows[index, 0], rows[index, 3]
+        cycle = cycle + (change < 0)  # a slot is in use in the cycle in which its token is taken
+        for e in range(len(self.cast.edges)):
+            at = edge == e
+            cycles, place = np.unique(cycle[at], return_inverse=True)
+            changes = np.zeros(len(cycles), np.int64)
+            np.add.at(changes, place, change[at])
+            yield e, *_changes(cycles, self.before[e] + np.cumsum(changes))
+
+    def rates(self) -> Iterator[tuple[str, int, Ints]]:
+        """Bytes that the memory read and wrote in each window of so many cycles."""
+        for name, counts in zip(("read", "written"), self.moved.counts, strict=True):
+            yield name, self.moved.width, counts
+
+
+def _bursts(kept: list[Ints]) -> Iterator[tuple[int, Burst]]:
+    rows = np.concatenate(kept) if kept else np.zeros((0, 4), np.int64)
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    open_: tuple[int, Burst] | None = None
+    for track, first, count, step in rows.tolist():
+        step = 1 if count == 1 else step
+        if open_ is not None and open_[0] == track:
+            last = open_[1]
+            if last.start + last.cycles == first and last.step == step == 1:
+                open_ = track, Burst(last.start, last.cycles + count, last.firings + count, 1)
+                continue
+        if open_ is not None:
+            yield open_
+        open_ = track, Burst(first, (count - 1) * step + 1, count, step)
+    if open_ is not None:
+        yield open_
+
+
+def _in_windows(bins: Bins, width: int) -> Ints:
+    """The counts in windows that are wider."""
+    factor = width // bins.width
+    counts = bins.counts
+    found: Ints = counts.reshape(len(counts), -1, factor).sum(axis=2) if factor > 1 else counts
+    return found
+
+
+def _changes(cycles: Ints, levels: Ints) -> tuple[Ints, Ints]:
+    """Without the entries that change nothing."""
+    kept = np.ones(len(levels), bool)
+    kept[1:] = levels[1:] != levels[:-1]
+    return cycles[kept], levels[kept]
