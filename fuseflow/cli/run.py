@@ -30,6 +30,7 @@ from fuseflow.cli.common import (
 )
 from fuseflow.cli.dump import Dump, dump_options
 from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.trace import Trace, trace_options
 from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
 from fuseflow.report.tables import check_line
@@ -48,6 +49,7 @@ from fuseflow.sim import Engine, Machine
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the graphs, outputs and result here.")
 @top_option
 @memory_option
+@trace_options
 @dump_options
 @quiet_option
 @debug_option
@@ -67,6 +69,7 @@ def run(
     output: Path | None,
     top: int | None,
     memory: bool,
+    trace: Trace | None,
     dump: Dump,
     quiet: bool,
 ) -> None:
@@ -79,7 +82,7 @@ def run(
         require_writable(json_file, directory=False)
     if output is not None:
         require_replaceable(output)
-        refuse_inside(output, json=json_file, dump_dir=dump.directory)
+        refuse_inside(output, json=json_file, dump_dir=dump.directory, trace=None if trace is None else trace.file)
     with working("compiling", quiet):
         compiled = ff.compile(
             model,
@@ -93,16 +96,21 @@ def run(
             observe=dump,
         )
     with firings_bar(quiet) as progress:
-        result = compiled.run(progress=progress, check=not no_check, engine=engine, dedup=not no_dedup)
+        tracer = None if trace is None else trace.tracer(machine, len(compiled.regions), progress)
+        watch = None if tracer is None else tracer.watch
+        result = compiled.run(progress, not no_check, engine, not no_dedup, watch)
     if output is not None:
         compiled.save(output, result)
     if json_file is not None:
         write_out(json_text(result.to_json()), json_file)
     out = console(stderr=to_stdout)
+    said = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:
         print_result(out, result)
         out.print(check_line(result), soft_wrap=True)
         print_notices(out, result.settings.notices)
+        if said is not None:
+            out.print(said, soft_wrap=True, markup=False)
     print_top(out, result, top)
     print_memory(out, result, memory)
     if result.check is not None and not result.check.passed:

@@ -27,6 +27,7 @@ from fuseflow.cli.common import (
     write_out,
 )
 from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.trace import Trace, trace_options
 from fuseflow.compiler import RegionResult, Result
 from fuseflow.compiler.artifacts import save_run
 from fuseflow.compiler.graphs import load_graph
@@ -46,6 +47,7 @@ from fuseflow.tensors.tiles import whole
 @click.option("-o", "--output", metavar="DIR", type=FILE, help="Write the outputs and the result here.")
 @top_option
 @memory_option
+@trace_options
 @quiet_option
 @debug_option
 def simulate(
@@ -57,6 +59,7 @@ def simulate(
     output: Path | None,
     top: int | None,
     memory: bool,
+    trace: Trace | None,
     quiet: bool,
 ) -> None:
     """Execute GRAPH, a SAMML graph of any tool: protobuf (.bin, or its text form .txtpb), or .samml.
@@ -68,7 +71,7 @@ def simulate(
         require_writable(json_file, directory=False)
     if output is not None:
         require_replaceable(output)
-        refuse_inside(output, json=json_file)
+        refuse_inside(output, json=json_file, trace=None if trace is None else trace.file)
     start = time.perf_counter()
     with working("loading", quiet):
         loaded, inputs = load_graph(graph, tensors)
@@ -76,8 +79,13 @@ def simulate(
     with firings_bar(quiet) as progress:
         report = None if progress is None else lambda firings: progress(loaded.name, firings)
         simulation = run_graph(loaded, inputs, machine, report, engine=engine)
+        seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
+        said = None
+        if trace is not None:
+            tracer = trace.tracer(machine, 1, progress)
+            tracer.add(loaded.name, loaded, inputs, simulation)
+            said = trace.write(tracer, loaded.name)
     simulation = replace(simulation, outputs={name: whole(tensor) for name, tensor in simulation.outputs.items()})
-    seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
     settings = Settings(str(graph), str(tensors), "", machine, engine, 0)
     result = Result(settings, simulation.outputs, (RegionResult(loaded.name, (), simulation),), None, seconds)
     if output is not None:
@@ -87,5 +95,7 @@ def simulate(
     out = console(stderr=to_stdout)
     if not quiet:
         print_result(out, result)
+        if said is not None:
+            out.print(said, soft_wrap=True, markup=False)
     print_top(out, result, top)
     print_memory(out, result, memory)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler.check import Check
-from fuseflow.compiler.compiled import Compiled, Progress
+from fuseflow.compiler.compiled import Compiled, Progress, Watch
 from fuseflow.compiler.lower import lower
 from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import RegionResult, Result
@@ -20,7 +20,19 @@ from fuseflow.sim import Machine, load_machine
 if TYPE_CHECKING:
     from fuseflow.compiler.sources import Model
 
-__all__ = ["Check", "Compiled", "CompiledRegion", "Progress", "RegionResult", "Result", "Source", "compile", "load", "lower"]
+__all__ = [
+    "Check",
+    "Compiled",
+    "CompiledRegion",
+    "Progress",
+    "RegionResult",
+    "Result",
+    "Source",
+    "Watch",
+    "compile",
+    "load",
+    "lower",
+]
 
 
 def compile(

@@ -25,12 +25,14 @@ from fuseflow.einsum.padding import inside
 from fuseflow.einsum.sparse import operand
 from fuseflow.errors import UsageError
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, simulate
+from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor, repack
 from fuseflow.tensors.fibertree import write_fibertree
 
 Progress = Callable[[str, int], None]
 """Called now and then while a region runs, with its name and the number of firings so far."""
+Watch = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
+"""Called after every simulation with the region, what it read, and what came out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,20 @@ class Compiled:
         found = in_blocks(self.program.declared, self.inputs())
         return found | {t.name: inside(t) for t in self.program.inputs if t.name not in found}
 
-    def run(self, progress: Progress | None = None, check: bool = True, engine: Engine = "auto", dedup: bool = True) -> Result:
+    def run(
+        self,
+        progress: Progress | None = None,
+        check: bool = True,
+        engine: Engine = "auto",
+        dedup: bool = True,
+        watch: Watch | None = None,
+    ) -> Result:
         """Execute region after region on the intermediates of the regions before, and check every model output; or, if the schedule
         puts dense stand-ins in the place of intermediates, every region's.
 
         `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small regions. They give the same. `dedup`: a region
-        that runs like one before it (`repeats`) counts like that one, and only its values are computed.
+        that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
+        simulation.
         """
         start = time.perf_counter()
         memory = self.memory()
@@ -117,6 +127,8 @@ class Compiled:
             results = ran.again(region, read)
             if results is None:
                 simulation = simulate(region.graph, read, self.machine, report, engine=engine)
+                if watch is not None:
+                    watch(region, read, simulation)
                 results = ran.first(region, read, simulation)
                 if stand_ins and check and (one := check_region(self.program, region, memory, results)):
                     checks.append(one)

@@ -8,30 +8,69 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from fuseflow.compiler import CompiledRegion, Progress
+from fuseflow.errors import UsageError
+from fuseflow.samml.nodes import Graph
+from fuseflow.sim import Machine, Simulation
+from fuseflow.sim.events.log import NEVER, Span
+from fuseflow.sim.events.replay import find_timeline
 from fuseflow.sim.events.timeline import Timeline
+from fuseflow.tensors import Tensor
 
 Event = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TracedRegion:
-    """The timeline of a region that begins in cycle `start` of the model, takes `cycles`, and counts `times`."""
+    """The timeline of a region that begins in cycle `start` of the trace."""
 
     name: str
     start: int
-    cycles: int
-    times: int
     timeline: Timeline
 
 
-def trace_bytes(regions: tuple[TracedRegion, ...], settings: dict[str, str]) -> bytes:
-    """The trace, compressed. `settings`: what to say about the run."""
+class Tracer:
+    """Traces region after region as they run; one that repeats stands once. `span`: the cycles to show, from the first region's start on;
+    `regions`: how many there are at most."""
+
+    def __init__(self, machine: Machine, regions: int = 1, span: Span | None = None, progress: Progress | None = None) -> None:
+        self.machine, self.count, self.span, self.progress = machine, regions, span or Span(), progress
+        self.cycles = 0
+        self.regions: list[TracedRegion] = []
+
+    def watch(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
+        self.add(region.name, region.graph, read, simulation)
+
+    def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:
+        """Run a graph again that has run, if it runs in a cycle that is to be shown."""
+        start = self.cycles
+        self.cycles += simulation.cycles
+        span = Span(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)
+        if self.span.end <= start or span.start >= simulation.cycles:
+            return
+        report = None if self.progress is None else partial(self.progress, f"{name} (trace)")
+        timeline = find_timeline(graph, read, self.machine, simulation, lambda: Timeline(span, self.count), report)
+        self.regions.append(TracedRegion(name, start, timeline))
+
+    def bytes(self, model: str, compress: bool) -> bytes:
+        """The trace as a file. Raises `UsageError` if nothing runs in the cycles that it is of."""
+        if not self.regions:
+            raise UsageError(
+                f"nothing runs in cycles {self.span.start:,} to {self.span.end:,}", hint=f"the run takes {self.cycles:,} cycles"
+            )
+        return trace_bytes(self.regions, {"model": model, "machine": self.machine.name}, compress)
+
+
+def trace_bytes(regions: Sequence[TracedRegion], settings: Mapping[str, str], compress: bool = True) -> bytes:
+    """The trace as a file. `settings`: what to say about the run."""
     out = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as file:
+    with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) if compress else nullcontext(out) as file:
         head = json.dumps({**settings, "unit": "1 us is 1 cycle"})
         file.write(f'{{"displayTimeUnit":"ms","otherData":{head},"traceEvents":[\n'.encode())
         for k, event in enumerate(trace_events(regions)):
@@ -40,7 +79,7 @@ def trace_bytes(regions: tuple[TracedRegion, ...], settings: dict[str, str]) -> 
     return out.getvalue()
 
 
-def trace_events(regions: tuple[TracedRegion, ...]) -> Iterator[Event]:
+def trace_events(regions: Sequence[TracedRegion]) -> Iterator[Event]:
     """The events of the trace format, region after region."""
     for pid, region in enumerate(regions, start=1):
         yield from _names(pid, region)
@@ -50,8 +89,7 @@ def trace_events(regions: tuple[TracedRegion, ...]) -> Iterator[Event]:
 
 
 def _names(pid: int, region: TracedRegion) -> Iterator[Event]:
-    times = f" x{region.times}" if region.times > 1 else ""
-    yield _about(pid, 0, "process_name", name=f"{region.name}{times}: {region.cycles:,} cycles")
+    yield _about(pid, 0, "process_name", name=f"{region.name}: {region.timeline.cycles:,} cycles")
     yield _about(pid, 0, "process_sort_index", sort_index=pid)
     for tid, track in enumerate(region.timeline.cast.tracks, start=1):
         yield _about(pid, tid, "thread_name", name=track.name)
@@ -99,7 +137,7 @@ def _counter(pid: int, name: str, cycle: int, **args: float) -> Event:
     return {"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": cycle, "args": args}
 
 
-def trace_line(regions: tuple[TracedRegion, ...], file: str) -> str:
+def trace_line(regions: Sequence[TracedRegion], file: str) -> str:
     """What the trace holds, in one line."""
     coarse = [r for r in regions if not r.timeline.exact]
     if not coarse:

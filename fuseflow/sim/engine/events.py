@@ -9,7 +9,7 @@ import numpy as np
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim import comal
-from fuseflow.sim.deadlock import Deadlock, explain
+from fuseflow.sim.deadlock import explain
 from fuseflow.sim.engine.execute import DEFAULTS, run
 from fuseflow.sim.engine.jit import NOTE, SWEEP, Library, library
 from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
@@ -23,7 +23,7 @@ from fuseflow.sim.engine.place import Limits, Part
 from fuseflow.sim.engine.service import Gathered
 from fuseflow.sim.engine.streams import READER_SIZE, STREAM_SIZE
 from fuseflow.sim.engine.tracer import BUFFER, EVENT, POPPED, PUSHED, TRACER, TRACER_SIZE, note, settle_all
-from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, TOKEN
+from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
 from fuseflow.sim.events.log import Cast, Ending, Ints, Sink, roles
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Attach
@@ -141,7 +141,9 @@ class Tracing:
 
     def _events(self, rows: Any) -> Ints:
         """With tracks and places in the cast in place of addresses."""
-        made: Ints = np.stack([rows[name] for name in ("part", "time", "count", "step", "cause", "part", "back", "detail")], axis=1)
+        made: Ints = np.stack(
+            [rows[name] for name in ("part", "time", "count", "step", "cause", "part", "back", "detail")], axis=1
+        )
         cause, detail = rows["cause"], rows["detail"]
         readers = (detail - address(self.layout.readers)) // READER_SIZE
         made[:, 7] = -1

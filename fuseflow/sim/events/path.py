@@ -35,7 +35,7 @@ class Step:
     """Cycles of the path that are due to one node.
 
     `work`: from one of its firings to the next. `latency`: from a firing until its tokens are visible. `full`: until a slot is free that it
-    took a token out of; `edge` is the FIFO. `memory`: from a request to its answer, at `port`. `times`: how often the path waits so; of work 0.
+    took a token out of; `edge` is the FIFO. `memory`: from a request to its answer, at `port`. `times`: how often; of work 0.
     """
 
     node: str
@@ -112,12 +112,13 @@ def critical_path(run: Run, limit: int = LIMIT) -> CriticalPath:
     found: Found = defaultdict(lambda: [0, 0])
     survey, ending = _record(run, Span(), limit)
     window, windows = survey, 1
-    at: tuple[int, int] | None = _last(ending, found)
+    at = _last(ending, found)
     while True:
         if window.complete:
-            at = _walk(window.by_track(), at, window.span.start, found)
-            if at is None:
+            before = _walk(window.by_track(), at, window.span.start, found)
+            if before is None:
                 return CriticalPath(ending.cycles, _merged(survey.cast, found), windows)
+            at = before
         end = at[1] + 1
         start = (survey if window.complete else window).window_before(end)
         window, _ = _record(run, Span(start, end), limit)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim.events.log import Ending, Sink, Span
 from fuseflow.sim.events.path import LIMIT, CriticalPath, Run, critical_path
-from fuseflow.sim.events.timeline import DETAIL, Timeline
+from fuseflow.sim.events.timeline import Timeline
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.reference.events import trace as trace_reference
 from fuseflow.sim.run import Simulation
@@ -55,11 +55,11 @@ def find_timeline(
     tensors: Mapping[str, Tensor],
     machine: Machine,
     simulation: Simulation,
-    span: Span | None = None,
+    timeline: Callable[[], Timeline] = lambda: Timeline(Span()),
     progress: Callable[[int], None] | None = None,
-    detail: int = DETAIL,
 ) -> Timeline:
-    """The timeline of a run of a graph, or of a span of it."""
-    sink, _ = replay(graph, tensors, machine, simulation, progress)(lambda: Timeline(span or Span(), detail))
+    """The timeline of a run of a graph. `timeline` makes an empty one."""
+    sink, ending = replay(graph, tensors, machine, simulation, progress)(timeline)
     assert isinstance(sink, Timeline)
+    sink.cycles = ending.cycles
     return sink

@@ -1,4 +1,4 @@
-"""A run over time: when each node fires, how full each FIFO is, what the memory moves. Firing by firing, or in windows if that is too much."""
+"""A run over time: when each node fires, how full each FIFO is, what the memory moves. In windows where firing by firing is too much."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, STEP, TIME, TOKENS, TRACK, Cast, Ints, Span
+from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, Cast, Ints, Span
 
 WINDOWS = 2048
 """At most so many windows."""
 DETAIL = 150_000
 """At most so many firings, put together, and tokens are told one by one."""
 MARKS = 300_000
-"""At most so many windows of all nodes and FIFOs together."""
+"""At most so many windows of all nodes and FIFOs together, but for 64 of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,10 @@ class Timeline:
     tokens = True
     cast: Cast
 
-    def __init__(self, span: Span, detail: int = DETAIL) -> None:
-        self.span, self.detail = span, detail
+    def __init__(self, span: Span, share: int = 1, detail: int = DETAIL) -> None:
+        """One of `share` timelines, which divide what may be told."""
+        self.span, self.share, self.detail = span, share, detail // share
+        self.cycles = NEVER  # of the run, once it is over
         self.count = 0
         self.rows: list[Ints] = []
         self.flows: list[Ints] = []  # of tokens: edge, cycle, change
@@ -43,7 +45,8 @@ class Timeline:
     def open(self, cast: Cast) -> None:
         self.cast = cast
         things = 2 * len(cast.tracks) + 2 * len(cast.edges)
-        size = min(WINDOWS, max(64, 1 << (MARKS // max(things, 1)).bit_length() - 1))
+        each = MARKS // self.share // max(things, 1)
+        size = min(WINDOWS, max(64, 1 << max(each, 1).bit_length() - 1))
         self.busy = Bins(len(cast.tracks), self.span.start, size)
         self.put = Bins(len(cast.edges), self.span.start, size)
         self.got = Bins(len(cast.edges), self.span.start, size)
@@ -110,7 +113,9 @@ class Timeline:
         width = self.window
         for track, counts in enumerate(_in_windows(self.busy, width)):
             for bin in np.flatnonzero(counts).tolist():
-                yield track, Burst(self.span.start + bin * width, width, int(counts[bin]), 0)
+                start = self.span.start + bin * width
+                cycles = min(width, max(min(self.span.end, self.cycles) - start, 1))
+                yield track, Burst(start, cycles, int(counts[bin]), 0)
 
     def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
         """Of each edge the cycles in which the tokens in its FIFO change, and how many they are then. A token has its slot from the firing
@@ -133,9 +138,9 @@ class Timeline:
         cycle = cycle + (change < 0)  # a slot is in use in the cycle in which its token is taken
         for e in range(len(self.cast.edges)):
             at = edge == e
-            cycles, place = np.unique(cycle[at], return_inverse=True)
+            cycles, place = np.unique(np.concatenate([[self.span.start], cycle[at]]), return_inverse=True)
             changes = np.zeros(len(cycles), np.int64)
-            np.add.at(changes, place, change[at])
+            np.add.at(changes, place[1:], change[at])
             yield e, *_changes(cycles, self.before[e] + np.cumsum(changes))
 
     def rates(self) -> Iterator[tuple[str, int, Ints]]:

@@ -168,7 +168,7 @@ class Listener:
             return int(issue(port, address, size, write, cycle))
 
         def told_seen(port: int, request: int) -> int:
-            cycle = seen(port, request)
+            cycle = int(seen(port, request))
             if cycle < 0:
                 return cycle
             asked = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])

@@ -172,6 +172,7 @@ class Process:
     )  # fmt: skip
 
     steps: Steps
+    journal: Any  # what notes its firings, in a traced run
 
     def __init__(self, node: Node, inputs: Sequence[Fifo], outputs: Sequence[Output], interval: int) -> None:
         self.node, self.inputs, self.outputs, self.interval = node, tuple(inputs), tuple(outputs), interval

@@ -1,0 +1,66 @@
+"""The options `--trace` and `--trace-window`, and the file that they write."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fuseflow.cli.common import FILE, require_writable, write_out
+from fuseflow.compiler import Progress
+from fuseflow.errors import UsageError
+from fuseflow.report.trace import Tracer, trace_line
+from fuseflow.sim import Machine
+from fuseflow.sim.events.log import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What was asked for: a file, and the cycles that it should hold."""
+
+    file: Path
+    span: Span
+
+    def tracer(self, machine: Machine, regions: int, progress: Progress | None) -> Tracer:
+        return Tracer(machine, regions, self.span, progress)
+
+    def write(self, tracer: Tracer, model: str) -> str:
+        """Write the file; returns what to say about it."""
+        write_out(tracer.bytes(model, compress=self.file.suffix == ".gz"), self.file)
+        return trace_line(tracer.regions, str(self.file))
+
+
+def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A trace of the run; passed on as `trace`, a `Trace` or None."""
+
+    @click.option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json.")
+    @click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few.")
+    @functools.wraps(command)
+    def build(*args: Any, trace: Path | None, trace_window: str | None, **kwargs: Any) -> Any:
+        return command(*args, trace=_trace(trace, trace_window), **kwargs)
+
+    return build
+
+
+def _trace(file: Path | None, window: str | None) -> Trace | None:
+    if file is None:
+        if window is not None:
+            raise UsageError("`--trace-window` without `--trace`", hint="name the file: `--trace t.json.gz`")
+        return None
+    if not file.name.endswith((".json", ".json.gz")):
+        raise UsageError(
+            f"`--trace {file}` is no name of a trace", hint="it ends in .json.gz, or in .json to be left uncompressed"
+        )
+    require_writable(file, directory=False)
+    return Trace(file, Span() if window is None else _span(window))
+
+
+def _span(text: str) -> Span:
+    start, colon, end = text.replace(",", "").replace("_", "").partition(":")
+    if not (colon and start.isdecimal() and end.isdecimal() and int(start) < int(end)):
+        raise UsageError(f"`--trace-window {text}` is no span of cycles", hint="START:END, as in `--trace-window 1000:2000`")
+    return Span(int(start), int(end))

@@ -1,0 +1,96 @@
+"""What `fuseflow explain cycles` says: the printed form, the sentence for each kind of bottleneck, and what other schedules would take."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import fuseflow as ff
+from fuseflow.compiler import Compiled
+from fuseflow.compiler.result import json_text
+from fuseflow.report.explain_cycles import CyclesReport, bottleneck, cycles_json, cycles_lines, explain_cycles, shares
+from fuseflow.report.tables import print_table
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine, load_machine
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+
+
+def spmm(machine: str | Machine = "ideal", schedule: Schedule | None = None) -> Compiled:
+    return ff.compile(EXAMPLE / "spmm.ein", tensors=EXAMPLE / "tensors.yaml", machine=machine, schedule=schedule)
+
+
+def text(report: CyclesReport) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=120)
+    for piece in cycles_lines(report, 4):
+        if isinstance(piece, str):
+            console.print(piece, soft_wrap=True)
+        else:
+            print_table(console, piece)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("machine", ["ideal", "rda", "comal"])
+def test_what_is_printed(machine: str, golden: Callable[[str, str], None]):
+    golden(f"explain_cycles_{machine}.txt", text(explain_cycles(spmm(machine), engine="reference")))
+
+
+@pytest.mark.parametrize("machine", ["ideal", "rda", "comal"])
+def test_the_path_adds_up(machine: str):
+    report = explain_cycles(spmm(machine, Schedule.fuse("none")), with_changes=False)
+    assert len(report.regions) > 1
+    for region in report.regions:
+        assert sum(step.cycles for step in region.path.steps) == region.result.cycles
+        assert sum(share.cycles for share in shares(region.path)) == region.result.cycles
+    assert sum(r.result.times * r.path.cycles for r in report.regions) == report.result.cycles
+
+
+def test_a_slow_unit_is_named():
+    machine = load_machine("ideal", {"interval.div": 50})
+    (region,) = explain_cycles(spmm(machine), with_changes=False).regions
+    assert "the work of `div` (alu div)" in bottleneck(region)
+
+
+def test_a_slow_memory_is_named():
+    machine = load_machine("rda", {"memory.channels": 1, "memory.outstanding": 1, "memory.prefetch": 0, "memory.line": 32})
+    report = explain_cycles(spmm(machine))
+    assert "waits for the memory: `" in bottleneck(report.regions[0])
+    assert any(change.what == "--set memory.outstanding=2" and change.measured for change in report.changes)
+    assert min(change.cycles for change in report.changes if change.measured) < report.result.cycles
+
+
+def test_a_full_fifo_is_named():
+    machine = load_machine("ideal", {"fifo_depth": "auto", "fifo_depth_start": 1, "latency.default": 9})
+    report = explain_cycles(spmm(machine))
+    assert any(step.kind == "full" and step.edge is not None for step in report.regions[0].path.steps)
+    (deeper,) = [change for change in report.changes if change.what.startswith("--set fifo")]
+    assert deeper.measured and deeper.cycles < report.result.cycles
+
+
+def test_lanes_have_a_distributor_and_a_collector():
+    lanes = Schedule.par(i=2)
+    slow = load_machine("ideal", {"latency.default": 1})
+    (region,) = explain_cycles(spmm(slow, lanes), with_changes=False).regions
+    assert "lane" in bottleneck(region)
+
+
+def test_changes_compile_and_are_not_what_there_is():
+    report = explain_cycles(spmm())
+    assert report.changes == tuple(sorted(report.changes, key=lambda change: change.cycles))
+    assert not any(change.what == "--fuse full" for change in report.changes)  # the same graph
+    flags = [change.what for change in report.changes if not change.measured]
+    assert any(flag.startswith("--par") for flag in flags) and any(flag.startswith("--order") for flag in flags)
+    for flag in (flag for flag in flags if flag.startswith("--par")):
+        spmm(schedule=Schedule.from_flags(par=[flag.removeprefix("--par ")]))
+
+
+def test_the_report_is_json():
+    values = cycles_json(explain_cycles(spmm("rda")))
+    json_text(values)
+    (region,) = values["regions"]
+    assert sum(step["cycles"] for step in region["path"]) == region["cycles"] == values["cycles"]
