@@ -92,6 +92,8 @@ def _names(pid: int, region: TracedRegion) -> Iterator[Event]:
     yield _about(pid, 0, "process_name", name=f"{region.name}: {region.timeline.cycles:,} cycles")
     yield _about(pid, 0, "process_sort_index", sort_index=pid)
     for tid, track in enumerate(region.timeline.cast.tracks, start=1):
+        if track.relay:
+            continue
         yield _about(pid, tid, "thread_name", name=track.name)
         yield _about(pid, tid, "thread_sort_index", sort_index=tid)
 

@@ -65,9 +65,10 @@ def test_a_run_writes_its_trace(tmp_path: Path, name: str):
 
 def test_a_graph_is_traced(tmp_path: Path):
     (tmp_path / "g.samml").write_text(GRAPH)
+    (tmp_path / "t.yaml").write_text(f"A: {{path: {EXAMPLE / 'A.mtx'}}}\n")
     file = tmp_path / "t.json.gz"
     result = fuseflow(
-        "simulate", tmp_path / "g.samml", "--tensors", EXAMPLE / "tensors.yaml", "--trace", file, "--trace-window", "10:20"
+        "simulate", tmp_path / "g.samml", "--tensors", tmp_path / "t.yaml", "--trace", file, "--trace-window", "10:20"
     )
     assert result.exit_code == 0, result.output
     events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]

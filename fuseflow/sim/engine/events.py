@@ -22,9 +22,9 @@ from fuseflow.sim.engine.outcome import deadlock
 from fuseflow.sim.engine.place import Limits, Part
 from fuseflow.sim.engine.service import Gathered
 from fuseflow.sim.engine.streams import READER_SIZE, STREAM_SIZE
-from fuseflow.sim.engine.tracer import BUFFER, EVENT, POPPED, PUSHED, TRACER, TRACER_SIZE, note, settle_all
+from fuseflow.sim.engine.tracer import BUFFER, EVENT, POPPED, PUSHED, RELAYED, STOPPED, TRACER, TRACER_SIZE, note, settle_all
 from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
-from fuseflow.sim.events.log import Cast, Ending, Ints, Sink, roles
+from fuseflow.sim.events.log import Cast, Ending, Ints, Sink, Track, roles
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.memory.ports import PORT_SIZE
@@ -91,6 +91,9 @@ class Tracing:
         self.kept: list[Any] = []
         self.senders: dict[int, int] = {}
         self.asked = np.zeros(0 if controller is None else len(controller.ports), np.int64)
+        late = [k for k, lag in enumerate(layout.streams["lag"][: len(layout.keys)].tolist()) if lag]
+        self.relay_of = np.zeros(len(layout.keys), np.int64)  # of each stream the track of its stops, where these wait for values
+        self.relay_of[late] = len(self.parts) + np.arange(len(late))
         function = functions.address(note, NOTE)
         for p in self.parts:
             self._attach(p, function)
@@ -101,14 +104,19 @@ class Tracing:
                 while controller.memory.ports[port]["mask"] < 4 * controller.outstanding:
                     controller.memory.make_room(port)
         names = [owner.name for owner in layout.owners if owner is not None]
-        sink.open(Cast(roles([layout.parts[p].helper for p in self.parts], names), self.edges, ports))
+        tracks = roles([layout.parts[p].helper for p in self.parts], names)
+        relays = tuple(Track(names[layout.writer_of[k]], "stops", relay=True) for k in late)
+        sink.open(Cast(tracks + relays, self.edges, ports))
 
     def _attach(self, p: int, function: int) -> None:
         layout, part = self.layout, self.layout.parts[p]
         owner, tracer = layout.owners[p], self.tracers[p : p + 1]
         inputs, outputs = len(part.inputs), len(part.outputs)
-        marks, candidates, always = (np.zeros(max(inputs + outputs, 1), np.int64) for _ in range(3))
-        self.kept += [marks, candidates, always]
+        marks, candidates, always, relays = (np.zeros(max(inputs + outputs, 1), np.int64) for _ in range(4))
+        self.kept += [marks, candidates, always, relays]
+        streams = [k for k, writer in enumerate(layout.writer_of) if writer == p]
+        relays[:outputs] = [self.relay_of[k] for k in streams]
+        tracer["relays"] = address(relays)
         always[looked_at(owner, inputs, self.comal)] = 1
         tracer["note"], tracer["buffer"] = function, address(self.buffer)
         tracer["node"], tracer["part"] = address(layout.nodes[p : p + 1]), p
@@ -147,7 +155,12 @@ class Tracing:
         cause, detail = rows["cause"], rows["detail"]
         readers = (detail - address(self.layout.readers)) // READER_SIZE
         made[:, 7] = -1
-        token, slot, memory, inside = (cause == kind for kind in (TOKEN, SLOT, MEMORY, INSIDE))
+        kinds = TOKEN, SLOT, MEMORY, INSIDE, STOPPED, RELAYED
+        token, slot, memory, inside, stopped, relayed = (cause == kind for kind in kinds)
+        made[stopped, 5] = self.relay_of[self.stream_of[readers[stopped]]]
+        made[relayed, 5] = detail[relayed]
+        made[stopped | relayed, 4] = TOKEN
+        made[stopped, 7] = self.edge_of[readers[stopped]]
         made[token, 5], made[slot, 5] = self.writer_of[readers[token]], self.reader_part[readers[slot]]
         made[token | slot, 7] = self.edge_of[readers[token | slot]]
         made[inside, 5] += np.where(self.tracers["fetches"][rows["part"][inside]] != 0, -1, 1)

@@ -10,16 +10,29 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
-from fuseflow.sim.engine.nodes import node_at, source, target
+from fuseflow.sim.engine.nodes import WAIT, node_at, source, target
 from fuseflow.sim.engine.ports import requester_at
-from fuseflow.sim.engine.streams import POPS_SIZE, READER_SIZE, STREAM_SIZE, behind, left, pops_at, reader_at, visible
+from fuseflow.sim.engine.streams import (
+    ELEMENT,
+    POPS_SIZE,
+    READER_SIZE,
+    STREAM_SIZE,
+    behind,
+    is_control,
+    left,
+    pops_at,
+    reader_at,
+    stream_at,
+    visible,
+)  # fmt: skip
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
 from fuseflow.sim.memory.ports import port_at, request_at, request_of
 
 TRACER = Record(
     "note "  # address of the function: `nodes.fire` calls it
     "node part buffer "
-    "marks candidates "  # by input, then by output: tokens so far; whether it may be what a firing waited for
+    "marks candidates "  # by input, then by output: tokens so far; whether, and how, it may be what a firing waited for
+    "relays closings "  # by output: the track of stops that wait for values, or 0; firings on stops so far
     "always unless turns "  # by input: whether every firing looks at it, if input `unless` - 1 is not taken; whether it is a merge
     "behind "  # whether the token behind the head may be looked at
     "fetches answers sends positions "  # requesters: of what is fetched ahead, whose answer is awaited, through which lines are sent
@@ -33,6 +46,11 @@ EVENT = Record("part time count step cause detail back")
 """`part` POPPED or PUSHED: so many tokens taken from the reader, given to the stream at address `detail`, in `step` cycles. `detail` of
 a firing: the address of a reader or a port."""
 POPPED, PUSHED = -1, -2
+STOPPED = 8
+"""In place of the cause TOKEN: a stop that may have waited for the value before it. It has an event of its own, in the track of the relay,
+with the cause RELAYED: of what the part `detail` did."""
+RELAYED = 9
+RELAYS = -1  # of a candidate: it is such a stop; else 1 more than the lag of the value
 TRACER_SIZE, EVENT_SIZE = TRACER.size, EVENT.size
 tracer_at, buffer_at, event_at = TRACER.at, BUFFER.at, EVENT.at
 
@@ -70,7 +88,8 @@ def note(address: int, t: int, k: int, seen: int, free: int) -> int:
         event.cause, event.back = OWN, node.last
     elif t == node.ready and tracer.passed == t:
         reader = source(node, 0)
-        event.cause, event.back, event.detail = TOKEN, t - reader.latency - reader.delay, node.inputs
+        event.cause = TOKEN if stream_at(reader.stream).lag == 0 else STOPPED
+        event.back, event.detail = t - reader.latency - reader.delay, node.inputs
     elif t == 0:
         event.cause = START
     elif seen == t:
@@ -99,14 +118,14 @@ def _token(tracer: Any, node: Any, event: Any, made: int, seen: int) -> None:
     for q in range(node.arity):
         reader = source(node, q)
         here = left(reader) > 0 and visible(reader) == seen
-        set_int(tracer.candidates, q, 1 if here else 0)
+        set_int(tracer.candidates, q, _origin(reader, is_control(reader)) if here else 0)
         found += here
     if found == 0 and tracer.behind != 0:
         for q in range(node.arity):
             reader = source(node, q)
-            here = left(reader) > 0 and behind(reader)[0] == seen
-            set_int(tracer.candidates, q, 1 if here else 0)
-            found += here
+            later, word = (WAIT, 0) if left(reader) == 0 else behind(reader)
+            set_int(tracer.candidates, q, _origin(reader, word != ELEMENT) if later == seen else 0)
+            found += later == seen
     if found > 0:
         tracer.pending = made
         return
@@ -115,6 +134,13 @@ def _token(tracer: Any, node: Any, event: Any, made: int, seen: int) -> None:
         r = requester_at(tracer.answers)
         event.cause, event.detail = MEMORY, r.port
         event.back = request_at(request_of(r.port, r.wanted)).cycle
+
+
+@inline
+def _origin(reader: Any, control: bool) -> int:
+    """How a token that may be waited for came to be visible: see RELAYS."""
+    lag = stream_at(reader.stream).lag
+    return RELAYS if control and lag != 0 else 1 + lag
 
 
 @inline
@@ -178,27 +204,52 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
             q = _looked_at(tracer, node)
             reader = source(node, q)
             event.detail, event.back = node.inputs + READER_SIZE * q, event.time - reader.latency - reader.delay
+            how = get_int(tracer.candidates, q)
+            if how == RELAYS:
+                event.cause = STOPPED
+            else:
+                event.back -= how - 1
         else:
             event.detail, event.back = _filled(tracer, node), event.time - 1
         tracer.pending = 0
     for q in range(node.arity):
         taken = source(node, q).popped - get_int(tracer.marks, q)
         if taken > 0 and buffer.flows != 0 and tracer.time < buffer.end:
-            _flow(tracer, buffer, POPPED, taken, node.inputs + READER_SIZE * q)
+            _flow(tracer, buffer, POPPED, taken, node.inputs + READER_SIZE * q, 0)
         set_int(tracer.marks, q, source(node, q).popped)
+    closed = node.closings > tracer.closings
+    tracer.closings = node.closings
     for q in range(node.ports):
         given = target(node, q).pushed - get_int(tracer.marks, node.arity + q)
         if given > 0 and buffer.flows != 0 and tracer.time < buffer.end:
-            _flow(tracer, buffer, PUSHED, given, node.outputs + STREAM_SIZE * q)
+            stream = target(node, q)
+            late = max(stream.given - tracer.time, 0) if closed else stream.lag
+            _flow(tracer, buffer, PUSHED, given, node.outputs + STREAM_SIZE * q, late)
         set_int(tracer.marks, node.arity + q, target(node, q).pushed)
+        if given > 0 and get_int(tracer.relays, q) != 0 and closed:
+            _relay(tracer, buffer, target(node, q), get_int(tracer.relays, q))
 
 
 @inline
-def _flow(tracer: Any, buffer: Any, kind: int, tokens: int, detail: int) -> None:
+def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
+    """A stop that was given by the last firing, or by the last value where that is later."""
+    t = max(tracer.time, stream.given)
+    if t < buffer.start or t >= buffer.end:
+        return
     made = _append(buffer)
     if made != 0:
         event = event_at(made)
-        event.part, event.time, event.count, event.detail = kind, tracer.time, tokens, detail
+        event.part, event.time, event.count, event.step = track, t, 1, 1
+        event.cause, event.detail = RELAYED, tracer.part
+        event.back = stream.given - stream.lag if stream.given > tracer.time else tracer.time
+
+
+@inline
+def _flow(tracer: Any, buffer: Any, kind: int, tokens: int, detail: int, late: int) -> None:
+    made = _append(buffer)
+    if made != 0:
+        event = event_at(made)
+        event.part, event.time, event.count, event.detail = kind, tracer.time + late, tokens, detail
         event.step = tracer.span if tokens == tracer.span else 1
 
 

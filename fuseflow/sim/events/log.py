@@ -27,11 +27,12 @@ NEVER = 1 << 60
 @dataclass(frozen=True, slots=True)
 class Track:
     """A sequence of firings: a node, or what a node does at the same time (`role`). `helper`: it asks the memory, and its firings are not
-    the node's."""
+    the node's. `relay`: no firings at all, but stops that wait for the values before them (of tiles, on comal)."""
 
     node: str
     role: str = ""
     helper: bool = False
+    relay: bool = False
 
     @property
     def name(self) -> str:

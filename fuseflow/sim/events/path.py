@@ -115,7 +115,7 @@ def critical_path(run: Run, limit: int = LIMIT) -> CriticalPath:
     at = _last(ending, found)
     while True:
         if window.complete:
-            before = _walk(window.by_track(), at, window.span.start, found)
+            before = _walk(window.by_track(), survey.cast, at, window.span.start, found)
             if before is None:
                 return CriticalPath(ending.cycles, _merged(survey.cast, found), windows)
             at = before
@@ -140,14 +140,14 @@ def _last(ending: Ending, found: Found) -> tuple[int, int]:
     return ending.track, ending.asked
 
 
-def _add(found: Found, track: int, kind: Kind, cycles: int, edge: int = -1, port: int = -1) -> None:
+def _add(found: Found, track: int, kind: Kind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False) -> None:
     if cycles:
         step = found[track, kind, edge, port]
         step[0] += cycles
-        step[1] += kind != "work"
+        step[1] += kind != "work" and not relayed
 
 
-def _walk(events: list[Ints], at: tuple[int, int], start: int, found: Found) -> tuple[int, int] | None:
+def _walk(events: list[Ints], cast: Cast, at: tuple[int, int], start: int, found: Found) -> tuple[int, int] | None:
     """Follow the causes back from a firing to one before cycle `start`; None if cycle 0 was reached."""
     times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
     track, cycle = at
@@ -161,7 +161,8 @@ def _walk(events: list[Ints], at: tuple[int, int], start: int, found: Found) -> 
             return None
         if first < start:  # begun in the window before
             return track, first
-        _add(found, source, KINDS[cause], first - back, detail if cause == SLOT else -1, detail if cause == MEMORY else -1)
+        edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
+        _add(found, source, KINDS[cause], first - back, edge, port, relayed=cast.tracks[track].relay)
         track, cycle = source, back
     return track, cycle
 

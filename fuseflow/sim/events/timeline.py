@@ -44,6 +44,7 @@ class Timeline:
 
     def open(self, cast: Cast) -> None:
         self.cast = cast
+        self.relays = np.array([track.relay for track in cast.tracks])
         things = 2 * len(cast.tracks) + 2 * len(cast.edges)
         each = MARKS // self.share // max(things, 1)
         size = min(WINDOWS, max(64, 1 << max(each, 1).bit_length() - 1))
@@ -59,6 +60,7 @@ class Timeline:
 
     def events(self, rows: Ints) -> None:
         """Firings that are cut off at the ends of the span."""
+        rows = rows[~self.relays[rows[:, TRACK]]]
         first, step = rows[:, TIME], rows[:, STEP]
         low = np.maximum(-(-(self.span.start - first) // step), 0)
         high = np.minimum(-(-(self.span.end - first) // step), rows[:, COUNT])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.streams import D, Stop
 from fuseflow.sim import comal
 from fuseflow.sim.deadlock import Deadlock, explain
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
@@ -16,7 +17,7 @@ from fuseflow.sim.events.log import COUNT, STEP, Cast, Ending, Sink, roles
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.reference.build import Network, build
-from fuseflow.sim.reference.comal import DelayedFifo
+from fuseflow.sim.reference.comal import DelayedFifo, LaggedOutput
 from fuseflow.sim.reference.deadlock import waiting
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Process, Slots
 from fuseflow.sim.reference.run import run
@@ -104,12 +105,16 @@ def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> Non
     token, visible = item
     writer = fifo.writer.journal
     edge, rank = writer.listener.places[id(fifo)]
-    made = visible - fifo.latency + fifo.delay
+    made = visible - fifo.latency + fifo.delay  # in its slot
+    fired = fifo.writer.last
+    if made > fired:  # a value that comes late, or a stop behind one
+        late = token is D or token.__class__ is Stop
+        fired = made - writer.listener.lags[id(fifo)] if late else fired
     if edge >= 0:
         writer.listener.given.append((edge, made, 1, 1))
     append(fifo, (token, visible))
     token, visible = fifo.pop()
-    deque.append(fifo, (token, caused(visible, TOKEN, writer.track, made, edge, rank)))
+    deque.append(fifo, (token, caused(visible, TOKEN, writer.track, fired, edge, rank)))
 
 
 def _take(fifo: Fifo, t: int, take: Callable[[Fifo, int], None]) -> None:
@@ -141,6 +146,7 @@ class Listener:
         self.current = -1  # the process that fired last
         self.given: list[tuple[int, int, int, int]] = []
         self.taken: list[tuple[int, int, int, int]] = []
+        self.lags: dict[int, int] = {}
         self.places: dict[int, tuple[int, tuple[int, ...]]] = {}
         number = {id(network.fifos[edge]): k for k, edge in enumerate(edges)}
         for track, p in enumerate(network.processes):
@@ -151,6 +157,8 @@ class Listener:
         for p in network.processes:
             for k, out in enumerate(p.outputs):
                 for j, fifo in enumerate(out.fifos):
+                    if isinstance(out, LaggedOutput):
+                        self.lags[id(fifo)] = out.lag
                     fifo.__class__ = TRACED[type(fifo)]
                     if fifo.slots is not None:
                         self.places[id(fifo.slots)] = number.get(id(fifo), -1), (1, k, j)
