@@ -7,6 +7,7 @@ import click
 from fuseflow.cli.common import ErrorBoundary, debug_option
 from fuseflow.cli.compile import compile_command
 from fuseflow.cli.doctor import doctor
+from fuseflow.cli.estimate import estimate
 from fuseflow.cli.explain import explain
 from fuseflow.cli.ops import ops
 from fuseflow.cli.run import run
@@ -24,5 +25,5 @@ def main() -> None:
     """
 
 
-for command in (compile_command, run, simulate, sweep, explain, doctor, ops):
+for command in (compile_command, run, simulate, estimate, sweep, explain, doctor, ops):
     main.add_command(command)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fuseflow.compiler import artifacts
 from fuseflow.compiler.check import Check, check
+from fuseflow.compiler.estimates import Estimator, ProgramEstimate, estimate_compiled
 from fuseflow.compiler.intermediates import check_region, stand_in, worst
 from fuseflow.compiler.ran import Ran
 from fuseflow.compiler.regions import CompiledRegion
@@ -143,6 +144,10 @@ class Compiled:
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, ran.regions, compared, seconds)
+
+    def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
+        """What a run would do, without one. An `Estimator` that is passed again finds what it counted for the same tensors."""
+        return estimate_compiled(self, estimator or Estimator())
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""

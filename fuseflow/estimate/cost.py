@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from fuseflow import tile_ops
-from fuseflow.estimate.shapes import Shape, shapes
+from fuseflow.estimate.shapes import Shape, of_shapes, shapes
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import (
     Accumulate,
@@ -73,7 +73,7 @@ def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estim
         firings = _firings(node, inputs, outputs)
         busiest, total = max(busiest, firings * _interval(node, tiles)), total + firings
         flops += _flops(node, inputs, tiles)
-    results = {name: _written(levels) for name, levels in written.items()}
+    results = {name: of_shapes([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
     return Estimate(busiest, total, flops, sum(traffic(graph, found).values())), results
 
 
@@ -135,9 +135,3 @@ def _bytes(node: Node, inputs: list[Shape], outputs: list[Shape], full: bool, va
             return inputs[0].fibers * POS_BYTES + inputs[0].elements * CRD_BYTES
         case _:
             return 0.0
-
-
-def _written(levels: Mapping[int, Shape]) -> TensorStatistics:
-    shapes = [levels[p] for p in range(len(levels))]
-    fanouts = (s.elements / s.fibers if s.fibers else 0.0 for s in shapes)
-    return TensorStatistics(tuple(s.size for s in shapes), tuple(fanouts))

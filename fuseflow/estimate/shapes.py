@@ -7,9 +7,10 @@ densities p and q keeps p*q (intersect) or 1-(1-p)(1-q) (union).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Protocol
 
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import (
@@ -21,6 +22,7 @@ from fuseflow.samml.nodes import (
     Graph,
     Join,
     Load,
+    Locate,
     Merge,
     Node,
     Permute,
@@ -34,15 +36,36 @@ from fuseflow.samml.nodes import (
     WriteValues,
 )
 
+Place = tuple[str, int]
+"""A storage level of a tensor."""
+
+
+class Pairs(Protocol):
+    """What is known of two tensors together."""
+
+    def reached(self, drawn: Place, level: Place) -> Reached | None:
+        """Of coordinates as often as they are stored at `drawn`, looked up in the outermost level of a tensor, of which `level` is the
+        next; None: nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """`rate`: the share of coordinates that are there; `fanout`: how many elements those have below them, on average."""
+
+    rate: float
+    fanout: float
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """`counts[d]` elements at nesting depth d+1; `size` is the extent of the innermost dimension (0 where it does not matter); `present`
-    the share of elements that are not `N`."""
+    the share of elements that are not `N`; `drawn` the levels that the coordinates behind the elements come from, where these are
+    stored: how often a coordinate occurs there says how often it occurs here."""
 
     counts: tuple[float, ...] = ()
     size: int = 0
     present: float = 1.0
+    drawn: tuple[Place, ...] = ()
 
     @property
     def elements(self) -> float:
@@ -81,25 +104,26 @@ def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, Sh
     """The expected shape of every stream of `graph`; `known` are the statistics of the tensors it reads."""
     found: dict[Port, Shape] = {}
     for node in graph.nodes:
-        outputs = _outputs(node, [found[p] for p in node.inputs], known)
+        outputs = outputs_of(node, [found[p] for p in node.inputs], known)
         found |= {Port(node.name, k): s for k, s in enumerate(outputs)}
     return found
 
 
-def _outputs(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatistics]) -> list[Shape]:
+def outputs_of(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatistics], pairs: Pairs | None = None) -> list[Shape]:
+    """The expected shapes of what a node makes of streams of these. Without `pairs`, coordinates of any two tensors are independent."""
     match node:
         case Root():
             return [Shape()]
         case Scan():
-            stats = known[node.tensor]
-            below = inputs[0].inner(inputs[0].stored * stats.fanouts[node.level], stats.sizes[node.level])
-            return [below, below]
+            return _scan(node, inputs[0], known[node.tensor], pairs)
         case Range():
             return [inputs[0].inner(inputs[0].elements * node.size, node.size)]
         case Repeat():
-            return [replace(inputs[1], present=inputs[0].present)]
+            return [replace(inputs[1], present=inputs[0].present, drawn=inputs[0].drawn)]
+        case Locate():
+            return [replace(inputs[-1], drawn=inputs[0].drawn)]
         case Join():
-            return _join(node, inputs)
+            return _join(node, inputs, pairs)
         case Align():
             return [_align(*inputs)]
         case Reduce():
@@ -122,28 +146,71 @@ def _outputs(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatisti
             return [inputs[0]] * len(node.port_names())
 
 
+def union_of(node: Node, inputs: list[Shape]) -> float:
+    """The comparisons expected of a node that merges: coordinates that any side has."""
+    match node:
+        case Join():
+            sides = [inputs[crd] for crd, _ in node.sides()]
+        case Align():
+            sides = inputs[:2]
+        case _:
+            return 0.0
+    first = sides[0]
+    missed = math.prod(1 - side.density for side in sides)
+    return max(first.fibers * first.size * (1 - missed), *(side.elements for side in sides))
+
+
 def _merge(node: Merge, lane: Shape) -> Shape:
     """All lanes are like the first: as many elements each, from the dealt level on."""
     dealt = len(lane.counts) - 1 - node.levels
     return replace(lane, counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
 
 
-def _join(node: Join, inputs: list[Shape]) -> list[Shape]:
+def _scan(node: Scan, ref: Shape, stats: TensorStatistics, pairs: Pairs | None) -> list[Shape]:
+    elements = ref.stored * stats.fanouts[node.level]
+    for drawn in ref.drawn if pairs else ():
+        if pairs and (found := pairs.reached(drawn, (node.tensor, node.level))) is not None:
+            elements = ref.stored * found.fanout
+    size = stats.sizes[node.level]
+    stored = stats.fanouts[node.level] < size
+    below = ref.inner(elements, size)
+    return [replace(below, drawn=((node.tensor, node.level),) if stored else ()), replace(below, drawn=())]
+
+
+def _rates(node: Join, inputs: list[Shape], pairs: Pairs | None) -> list[float]:
+    """For each side the share of all coordinates that it has; of those of the first side, where more is known of the two."""
+    sides = [inputs[crd] for crd, _ in node.sides()]
+    found = [side.density for side in sides]
+    if pairs is None or node.kind == "union":
+        return found
+    for k, side in enumerate(sides[1:], 1):
+        for drawn in sides[0].drawn:
+            for tensor, level in side.drawn:
+                if level == 0 and (reached := pairs.reached(drawn, (tensor, 1))) is not None:
+                    found[k] = reached.rate
+    return found
+
+
+def _join(node: Join, inputs: list[Shape], pairs: Pairs | None) -> list[Shape]:
     """The coordinates, then every payload: of a side that has not all of them, some are `N`."""
     sides = node.sides()
-    densities = [inputs[crd].density for crd, _ in sides]
+    densities = _rates(node, inputs, pairs)
     first = inputs[sides[0][0]]
     either = {"left": densities[0], "intersect": math.prod(densities), "union": 1 - math.prod(1 - d for d in densities)}
     density = either[node.kind]
     joined = first if node.kind == "left" else first.resized(first.fibers * first.size * density)
+    kinds = {"left": sides[:1], "intersect": sides, "union": ()}[node.kind]
+    drawn = tuple(dict.fromkeys(place for crd, _ in kinds for place in inputs[crd].drawn))
+    joined = replace(joined, drawn=drawn)
     found = [joined]
-    for side, (_, payloads) in enumerate(sides):
+    for side, (crd, payloads) in enumerate(sides):
+        others = tuple(place for place in drawn if place not in inputs[crd].drawn)
         kept = 1.0
         if node.kind == "union" and density:
             kept = densities[side] / density
         elif node.kind == "left" and side > 0:
             kept = densities[side]
-        found += [replace(joined, present=inputs[p].present * kept) for p in payloads]
+        found += [replace(joined, present=inputs[p].present * kept, drawn=others) for p in payloads]
     return found
 
 
@@ -194,3 +261,9 @@ def _permute(node: Permute, inputs: list[Shape]) -> list[Shape]:
         above = above.inner(prefixes * (1 - (1 - density) ** math.prod(sizes[level + 1 :])), size)
         out.append(above)
     return [*out, above]
+
+
+def of_shapes(levels: Sequence[Shape]) -> TensorStatistics:
+    """The statistics of a tensor whose level writers get streams of these shapes."""
+    fanouts = (s.elements / s.fibers if s.fibers else 0.0 for s in levels)
+    return TensorStatistics(tuple(s.size for s in levels), tuple(fanouts))

@@ -1,0 +1,133 @@
+"""`fuseflow estimate`: FLOPs, bytes and a bound on the cycles, without simulation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+import fuseflow as ff
+from fuseflow.cli.common import (
+    FILE,
+    StrictCommand,
+    console,
+    debug_option,
+    machine_options,
+    model_options,
+    print_notices,
+    quiet_option,
+    require_writable,
+    schedule_options,
+    write_out,
+)
+from fuseflow.cli.progress import working
+from fuseflow.compiler.estimates import Estimator, ProgramEstimate
+from fuseflow.compiler.result import json_text
+from fuseflow.compiler.saved import load_saved
+from fuseflow.errors import FileError, UsageError
+from fuseflow.estimate import Given
+from fuseflow.filesystem import read_text
+from fuseflow.report.estimate_tables import against_table, estimate_table, exact_line, operator_table, tensor_table
+from fuseflow.report.tables import print_table
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+
+TABLES = {"operator": operator_table, "tensor": tensor_table}
+
+
+@click.command(cls=StrictCommand, short_help="FLOPs, bytes and cycles of a model, without running it.")
+@model_options
+@schedule_options
+@machine_options
+@click.option(
+    "--stats", multiple=True, metavar="SPEC", help="Statistics in the place of a tensor: A.density=0.001,degree=powerlaw:2.3"
+)
+@click.option("--statistics-only", is_flag=True, help="Know of tensors how much they store, not where.")
+@click.option(
+    "--by", multiple=True, type=click.Choice(tuple(TABLES)), help="Print FLOPs by operator, or bytes by tensor; repeatable."
+)
+@click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`).")
+@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the estimate as JSON; - is stdout.")
+@quiet_option
+@debug_option
+def estimate(
+    model: Path,
+    data: str | None,
+    data_dir: Path | None,
+    tensors: Path | None,
+    options: dict[str, str],
+    seed: int,
+    schedule: Schedule,
+    machine: Machine,
+    stats: tuple[str, ...],
+    statistics_only: bool,
+    by: tuple[str, ...],
+    against: Path | None,
+    json_file: Path | None,
+    quiet: bool,
+) -> None:
+    """Estimate MODEL (.py, .ein, .mlir, or a directory that `compile -o` wrote) on its data: FLOPs, bytes, firings, cycles.
+
+    FLOPs, bytes and firings are those of the simulator, counted from where the tensors store something, or expected from statistics
+    (marked ~). Cycles are what the busiest node, the memory and the longest wait let expect.
+    """
+    to_stdout = str(json_file) == "-"
+    if json_file is not None and not to_stdout:
+        require_writable(json_file, directory=False)
+    run = None if against is None else _run(against)
+    estimator = Estimator(statistics_only, Given.parse(stats))
+    with working("estimating", quiet):
+        if model.is_dir():
+            found = _saved(model, tensors, machine, estimator, data=data, data_dir=data_dir, options=options, schedule=schedule)
+        else:
+            compiled = ff.compile(
+                model,
+                data=data,
+                data_dir=data_dir,
+                tensors=tensors,
+                options=options,
+                schedule=schedule,
+                machine=machine,
+                seed=seed,
+            )
+            found = compiled.estimate(estimator)
+    compared = None if run is None else against_table(found, run)
+    if json_file is not None:
+        write_out(json_text(found.to_json()), json_file)
+    out = console(stderr=to_stdout)
+    if not quiet:
+        print_table(out, estimate_table(found))
+        out.print(exact_line(found), soft_wrap=True)
+        print_notices(out, found.notices)
+    for table in (*(TABLES[kind](found) for kind in by), *([compared] if compared is not None else [])):
+        out.print()
+        print_table(out, table)
+
+
+def _saved(
+    directory: Path, tensors: Path | None, machine: Machine, estimator: Estimator, *, schedule: Schedule, **given: Any
+) -> ProgramEstimate:
+    """Of a directory, which holds its schedule and needs no model."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                f"`{directory}` is compiled, it takes no `--{name.replace('_', '-')}`", hint="its inputs are given by `--tensors`"
+            )
+    if schedule != Schedule():
+        raise UsageError(f"`{directory}` is compiled, with the schedule in it", hint="estimate the model to try another schedule")
+    saved = load_saved(directory, tensors)
+    return estimator.estimate(
+        saved.pieces, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
+    )
+
+
+def _run(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_text(path, "the run"))
+    except ValueError as error:
+        raise FileError(f"`{path}` is not JSON: {error}", hint="`fuseflow run MODEL ... --json RUN.json`") from error
+    if not isinstance(found, dict) or "regions" not in found:
+        raise FileError(f"`{path}` is no result of `fuseflow run --json`", hint="`fuseflow run MODEL ... --json RUN.json`")
+    return found

@@ -1,0 +1,114 @@
+"""How long moving bytes takes at least: lines that the nodes ask for, over what the channels move in a cycle.
+
+Elements next to each other in one line are one request. What is read in order moves its bytes once; a fiber that is looked up begins
+anywhere in a line; single elements that are looked up move a line each, unless the list that looks them up hits the same line again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, prod
+
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.work import asked
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine import Machine
+from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, clock_ratio
+from fuseflow.sim.memory.timing import HBM2_2000
+from fuseflow.tensors import DTYPES
+from fuseflow.tensors.levels import Compressed
+from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+
+CHANNEL_BYTES = 32
+"""That a channel of HBM2 moves in one of its cycles."""
+FIXED_BYTES = 16
+"""That the fixed pipe of Comal moves in a cycle: four words."""
+
+
+ANSWER = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
+"""Cycles from a request to its answer in a memory that has nothing else to do, beyond the one of a memory that answers at once."""
+
+
+def waiting(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
+    """Cycles that an element waits for answers on its way through a node; a scan has two, one after the other."""
+    answer = ANSWER[machine.memory.model]
+    match node:
+        case n.Scan() if decl is not None and not (level := decl.format.levels[node.level]).full:
+            return answer * (2 if isinstance(level, Compressed) else 1)
+        case n.Load() | n.WriteValues():
+            return answer
+        case _:
+            return 0
+
+
+def peak(machine: Machine) -> float:
+    """Bytes that memory can move in a cycle of the machine."""
+    match machine.memory:
+        case Hbm2Memory() as memory:
+            return float(CHANNEL_BYTES * memory.channels * clock_ratio(memory.clock_ghz, machine.clock_ghz))
+        case ComalFixedMemory():
+            return FIXED_BYTES
+        case _:
+            return inf
+
+
+def refresh(machine: Machine) -> float:
+    """The share of the time in which no bank of the memory answers: all channels refresh themselves at once."""
+    return HBM2_2000.nRFC / HBM2_2000.nREFI if isinstance(machine.memory, Hbm2Memory) else 0.0
+
+
+def moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes: Mapping[str, Number]) -> Number:
+    """Bytes that memory moves for the reads of a graph, and for the `writes`, by tensor, which are in order."""
+    memory = machine.memory
+    if isinstance(memory, ComalFixedMemory):
+        line, least = 4, 4
+    else:
+        line = memory.line if isinstance(memory, Hbm2Memory) else 64
+        least = line
+    total: Number = sum(-(-number // least) * least for number in writes.values())
+    made = graph.by_name
+    for node in graph.nodes:
+        if isinstance(node, n.Scan | n.Load):
+            decl = graph.declared[node.tensor]
+            inputs = [flows[port] for port in node.inputs]
+            outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
+            for kind, words in asked(node, decl, inputs, outputs).items():
+                width = {"pos": POS_BYTES, "crd": CRD_BYTES, "val": DTYPES[decl.dtype].itemsize}[kind]
+                bytes_ = words * width / (2 if kind == "pos" else 1)  # the end of a fiber is the start of the next
+                total += line * _lines(_looked_up(node, made), bytes_, width, decl, flows, line) if words else 0
+    return total
+
+
+def _looked_up(node: n.Scan | n.Load, made: Mapping[str, n.Node]) -> n.Scan | n.Load | None:
+    """The node whose references decide where the elements lie that `node` reads: itself, or a scan above whose fibers it reads one after
+    the other. None: that is the whole tensor, from its start to its end, once."""
+    while node.sequential:
+        above = made[node.inputs[0].node]
+        if isinstance(above, n.Root):
+            return None
+        if not isinstance(above, n.Scan) or above.tensor != node.tensor:
+            break
+        node = above
+    return node
+
+
+def _lines(
+    node: n.Scan | n.Load | None, bytes_: Number, width: int, decl: n.TensorDecl, flows: Mapping[n.Port, Flow], line: int
+) -> Number:
+    """Requests for so many bytes of an array that are looked up by the references of `node`: a share of the coordinates of a dimension,
+    in order, list by list."""
+    if node is None:
+        return max(1.0, bytes_ / line)
+    refs = flows[node.inputs[0]]
+    present, lists = refs.elements - refs.absent, refs.inner_filled or 1
+    each = bytes_ / present if present else 0.0  # bytes below a reference
+    level = node.level - 1 if isinstance(node, n.Scan) else decl.format.rank - 1
+    places = decl.shape[decl.format.order[level]] if level >= 0 else 1
+    if each * prod(decl.shape[d] for d in decl.format.order[: level + 1]) <= line:  # the line that was read last
+        return 1.0
+    if level < 0:  # from the start again
+        return present * max(1.0, each / line)
+    share = min(1.0, present / lists / places)
+    near = (each + line - width) / each  # references whose elements are in one line
+    hit: float = 1 - (1 - share) ** near
+    return lists * max(1.0, places * each / line * hit)

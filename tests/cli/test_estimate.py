@@ -1,0 +1,78 @@
+"""`fuseflow estimate`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fuseflow.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+SPMM = [str(ROOT / "docs/example/spmm.ein"), "--tensors", str(ROOT / "docs/example/tensors.yaml")]
+
+
+def fuseflow(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_counts_are_those_of_a_run(tmp_path: Path):
+    run = tmp_path / "run.json"
+    assert fuseflow("run", *SPMM, "--machine", "ideal", "--json", run, "-q").exit_code == 0
+    shown = fuseflow("estimate", *SPMM, "--machine", "ideal", "--against", run)
+    assert shown.exit_code == 0, shown.output
+    compared = shown.output.partition("error %")[2]
+    assert compared.count("+0.00") + compared.count(" 0.00") >= 8
+    found, theirs = json.loads(fuseflow("estimate", *SPMM, "--json", "-", "-q").stdout), json.loads(run.read_text())
+    assert (found["flops"], found["bytes"]) == (theirs["flops"], theirs["bytes"])
+    assert found["exact"] and found["regions"][0]["bound"]["limit"] == "control"
+
+
+def test_statistics_are_marked():
+    shown = fuseflow("estimate", SPMM[0], "--stats", "A.density=0.25", "--by", "operator", "--by", "tensor")
+    assert shown.exit_code == 0, shown.output
+    assert "~" in shown.output and "numbers with ~ are expected" in shown.output
+    assert "~" not in fuseflow("estimate", *SPMM).output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([SPMM[0]], "nothing is known of what `A` stores"),
+        ([*SPMM, "--stats", "B.density=0.1"], "reads no tensor `B`"),
+        ([*SPMM, "--against", "{tmp}/none.json"], "cannot read the run"),
+        ([*SPMM, "--against", "{tmp}/text.json"], "is not JSON"),
+        ([*SPMM, "--against", "{tmp}/other.json"], "is no result of"),
+        ([*SPMM, "--against", "{tmp}/wrong.json"], "is no result of"),
+        ([*SPMM, "--fuse", "none", "--against", "{tmp}/run.json"], "the run has other regions"),
+        (["{tmp}"], "no directory of a compiled program"),
+        (["{tmp}/out", "--fuse", "none"], "with the schedule in it"),
+        (["{tmp}/out", "--data", "karate"], "takes no `--data`"),
+    ],
+)
+def test_refusals(words: list[str], message: str, tmp_path: Path):
+    (tmp_path / "text.json").write_text("text")
+    (tmp_path / "other.json").write_text("[]")
+    (tmp_path / "wrong.json").write_text('{"regions": 3}')
+    if "{tmp}/run.json" in words:
+        fuseflow("run", *SPMM, "--machine", "ideal", "--json", tmp_path / "run.json", "-q")
+    if "{tmp}/out" in words:
+        fuseflow("compile", *SPMM, "-o", tmp_path / "out", "-q")
+    shown = fuseflow("estimate", *(word.replace("{tmp}", str(tmp_path)) for word in words))
+    assert shown.exit_code == 2 and message in shown.output, shown.output
+    assert "Traceback" not in shown.output
+
+
+def test_a_directory_is_estimated_as_its_model(tmp_path: Path):
+    fuseflow("compile", *SPMM, "-o", tmp_path / "out", "-q")
+    assert fuseflow("estimate", tmp_path / "out", *SPMM[1:]).output == fuseflow("estimate", *SPMM).output
+
+
+def test_no_torch_is_loaded(tmp_path: Path):
+    code = "import sys; from fuseflow.cli.main import main; main(sys.argv[1:], standalone_mode=False); assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code, "estimate", *SPMM, "-q"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
