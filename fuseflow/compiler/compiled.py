@@ -68,9 +68,9 @@ class Compiled:
         artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings, result)
 
     def save_fibertrees(self, directory: str | Path) -> None:
-        """Write the program's inputs as text files, in the layout that other SAMML tools read; also as regions see them in other
-        dimensions."""
-        found = self.inputs()
+        """Write what is in memory before the first region runs as text files, in the layout that other SAMML tools read; also as regions
+        see it in other dimensions."""
+        found = self.memory()
         for step in (step for region in self.regions for step in region.before):
             if step.source in found:
                 found[step.name] = step.of(found[step.source])
@@ -116,10 +116,12 @@ class Compiled:
         that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
         simulation.
         """
+        stand_ins = self.schedule.intermediates == "dense"
+        if check and not stand_ins and self.source.expected is not None:
+            dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
         start = time.perf_counter()
         memory = self.memory()
         ran, checks = Ran(dedup), list[Check]()
-        stand_ins = self.schedule.intermediates == "dense"
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)
             for step in region.before:
@@ -138,7 +140,7 @@ class Compiled:
                 memory[step.name] = step.of(memory[step.source])
             if stand_ins:
                 computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
-                memory |= {name: stand_in(name, tensor, self.seed) for name, tensor in computed.items()}
+                memory |= {n: stand_in(self.program.declared[n], tensor, self.seed) for n, tensor in computed.items()}
         simulated = time.perf_counter() - start
         outputs = in_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
         seconds = Seconds(self.source.seconds, self.seconds, simulated)

@@ -13,21 +13,28 @@ import numpy as np
 
 from fuseflow.compiler.check import Check, check
 from fuseflow.compiler.regions import CompiledRegion
+from fuseflow.compiler.stored import in_elements
 from fuseflow.einsum.interpret import LARGEST, evaluate
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse import operand
 from fuseflow.tensors import Tensor, pack
+from fuseflow.tensors.blocks import blocked
 
 ZEROS = 0.6
 """The share of a stand-in's elements that are zero, stored like the others."""
 
 
-def stand_in(name: str, computed: Tensor, seed: int) -> Tensor:
-    """Random elements in the place of those that were computed, in the same format; they follow from the name and the seed."""
-    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    numbers = rng.integers(1, 255, computed.shape) if computed.values.dtype.kind == "i" else 1 - rng.random(computed.shape)
-    numbers = np.where(rng.random(computed.shape) < ZEROS, 0, numbers)
-    return pack(numbers.astype(computed.values.dtype), computed.format, computed.fill)
+def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
+    """Random elements in the place of those that were computed, stored alike; they follow from the name and the seed. The padding of
+    blocks stays: readers count on what it holds (`einsum.padding`)."""
+    rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
+    numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)
+    numbers = np.where(rng.random(shape) < ZEROS, 0, numbers)
+    made = blocked(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
+    if not (type.block and computed.format.all_dense):
+        return made
+    inside = blocked(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
+    return replace(made, values=np.where(inside.values, made.values, computed.values))
 
 
 def check_region(
@@ -40,8 +47,9 @@ def check_region(
     made = {e.name for e in einsums}
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in made)
     part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in made))
-    expected = evaluate(part, {name: operand(memory[name], LARGEST) for name in read})
-    return check(outputs, {name: expected[name] for name in part.outputs}, "")
+    given = in_elements(program.declared, {name: memory[name] for name in read})
+    expected = evaluate(part, {name: operand(tensor, LARGEST) for name, tensor in given.items()})
+    return check(in_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
 
 
 def worst(checks: Sequence[Check]) -> Check:

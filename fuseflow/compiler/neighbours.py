@@ -9,6 +9,7 @@ from fuseflow.compiler.lower import Formed, form, lower, with_formats
 from fuseflow.compiler.recompute import Instance, expected_streams, instances
 from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.sources import Source
+from fuseflow.compiler.stored import in_blocks
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, statistics, traffic
@@ -74,8 +75,10 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     program, compiled = lower(source.program, schedule, source.tensors)
     pairs = _pairs(source.program, formed, schedule, compiled)
     each = tuple(Region(e.name, (e.name,)) for e in formed.given.einsums)
-    known = statistics({t.name: t for t in program.inputs}, source.tensors)
-    _, alone = lower(source.program, Schedule(formats=schedule.formats), source.tensors, regions=each)
+    inputs = {t.name: t for t in program.inputs}
+    known = statistics(inputs, in_blocks(inputs, source.tensors))
+    stored = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
+    _, alone = lower(source.program, stored, source.tensors, regions=each)
     return FusionReport(pairs, _producers(program, compiled, alone, known))
 
 
@@ -85,7 +88,7 @@ def _pairs(given: Program, formed: Formed, schedule: Schedule, compiled: Sequenc
     home = {e: region.name for region in regions for e in region.einsums}
     stored = {t.name: t for t in program.inputs}
     for region in compiled:
-        stored |= {t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in region.graph.tensors}
+        stored |= {**region.fused.stored, **region.written}
     refusals: dict[tuple[str, str], str] = {}
     found = []
     for einsum in program.einsums:
@@ -126,7 +129,8 @@ def _refusal(
     declared = (t for t in with_formats(given, schedule).tensors if t.name in inside)
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
     try:
-        lower(part, replace(schedule, orders=(), formats=(), parallel=(), drop_zeros=()), {}, regions=(whole,))
+        plain = replace(schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), drop_zeros=())
+        lower(part, plain, {}, regions=(whole,))
     except FuseFlowError as error:
         return error.message
     return ""

@@ -58,6 +58,14 @@ class CompiledRegion:
     places: Places = field(default_factory=dict)
 
     @property
+    def written(self) -> dict[str, TensorType]:
+        """The results as they are in memory."""
+        as_written = self.graph.declared
+        return {
+            r.name: replace(r.tensor, format=as_written[r.name].format, fill=as_written[r.name].fill) for r in self.fused.results
+        }
+
+    @property
     def serial(self) -> Graph:
         """The graph without lanes."""
         return emit(self.table) if self.places else self.graph
@@ -152,11 +160,9 @@ class Lowering:
         verify_region(fused)
         verify_graph(graph)
         self.known |= written
-        written_as = {t.name: t for t in graph.tensors}
-        self.stored |= {
-            r.name: replace(r.tensor, format=written_as[r.name].format, fill=written_as[r.name].fill) for r in fused.results
-        }
-        return CompiledRegion(name, einsums, fused, table, graph, cost, places=places)
+        made_region = CompiledRegion(name, einsums, fused, table, graph, cost, places=places)
+        self.stored |= made_region.written
+        return made_region
 
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
         if chain:

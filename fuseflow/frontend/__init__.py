@@ -23,7 +23,7 @@ __all__ = ["Data", "Imported", "LoadedModel", "import_model", "load_data", "load
 def import_model(
     module: torch.nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str] | None = None, name: str = "model"
 ) -> Imported:
-    """Import a PyTorch module, called with `inputs` (tensors: dense, CSR, CSC or COO), as a program called `name`.
+    """Import a PyTorch module, called with `inputs` (tensors: dense, CSR, CSC, COO, BSR or BSC), as a program called `name`.
 
     `formats` gives a storage format to tensors that PyTorch holds dense, by their name in the model (`{"attn.mask": "csr"}`).
     Raises `FrontendError` with the operator, module path and line of what has no Einsum form.

@@ -272,6 +272,10 @@ DENSE: dict[object, Callable[..., Any]] = {
             aten._to_sparse_csr.default,
             aten.to_sparse_csc.default,
             aten._to_sparse_csc.default,
+            aten.to_sparse_bsr.default,
+            aten._to_sparse_bsr.default,
+            aten.to_sparse_bsc.default,
+            aten._to_sparse_bsc.default,
             aten.coalesce.default,
             aten._coalesce.default,
             aten.dropout.default,  # in training mode `screen` has refused them

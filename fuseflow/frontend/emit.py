@@ -68,7 +68,8 @@ class Emitter:
             raise FrontendError(f"`{name}` reads an uninitialized tensor", hint="start from a linalg.fill")
         chosen = self._names.unique(name)
         if force or not set(index_names(indices)) <= set(free_indices(body)):
-            self.declared[chosen] = replace(type, name=chosen, format=type.format if force else None)
+            stored = type if force else replace(type, format=None, block=())
+            self.declared[chosen] = replace(stored, name=chosen)
         self.einsums.append(Einsum(chosen, indices, body, origin.location))
         return chosen
 

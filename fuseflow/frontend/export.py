@@ -25,21 +25,21 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin, screen
 from fuseflow.frontend.columns import separate_columns
 from fuseflow.frontend.densify import Densify
+from fuseflow.frontend.encodings import Storage
 from fuseflow.frontend.known import evaluate_known
 from fuseflow.frontend.names import Names
 from fuseflow.frontend.operators import PATTERN
-from fuseflow.frontend.values import formats_of
-from fuseflow.tensors import Format
+from fuseflow.frontend.values import storage_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exported:
     """A dense graph of simple operators whose arguments are `tensors`, in order: weights and buffers by their PyTorch names, inputs by
-    the names of forward's arguments. `formats` says how each is stored, `notices` what PyTorch evaluated before."""
+    the names of forward's arguments. `stored` says how each is stored, `notices` what PyTorch evaluated before."""
 
     graph: Graph
     tensors: dict[str, Tensor]
-    formats: dict[str, Format]
+    stored: dict[str, Storage]
     notices: list[str]
 
 
@@ -52,7 +52,7 @@ def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str
         separate_columns(traced)
         notices = evaluate_known(traced, tensors)
         screen.screen(traced, tensors)
-        stored = formats_of(tensors, formats)
+        stored = storage_of(tensors, formats)
         graph = _replay(traced, tensors, stored)
     screen.screen_lowered(graph)
     screen.screen_mutation(graph, list(tensors))
@@ -60,9 +60,13 @@ def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str
 
 
 def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
-    """The tensors that the model returns, in order."""
-    with _quiet(), torch.no_grad():
-        leaves = pytree.tree_leaves(module(*inputs))
+    """The tensors that the model returns, in order. Raises `FrontendError` if PyTorch cannot run it."""
+    try:
+        with _quiet(), torch.no_grad():
+            leaves = pytree.tree_leaves(module(*inputs))
+    except Exception as error:  # whatever the model and PyTorch raise
+        message = f"the model fails in PyTorch itself: {type(error).__name__}: {_first_line(error)}"
+        raise FrontendError(message, span=origin.span_of_exception(error)) from error
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
@@ -89,9 +93,8 @@ def _explained(error: Exception, module: nn.Module, inputs: tuple[Any, ...]) -> 
         return FrontendError("control flow depends on data", hint=hint, span=span)
     try:
         eager(module, inputs)
-    except Exception as failure:
-        message = f"the model fails in PyTorch itself: {type(failure).__name__}: {_first_line(failure)}"
-        return FrontendError(message, span=origin.span_of_exception(failure))
+    except FrontendError as failure:
+        return failure
     for name in sorted(PATTERN.names, key=len, reverse=True):
         if re.search(rf"\b{name}\b", text):
             return FrontendError(f"{PATTERN.what} (`{name}`)", hint=PATTERN.hint, span=span)
@@ -161,9 +164,9 @@ class _AllInputs(nn.Module):
         return [result for result in results if result is not None]
 
 
-def _replay(traced: ExportedProgram, tensors: dict[str, Tensor], formats: dict[str, Format]) -> Graph:
+def _replay(traced: ExportedProgram, tensors: dict[str, Tensor], stored: dict[str, Storage]) -> Graph:
     # MLIR has no sparse tensors of truth values: they come in as integers.
-    truths = [t.dtype == torch.bool and not formats[name].all_dense for name, t in tensors.items()]
+    truths = [t.dtype == torch.bool and not stored[name][0].all_dense for name, t in tensors.items()]
     with FakeTensorMode(allow_non_fake_inputs=True):
         fake = tuple(
             torch.empty(tuple(t.shape), dtype=torch.int32 if truth else t.dtype)

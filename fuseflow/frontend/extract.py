@@ -24,7 +24,7 @@ from fuseflow.frontend.locations import Origin, from_mlir
 from fuseflow.frontend.reshape import Split, reshape_steps
 from fuseflow.frontend.scalars import Scalars, constant
 from fuseflow.frontend.symbolic import UNDEFINED, Value, placeholder, tensor, uses_undefined
-from fuseflow.frontend.units import squeeze, squeezed_shape
+from fuseflow.frontend.units import squeeze, squeezed_block, squeezed_shape
 from fuseflow.tensors import Format
 
 _DTYPES = {"f32": "f32", "f64": "f64", "i1": "i32", "i32": "i32", "i64": "i64"}
@@ -191,8 +191,8 @@ def _declaration(name: str, type: Any) -> TensorType:
     if dtype not in _DTYPES:
         raise FrontendError(f"tensor `{name}` has elements of type {dtype}", hint="use f32, f64, i32 or i64")
     shape = tuple(type.shape)
-    format = Format.dense(len(shape)) if type.encoding is None else from_encoding(str(type.encoding))
-    return TensorType(name, squeezed_shape(shape), squeeze(format, shape), _DTYPES[dtype])
+    format, block = (Format.dense(len(shape)), ()) if type.encoding is None else from_encoding(str(type.encoding))
+    return TensorType(name, squeezed_shape(shape), squeeze(format, shape), _DTYPES[dtype], block=squeezed_block(block, shape))
 
 
 def _is_truth(type: Any, expr: Expr) -> bool:

@@ -14,7 +14,7 @@ from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import mlir, origin
-from fuseflow.frontend.encodings import to_encoding
+from fuseflow.frontend.encodings import Storage, to_encoding
 from fuseflow.frontend.locations import Origin, to_mlir
 from fuseflow.tensors import Format
 
@@ -36,8 +36,8 @@ class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
         return to_mlir(Origin(origin.module_path(node), name, origin.span(node)), self._c)
 
 
-def lower(graph: Graph, formats: Mapping[str, Format], name: str) -> Any:
-    """A module with one function `name`; `formats` gives the format of each argument, in order. Raises `FrontendError`."""
+def lower(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
+    """A module with one function `name`; `stored` says how each argument is stored, in order. Raises `FrontendError`."""
     context = mlir.new_context()
     importer = FxImporter(context=context)
     importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
@@ -50,20 +50,20 @@ def lower(graph: Graph, formats: Mapping[str, Format], name: str) -> Any:
     mlir.run(module, TO_LINALG, "lowering to Linalg")
     mlir.run(module, mlir.CLEANUP, "cleaning up the Linalg")
     with context, ir.Location.unknown():
-        _attach(module, formats)
+        _attach(module, stored)
     mlir.verify(module)
     return module
 
 
-def _attach(module: Any, formats: Mapping[str, Format]) -> None:
+def _attach(module: Any, stored: Mapping[str, Storage]) -> None:
     """Give the arguments their names and encodings. Their users accept a sparse operand with a dense result, so nothing else changes."""
     function = mlir.function(module)
     arguments = function.body.blocks[0].arguments
-    for argument, format in zip(arguments, formats.values(), strict=True):
-        if format != Format.dense(format.rank):
-            kind = argument.type
-            argument.set_type(ir.RankedTensorType.get(kind.shape, kind.element_type, ir.Attribute.parse(to_encoding(format))))
+    for argument, (format, block) in zip(arguments, stored.values(), strict=True):
+        if block or format != Format.dense(format.rank):
+            kind, encoding = argument.type, ir.Attribute.parse(to_encoding(format, block))
+            argument.set_type(ir.RankedTensorType.get(kind.shape, kind.element_type, encoding))
     types = ir.FunctionType.get([a.type for a in arguments], function.type.results)
     function.attributes["function_type"] = ir.TypeAttr.get(types)
-    names = [ir.DictAttr.get({mlir.NAME: ir.StringAttr.get(name)}) for name in formats]
+    names = [ir.DictAttr.get({mlir.NAME: ir.StringAttr.get(name)}) for name in stored]
     function.arg_attrs = ir.ArrayAttr.get(names)

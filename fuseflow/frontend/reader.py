@@ -5,10 +5,12 @@ from __future__ import annotations
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import verify
 from fuseflow.frontend import mlir
+from fuseflow.frontend.encodings import screen_encodings
 from fuseflow.frontend.extract import extract
 
 
 def read(text: str, file: str) -> Program:
+    screen_encodings(text, file)
     module = mlir.parse(text, file)
     mlir.run(module, mlir.GENERALIZE, f"reading {file}", file)
     program = extract(module, file)

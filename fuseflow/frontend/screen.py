@@ -17,6 +17,7 @@ from torch.fx import Graph, Node
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import origin
 from fuseflow.frontend.operators import BY_PATTERN, EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
+from fuseflow.frontend.values import BY_COLUMN, BY_ROW
 
 
 def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
@@ -92,9 +93,8 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
 def _screen_tensor(name: str, tensor: Tensor) -> None:
     if tensor.is_meta:
         raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
-    if tensor.layout not in (torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
-        message = f"tensor `{name}` has the layout {tensor.layout}: blocked levels are not executed yet"
-        raise FrontendError(message, hint="use CSR, CSC, COO or dense")
+    if tensor.layout not in (torch.strided, torch.sparse_coo, *BY_ROW, *BY_COLUMN):
+        raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint="use CSR, CSC, BSR, BSC, COO or dense")
     if tensor.layout != torch.strided and (tensor.dense_dim() or tensor.sparse_dim() != tensor.dim()):
         message = f"tensor `{name}` is a batch of sparse matrices or has dense dimensions"
         raise FrontendError(message, hint="use COO, or a dense tensor with a format")
@@ -109,7 +109,7 @@ def _invalid(tensor: Tensor) -> str:
         if tensor.layout == torch.sparse_coo:
             torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
         else:
-            by_row = tensor.layout == torch.sparse_csr
+            by_row = tensor.layout in BY_ROW
             positions, minor = (
                 (tensor.crow_indices(), tensor.col_indices()) if by_row else (tensor.ccol_indices(), tensor.row_indices())
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fuseflow.errors import TensorError
 from fuseflow.tensors import Format
+from fuseflow.tensors.blocks import Block, tile_of
 
 
 def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -23,6 +24,12 @@ def squeeze(format: Format, shape: tuple[int, ...]) -> Format:
         return Format.of(*levels, order=order)
     except TensorError:  # what is left of a COO stands alone: its levels become ordinary compressed ones
         return Format.of(*("dense" if level == "dense" else "compressed" for level in levels), order=order)
+
+
+def squeezed_block(block: Block, shape: tuple[int, ...]) -> Block:
+    """The block without the sizes along dimensions of extent 1."""
+    kept = tuple(b for b, size in zip(block, shape, strict=bool(block)) if size != 1)
+    return kept if tile_of(kept) else ()
 
 
 def widen(format: Format, shape: tuple[int, ...]) -> Format:

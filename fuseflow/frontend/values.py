@@ -10,25 +10,37 @@ import torch
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FrontendError, TensorError, did_you_mean
+from fuseflow.frontend.encodings import Storage
 from fuseflow.frontend.units import squeezed_shape, widen
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
+from fuseflow.tensors.blocks import Block, checked
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
 LARGEST_DENSE = 1 << 28
 """Elements; a sparse output of more is not turned into an array."""
 
-_LAYOUTS = {torch.sparse_csr: "csr", torch.sparse_csc: "csc", torch.sparse_coo: "coo"}
+BY_ROW = (torch.sparse_csr, torch.sparse_bsr)
+BY_COLUMN = (torch.sparse_csc, torch.sparse_bsc)
+BLOCKED = (torch.sparse_bsr, torch.sparse_bsc)
+
+_LAYOUTS = {
+    torch.sparse_csr: "csr",
+    torch.sparse_csc: "csc",
+    torch.sparse_coo: "coo",
+    torch.sparse_bsr: "csr",
+    torch.sparse_bsc: "csc",
+}
 
 
-def formats_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Format]:
-    """The format of every tensor, by name; `annotated` overrides the layout.
+def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Storage]:
+    """The format and the block of every tensor, by name; `annotated` overrides the format that follows from the layout.
 
     Raises `FrontendError` for an unknown tensor or format.
     """
     for name in annotated:
         if name not in tensors:
             raise FrontendError(f"format for an unknown tensor `{name}`", hint=did_you_mean(name, tensors))
-    return {name: _format(name, tensor, annotated.get(name)) for name, tensor in tensors.items()}
+    return {name: (_format(name, tensor, annotated.get(name)), _block(name, tensor)) for name, tensor in tensors.items()}
 
 
 def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
@@ -49,8 +61,19 @@ def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
         raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
 
 
+def _block(name: str, tensor: torch.Tensor) -> Block:
+    if tensor.layout not in BLOCKED:
+        return ()
+    try:
+        return checked(tuple(tensor.values().shape[1:]), 2)
+    except TensorError as error:
+        hint = error.hint or f"convert `{name}` to smaller blocks, such as `.to_sparse_bsr((16, 16))`"
+        raise FrontendError(f"tensor `{name}`: {error.message}", hint=hint) from None
+
+
 def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
-    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too.
+    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too: those
+    of a stored block all are.
 
     A dense tensor is not copied: the result shares PyTorch's memory, and cannot be written to.
     """
@@ -109,8 +132,13 @@ def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
     """Coordinates [rank, stored] and values of a sparse tensor."""
     if tensor.layout == torch.sparse_coo:
         return tensor._indices().numpy().astype(np.int64), _array(tensor._values())
-    by_row = tensor.layout == torch.sparse_csr
+    by_row = tensor.layout in BY_ROW
     positions = (tensor.crow_indices() if by_row else tensor.ccol_indices()).numpy()
     minor = (tensor.col_indices() if by_row else tensor.row_indices()).numpy()
     major = np.repeat(np.arange(len(positions) - 1, dtype=np.int64), np.diff(positions))
-    return np.stack((major, minor) if by_row else (minor, major)).astype(np.int64), _array(tensor.values())
+    coordinates, values = np.stack((major, minor) if by_row else (minor, major)).astype(np.int64), _array(tensor.values())
+    if tensor.layout in BLOCKED:
+        rows, columns = values.shape[1:]
+        corners = coordinates * np.array([[rows], [columns]])
+        coordinates = (corners[:, :, None] + np.indices((rows, columns)).reshape(2, 1, -1)).reshape(2, -1)
+    return coordinates, values.reshape(-1)

@@ -20,7 +20,8 @@ def show_order(region: FusedRegion) -> str:
     lines = [f"region {region.name}", f"order {','.join(region.order)}" if region.order else "order not chosen"]
     for v in region.indices:
         uses = ", ".join(str(view) for view in region.views if v in view.indices)
-        lines.append(f"  {v} = 0..{region.sizes[v] - 1}  in {uses or 'no stored tensor'}")
+        blocks = f" in blocks of {region.blocks[v]}" if v in region.blocks else ""
+        lines.append(f"  {v} = 0..{region.sizes[v] - 1}{blocks}  in {uses or 'no stored tensor'}")
     lines += [f"  {u} before {v}: {why}" for u, v, why in order_edges(region)] or ["  any order"]
     return "\n".join(lines) + "\n"
 

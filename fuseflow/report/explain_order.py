@@ -10,7 +10,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.compiler import Compiled, CompiledRegion
-from fuseflow.einsum.nodes import TensorType
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.statistics import DEFAULT_DENSITY
 from fuseflow.fusion import FusedRegion
@@ -46,12 +45,13 @@ def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderRe
     stored = {t.name: t for t in compiled.program.inputs}
     found = []
     for region in compiled.regions:
+        stored |= region.fused.stored
         counts: dict[str, OrderCount] = {}
         if region.einsums:  # a copy has no Einsums that could be inlined
             counts |= {"reference": count_reference(compiled.program, region.fused, stored)} if rule == "reference" else {}
             counts["merged"] = count_merged(compiled.program, region.fused, stored)
         found.append(OrderReport(region, counts | {"legal": count_legal(region.fused)}))
-        stored |= {t.name: TensorType(t.name, t.shape, t.format, t.dtype, t.fill) for t in region.graph.tensors}
+        stored |= region.written
     return tuple(found)
 
 
@@ -110,11 +110,12 @@ def sampled(region: FusedRegion) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What an index stands for: the results that keep it, the reductions over it, the views that read along it, and what it is called in
-    the Einsums where that is something else."""
+    """What an index stands for: its size, and that of the blocks that it runs over (1: single elements); the results that keep it, the
+    reductions over it, the views that read along it, and what it is called in the Einsums where that is something else."""
 
     index: str
     size: int
+    block: int
     results: tuple[str, ...]
     reduced: tuple[str, ...]
     views: tuple[str, ...]
@@ -122,11 +123,12 @@ class Loop:
 
 
 def loops(region: FusedRegion) -> list[Loop]:
-    made = reductions(*region.trees)
+    made, blocks = reductions(*region.trees), region.blocks
     return [
         Loop(
             index=v,
             size=region.sizes[v],
+            block=blocks.get(v, 1),
             results=tuple(r.name for r in region.results if v in r.indices),
             reduced=tuple(dict.fromkeys(f"{r.op} {r}" for r in made if v in r.over)),
             views=tuple(str(view) for view in region.views if v in view.indices),
@@ -138,12 +140,17 @@ def loops(region: FusedRegion) -> list[Loop]:
 
 def index_table(region: FusedRegion) -> Table:
     """What every index means, outermost loop first."""
-    table = plain_table("loop", "size", "kept by", "reduced by", "read in", "also called", numbers_from=6)
-    table.columns[1].justify = "right"
+    blocked = ["in blocks of"] if region.blocks else []
+    table = plain_table(
+        "loop", "size", *blocked, "kept by", "reduced by", "read in", "also called", numbers_from=6 + len(blocked)
+    )
+    for column in table.columns[1 : 2 + len(blocked)]:
+        column.justify = "right"
     place = {v: p for p, v in enumerate(region.order or region.indices)}
     for loop in sorted(loops(region), key=lambda loop: place[loop.index]):
         cells = (", ".join(loop.results), "\n".join(loop.reduced), "\n".join(loop.views), "\n".join(loop.names))
-        table.add_row(loop.index, f"{loop.size:,}", *map(escape, cells))
+        block = [str(loop.block) if loop.block > 1 else ""] if blocked else []
+        table.add_row(loop.index, f"{loop.size:,}", *block, *map(escape, cells))
     return table
 
 
@@ -204,6 +211,7 @@ def _region_json(report: OrderReport) -> dict[str, Any]:
             {
                 "index": loop.index,
                 "size": loop.size,
+                "block": loop.block,
                 "results": list(loop.results),
                 "reduced": list(loop.reduced),
                 "views": list(loop.views),

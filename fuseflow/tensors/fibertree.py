@@ -1,7 +1,8 @@
 """Fibertrees as text files, one number a line: the layout that SAM tools share.
 
 A folder holds, for a tensor `NAME`: `tensor_NAME_mode_<level>_{seg,crd}` (levels outermost first; what the level stores),
-`tensor_NAME_mode_vals`, and `tensor_NAME_mode_shape`, in dimension order.
+`tensor_NAME_mode_vals`, and `tensor_NAME_mode_shape`, in dimension order. Of a tensor in blocks the levels and the shape count blocks, and
+the values are the elements of one tile after the other, row by row.
 """
 
 from __future__ import annotations

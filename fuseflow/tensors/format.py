@@ -95,8 +95,10 @@ def level_named(name: str) -> Level:
 
 def named(name: str, rank: int) -> Format:
     """The format with a short name, for tensors of this rank."""
-    if name.startswith("bsr"):
-        raise TensorError(f"format `{name}`: blocked levels are not executed yet", hint="use `csr`")
+    if name.startswith(("bsr", "bsc")):
+        sizes = "x".join(re.findall(r"[0-9]{1,9}", name)) or "16x16"
+        hint = f"use `cs{name[2]}`, and blocks beside it: `--block NAME={sizes}`, in a declaration `cs{name[2]} block {sizes}`"
+        raise TensorError(f"format `{name}`: a format says how levels are stored, blocks are given apart", hint=hint)
     if name not in SHORT_NAMES:
         raise TensorError(f"unknown format `{name}`", hint=did_you_mean(name, [*SHORT_NAMES, "(level, ...)"]))
     if name in ("csr", "csc", "dcsr", "dcsc") and rank != 2:

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from fuseflow.compiler import compile
+from fuseflow.compiler.artifacts import STAGES
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
+from fuseflow.samml import proto
+from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule
+from fuseflow.tensors import Format
+from fuseflow.tensors.fibertree import read_fibertree
 
 GCN = """
 tensor A[20, 20] csr i32
@@ -153,3 +158,28 @@ def test_vectors_that_nothing_can_be():
     text = "tensor A[8, 8] csr\nY[i, j] = relu(A[i, j])\noutput Y"
     with pytest.raises(FuseFlowError, match="vectors of 8: every dimension is in blocks, or stored sparse"):
         compile(parse(text), tensors=data(text), schedule=Schedule.lower(vector=8))
+
+
+def test_every_stage_is_shown_and_read_back(tmp_path):
+    from fuseflow.samml import mlir
+
+    found = compile(parse(ATTENTION), tensors=data(ATTENTION), schedule=blocked("full", M=(4, 4), V=(4, 3)), machine="ideal")
+    (region,) = found.regions
+    assert all(found.emit(stage) for stage in STAGES if stage != "linalg")
+    assert parse(found.emit("einsum")) == found.program
+    assert parse(found.emit("fused")).declared["M"].block == (4, 4)
+    assert "0..13 in blocks of 4" in found.emit("order")
+    assert samml_text.parse(found.emit("samml"), "graph.samml") == region.graph
+    assert mlir.from_mlir(found.emit("mlir")) == region.graph
+    assert proto.from_proto(found.emit("proto"), {}) == proto.from_text(found.emit("proto-text"), {}) == region.graph
+    found.save(tmp_path / "saved", found.run())
+    assert np.load(tmp_path / "saved" / "outputs" / "Y.npy").shape == (14, 4)
+
+
+def test_fibertrees_are_what_the_regions_read(tmp_path):
+    found = compile(parse(GCN), tensors=data(GCN), schedule=blocked("full", A=(8, 8)), machine="ideal")
+    found.save_fibertrees(tmp_path)
+    for name, tensor in found.memory().items():
+        again = read_fibertree(tmp_path, name, tensor.format, tensor.tile)
+        np.testing.assert_array_equal(again.values.reshape(tensor.values.shape), tensor.values)
+    assert read_fibertree(tmp_path, "A", Format.parse("csr", 2), (8, 8)).shape == (3, 3)

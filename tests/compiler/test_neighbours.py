@@ -42,6 +42,14 @@ def test_every_pair_is_listed_in_program_order():
     assert all(p.fused and p.regions == ("full", "full") and not p.refusal for p in found.pairs)
 
 
+def test_pairs_in_blocks():
+    found = report(SOFTMAX, Schedule.fuse("none").block("A", 2, 2))
+    assert [p.fused for p in found.pairs] == [False, False, True, True]
+    assert not any(p.refusal for p in found.pairs)
+    plain, tiles = (next(p for p in r.producers if p.name == "T") for r in (report(SOFTMAX, Schedule.fuse("none")), found))
+    assert (plain.entries, tiles.entries) == (20, 10) and plain.written == tiles.written  # ten tiles of two
+
+
 def test_pairs_that_are_cut_can_be_fused():
     found = report(SOFTMAX, Schedule.fuse("none"))
     assert [p.fused for p in found.pairs] == [False, False, True, True]

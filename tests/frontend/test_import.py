@@ -70,6 +70,43 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+class BlockSparse(nn.Module):
+    """A linear layer with a weight in square blocks, and a buffer in others by column."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        mask = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]]).repeat_interleave(4, 0).repeat_interleave(4, 1)
+        self.weight = nn.Parameter((random(8, 12) * mask).to_sparse_bsr((4, 4)), requires_grad=False)
+        self.register_buffer("mix", (random(6, 8) * mask[:6, 4:]).to_sparse_bsc((3, 4)))
+        self.bias = nn.Parameter(random(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.relu(nn.functional.linear(x, self.weight) + self.bias)
+        return y @ self.mix.to_dense().t()
+
+
+def test_weights_in_blocks() -> None:
+    imported = checked(BlockSparse(), (random(5, 12),))
+    found = {t.name: (t.format.short(), t.block) for t in imported.program.inputs if t.format}
+    assert found == {"weight": ("csr", (4, 4)), "bias": ("dense", ()), "x": ("dense", ()), "mix": ("csc", (3, 4))}
+    assert imported.tensors["weight"].stored == 48 and imported.tensors["mix"].stored == 24
+    assert "d0 floordiv 3 : compressed, d0 mod 3 : dense, d1 mod 4 : dense)" in imported.mlir
+
+
+def test_a_format_is_that_of_the_blocks() -> None:
+    a, product = torch.eye(6).to_sparse_bsr((3, 3)), Function(lambda a, x: a @ x)
+    for format in ("dcsr", "dense"):
+        (t, *_) = checked(product, (a, random(6, 2)), {"x": format}).program.inputs
+        assert t.format is not None and (t.format.short(), t.block) == (format, (3, 3))
+
+
+def test_blocks_lose_dimensions_of_one() -> None:
+    for shape, block in (((1, 6), (1, 3)), ((6, 1), (2, 1)), ((1, 1), (1, 1))):
+        for layout in ("to_sparse_bsr", "to_sparse_bsc"):
+            (t, *_) = checked(Function(lambda a: a.to_dense() * 2), (getattr(random(*shape), layout)(block),)).program.inputs
+            assert t.block == tuple(size for size in block if size > 1)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_gcn(layout: str) -> None:
     class Layer(nn.Module):

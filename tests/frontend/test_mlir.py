@@ -36,6 +36,34 @@ def test_named_operation() -> None:
     )  # fmt: skip
 
 
+BSR = "#sparse_tensor.encoding<{ map = (i, j) -> (i floordiv 2 : dense, j floordiv 3 : compressed, i mod 2 : dense, j mod 3 : dense) }>"
+
+
+def test_blocks() -> None:
+    """They need not divide the tensor; a result in blocks is declared so, as any encoded result is."""
+    text = SPMM.replace("(i : dense, j : compressed) }>", "(i floordiv 2 : dense, j : compressed, i mod 2 : dense) }>")
+    assert "tensor A[4, 5]  csr block 2x1\n" in show(read_mlir(text))
+    copied = function(
+        "%a: tensor<5x7xf32, #BSR>",
+        "tensor<5x7xf32, #CSC>",
+        "%r = sparse_tensor.convert %a : tensor<5x7xf32, #BSR> to tensor<5x7xf32, #CSC>",
+        "return %r : tensor<5x7xf32, #CSC>",
+    )
+    by_column = BSR.replace(
+        "(i floordiv 2 : dense, j floordiv 3 : compressed", "(j floordiv 3 : dense, i floordiv 2 : compressed"
+    )
+    program = read_mlir(f"#BSR = {BSR}\n#CSC = {by_column}\n{copied}")
+    assert [(t.format.short(), t.block) for t in program.tensors if t.format] == [("csr", (2, 3)), ("csc", (2, 3))]
+
+
+def test_blocks_without_their_elements() -> None:
+    """MLIR's own parser dies of them."""
+    broken = BSR.replace(", j mod 3 : dense", "")
+    with pytest.raises(FrontendError, match="there is no level `j mod 3`") as caught:
+        read_mlir(SPMM.replace("#sparse_tensor", f"{broken}\n#C = #sparse_tensor", 1), "f.mlir")
+    assert str(caught.value.span) == "f.mlir:1"
+
+
 def test_arguments_without_names_are_numbered() -> None:
     program = read_mlir(SPMM.replace(' {samml.name = "A"}', "").replace(' loc("B")', ""))
     assert [t.name for t in program.inputs] == ["arg0", "arg1"]

@@ -190,7 +190,11 @@ def test_inputs_and_outputs_that_are_not_tensors() -> None:
 
 def test_layouts_and_dtypes() -> None:
     twice = Function(lambda a: a * 2)
-    assert "blocked levels" in refused(twice, torch.eye(4).to_sparse_bsr((2, 2))).message
+    assert "batch of sparse matrices" in refused(twice, torch.ones(2, 4, 4).to_sparse_bsr((2, 2))).message
+    too_long = refused(twice, torch.ones(2048, 2).to_sparse_bsr((2048, 1)))
+    assert too_long.message == "tensor `x`: a block of 2048x1: its sizes are 1 to 1024" and "to_sparse_bsr" in too_long.hint
+    mixed = torch.sparse_bsr_tensor([0, 2], [1, 0], torch.ones(2, 2, 2), (2, 4))
+    assert "`x` is not a valid sparse tensor" in refused(twice, mixed).message
     assert "dense dimensions" in refused(twice, torch.ones(3, 3, 2).to_sparse(2)).message
     assert "torch.float16" in refused(twice, torch.ones(2).half()).message
     neighbours = Function(lambda a, x: torch.sparse.mm(a, x, "amax"))
@@ -204,6 +208,8 @@ def test_stored_zeros_where_they_count() -> None:
     sampled = Function(lambda a, x: torch.sparse.sampled_addmm(a, x, x))
     assert "counts the zeros that `x` stores" in refused(sampled, a, torch.eye(3)).message
     import_model(Function(lambda a, x: torch.sparse.mm(a, x, "sum")), (a, torch.eye(3)))
+    pattern = Function(lambda x, y: y.sparse_mask(x))
+    assert "counts the zeros that `x` stores" in refused(pattern, torch.eye(4).to_sparse_bsr((2, 2)), torch.ones(4, 4)).message
 
 
 def test_tensors_that_cannot_be_traced_or_read() -> None:
@@ -231,13 +237,21 @@ def test_the_model_fails_in_pytorch_itself(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr().err == ""
 
 
+def test_what_pytorch_traces_and_cannot_run() -> None:
+    a = torch.ones(4, 6).to_sparse_bsc((2, 3))
+    imported = import_model(Function(lambda a, x: a @ x), (a, torch.ones(6, 2)))
+    with pytest.raises(FrontendError, match="the model fails in PyTorch itself: RuntimeError: addmm") as caught:
+        imported.expected["matmul"]
+    assert "to_dense" in caught.value.hint and "--no-check" in caught.value.hint
+
+
 def test_formats() -> None:
     x, relu = torch.ones(6, 4), Function(torch.relu)
     for formats, message in (
         ({"y": "csr"}, "format for an unknown tensor `y`"),
         ({"x": "crs"}, "format of tensor `x`: unknown format `crs`"),
         ({"x": "(dense, dense, dense)"}, "3 levels"),
-        ({"x": "bsr(2, 2)"}, "blocked"),
+        ({"x": "bsr(2, 2)"}, "blocks are given apart"),
     ):
         with pytest.raises(FrontendError) as caught:
             import_model(relu, (x,), formats)

@@ -175,3 +175,16 @@ def test_indices_in_brackets_are_not_markup():
     out = io.StringIO()
     print_table(Console(file=out, width=200), index_table(region_of("tensor A[3] csf\nY[bold] = A[bold] * 2\noutput Y")))
     assert "A[bold]" in out.getvalue()
+
+
+def test_blocks_stand_beside_sizes():
+    program = compiled(SOFTMAX, Schedule.fuse("none").block("A", 4, 4))
+    reports = explain_order(program, "reference")
+    table = {loop.index: (loop.size, loop.block) for loop in loops(reports[0].region.fused)}
+    assert table == {"i": (9, 4), "k": (9, 4), "j": (5, 1)}
+    assert "loop  size  in blocks of  kept by" in text_of(program)
+    assert "in blocks of" not in text_of(compiled(SOFTMAX))
+    found = order_json(program, reports)["regions"][0]["loops"]
+    assert {loop["index"]: loop["block"] for loop in found} == {"i": 4, "k": 4, "j": 1}
+    plain = explain_order(compiled(SOFTMAX, Schedule.fuse("none")), "reference")
+    assert [r.counts for r in reports] == [r.counts for r in plain]

@@ -146,7 +146,7 @@ def test_a_malformed_flag(flags: dict[str, list[str]], what: str) -> None:
         ({"orders": ["T=i,,j"]}, "`` is not an index"),
         ({"orders": ["T=i,j,i"]}, "index `i` stands twice in i, j, i"),
         ({"formats": ["A=cs"]}, "did you mean `csr`?"),
-        ({"formats": ["A=bsr(16, 16)"]}, "blocked levels are not executed yet"),
+        ({"formats": ["A=bsr(16, 16)"]}, "`--block NAME=16x16`"),
         ({"par": ["4=i"]}, "`i` is not a number of lanes"),
     ],
 )

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from fuseflow.errors import FileError, Span
 from fuseflow.tensors import Format, pack
+from fuseflow.tensors.blocks import blocked
 from fuseflow.tensors.fibertree import read_fibertree, write_fibertree
 from fuseflow.tensors.files import load_array, save_array
 from fuseflow.tensors.listing import load_tensors
@@ -50,6 +51,10 @@ def test_arrays_of_other_ranks(tmp_path):
     for array in (np.float64(3.0), np.zeros(0), np.ones((2, 3, 4))):
         save_array(tmp_path / "a.npy", array)
         np.testing.assert_array_equal(load_array(tmp_path / "a.npy"), array)
+    blocks = sparse.bsr_array(np.array([[0, 1.0, 0, 0], [2, 0, 0, 0]]), blocksize=(2, 2))
+    sparse.save_npz(tmp_path / "blocks.npz", blocks)
+    found = load_array(tmp_path / "blocks.npz")
+    assert found.nnz == 4 and np.array_equal(found.toarray(), blocks.toarray())  # all elements of a stored block
     save_array(tmp_path / "v.npz", sparse.coo_array(np.array([0, 1.0])))
     assert load_array(tmp_path / "v.npz").shape == (2,)
 
@@ -239,6 +244,18 @@ def test_fibertrees_come_back(tmp_path, format):
     found = read_fibertree(tmp_path, "A", tensor.format)
     np.testing.assert_array_equal(found.to_dense().astype(np.float32), MATRIX[:2])
     assert found.stored == tensor.stored
+
+
+def test_a_fibertree_of_tiles(tmp_path):
+    """Levels over blocks, and the elements of one tile after the other."""
+    tensor = blocked(pack(MATRIX, Format.parse("dcsr", 2)), (2, 2))
+    write_fibertree(tmp_path, "A", tensor)
+    assert fibertree(tmp_path)["tensor_A_mode_shape"] == ["2", "2"]
+    assert fibertree(tmp_path)["tensor_A_mode_vals"][:6] == ["0.0", "5.0", "0.0", "0.0", "0.1", "0.0"]
+    found = read_fibertree(tmp_path, "A", tensor.format, (2, 2))
+    np.testing.assert_array_equal(found.values.astype(np.float32), tensor.values)
+    with pytest.raises(FileError, match="holds 12 values, the levels have room for 3 tiles of 2 x 3"):
+        read_fibertree(tmp_path, "A", tensor.format, (2, 3))
 
 
 @pytest.mark.parametrize(

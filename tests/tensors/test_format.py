@@ -64,7 +64,8 @@ def test_all_dense():
         ("(singleton)", 1, "a singleton level needs a compressed or singleton level above it"),
         ("(compressed(nonunique), dense)", 2, "below a nonunique level stands a singleton level"),
         ("(compressed(nonunique))", 1, "the last level is nonunique"),
-        ("bsr(16, 16)", 2, "blocked levels are not executed yet"),
+        ("bsr", 2, "hint: use `csr`, and blocks beside it: `--block NAME=16x16`"),
+        ("bsc(4, 8)", 2, "in a declaration `csc block 4x8`"),
     ],
 )
 def test_what_is_not_a_format_is_refused(text, rank, message):
