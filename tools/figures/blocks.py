@@ -142,9 +142,9 @@ def table(rows: Mapping[str, Row]) -> str:
     done = {key: row for key, row in rows.items() if row.state == "done"}
     cycles = {key: row.cycles for key, row in done.items()}
     lines = [
-        "| machine | block | cycles, elements | cycles, blocks | speed | control | memory | compute | FLOPs | bytes requested "
-        "| bytes moved |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| machine | block | cycles, elements | cycles, blocks | speed | control | memory | compute | firings | FLOPs "
+        "| bytes requested | bytes moved |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for machine in MACHINES:
         for size in SIZES:
@@ -153,7 +153,7 @@ def table(rows: Mapping[str, Row]) -> str:
             factors = (
                 [f"{part:,.2f}" for part in (found.whole, found.control, found.memory, found.compute)] if found else [""] * 4
             )
-            ratios = [ratio(blocks, elements, field) for field in ("flops", "requested", "moved")]
+            ratios = [ratio(blocks, elements, field) for field in ("firings", "flops", "requested", "moved")]
             shown = [f"{row.cycles:,}" if row else "" for row in (elements, blocks)]
             lines.append(f"| {' | '.join([machine, str(size), *shown, *factors, *ratios])} |")
     return "\n".join(lines) + "\n"
