@@ -63,7 +63,8 @@ def _attach(module: Any, stored: Mapping[str, Storage]) -> None:
         if block or format != Format.dense(format.rank):
             kind, encoding = argument.type, ir.Attribute.parse(to_encoding(format, block))
             argument.set_type(ir.RankedTensorType.get(kind.shape, kind.element_type, encoding))
-    types = ir.FunctionType.get([a.type for a in arguments], function.type.results)
+    (*_, returned) = function.body.blocks[0].operations
+    types = ir.FunctionType.get([a.type for a in arguments], [result.type for result in returned.operands])
     function.attributes["function_type"] = ir.TypeAttr.get(types)
     names = [ir.DictAttr.get({mlir.NAME: ir.StringAttr.get(name)}) for name in stored]
     function.arg_attrs = ir.ArrayAttr.get(names)

@@ -460,3 +460,9 @@ def test_dense_weights_are_in_memory_once() -> None:
     for name, parameter in linear.named_parameters():
         values = imported.tensors[name].values
         assert values.ctypes.data == parameter.data_ptr() and not values.flags.writeable
+
+
+def test_a_sparse_input_is_an_output_too() -> None:
+    for layout in (*LAYOUTS.values(), lambda t: t.to_sparse_bsr((3, 1))):
+        imported = checked(Function(lambda a, x: (a.to_dense() @ x, a)), (layout(sparse()), random(9, 2)))
+        assert imported.program.outputs == ("matmul", "output")
