@@ -57,6 +57,7 @@ def measure(case: Case, machine: Machine, repeats: int) -> tuple[dict[str, Any],
         "firings": result.firings,
         "firings_per_second": round(result.firings / median),
         "cycles": result.cycles,
+        "mflop_per_second": round(sum(result.operators.values()) / median / 1e6),
         "lines": 0 if result.memory is None else sum(port.requests for _, port in result.memory.ports),
         "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
@@ -191,8 +192,8 @@ def show(figures: dict[str, Any], output: str | None) -> None:
         return
     for case in figures["cases"]:
         click.echo(
-            "{name:20} {seconds:8.3f} s  {firings:14,} firings  {rate:7.1f} M/s  {cycles:13,} cycles  {lines:10,} lines  "
-            "{peak_rss_mb:6,} MB".format(rate=case["firings_per_second"] / 1e6, **case)
+            "{name:20} {seconds:8.3f} s  {firings:14,} firings  {rate:7.1f} M/s  {cycles:13,} cycles  {mflop_per_second:6,} MFLOP/s  "
+            "{lines:10,} lines  {peak_rss_mb:6,} MB".format(rate=case["firings_per_second"] / 1e6, **case)
         )
 
 

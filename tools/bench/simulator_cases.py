@@ -14,7 +14,8 @@ from scipy import sparse
 
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
-from fuseflow.tensors import Tensor, pack
+from fuseflow.tensors import Tensor, from_coordinates, pack
+from fuseflow.tensors.tiles import cut
 
 WIDTH = 128
 DEGREE = 10
@@ -186,6 +187,45 @@ Y_v = write(acc.val) Y.vals
     return Problem(graph, packed(graph, A=a, X=x), lambda: a.astype(float) @ x.astype(float), firings)
 
 
+def spmm_tiles(rows: int, side: int = 16) -> Problem:
+    """The same product of tiles: `rows` rows of them in A, 4 columns in X."""
+    columns, tile = 4, f"f32 tile {side}x{side}"
+    graph = parse(f"""
+graph spmm_tiles
+tensor A[{rows}, {rows}]  csr {tile}
+tensor X[{rows}, {columns}]  dense {tile}
+tensor Y[{rows}, {columns}]  csr {tile}
+output Y
+root = root()
+A_i = scan(root) A.0 sequential
+A_k = scan(A_i.ref) A.1 sequential
+X_k = locate(A_k.crd) X.0
+X_j = scan(X_k) X.1
+A_val = load(A_k.ref) A
+rep_j = repeat(A_val, X_j.crd)
+X_val = load(X_j.ref) X
+mul = alu(rep_j, X_val) matmul N->0,N->0
+acc = accumulate(A_k.crd, X_j.crd, mul) sum order=1
+Y_i = write(A_i.crd) Y.0
+Y_j = write(acc.crd) Y.1
+Y_v = write(acc.val) Y.vals
+""")
+    a, rng = power_law(rows, DEGREE * rows, seed=1), np.random.default_rng(2)
+    tiles, x = _values(rng, a.nnz, side, side), dense(rows * side, columns * side, seed=3)
+    row_of = np.repeat(np.arange(rows), row_sizes(a))
+    tensors = {
+        "A": from_coordinates(a.shape, np.array([row_of, a.indices], np.int64), tiles, graph.declared["A"].format),
+        "X": cut(x, (side, side), 2).pack(graph.declared["X"].format, 0.0),
+    }
+
+    def expected() -> npt.NDArray[np.float64]:
+        whole = sparse.bsr_array((tiles.astype(float), a.indices, a.indptr), shape=(rows * side, rows * side)) @ x.astype(float)
+        return np.asarray(whole).reshape(rows, side, columns, side).transpose(0, 2, 1, 3)
+
+    outputs = np.where(row_sizes(a) > 0, columns, 0)
+    return Problem(graph, tensors, expected, spmm_firings(a, np.full(a.nnz, columns), outputs))
+
+
 # Y[i, j] = A[i, j] * (sum(k) B[i, k] * C[j, k])
 
 
@@ -326,6 +366,9 @@ CASES = (
     Case("spmm_sparse", "X with 1 % of its entries stored: fibers of 1.3", spmm_sparse),
     Case("spmm_kij", "loops k i j: an accumulate of order 2 holds all of Y", spmm_kij),
     Case("sddmm", "A (as above) times the dot products of rows of two dense 20,000 x 128", sddmm),
+    Case("tiles_16", "SpMM of tiles of 16 x 16: 2,000 rows of 10 tiles, X with 4 columns of them", spmm_tiles, rows=2_000, small=100),
+    Case("tiles_32", "of 32 x 32: 500 rows", partial(spmm_tiles, side=32), rows=500, small=25),
+    Case("tiles_64", "of 64 x 64: 125 rows", partial(spmm_tiles, side=64), rows=125, small=25),
     Case("union", "the sum of two sparse 20,000 x 20,000 with 200,000 entries each", union),
     Case(
         "gcn_collab", "fused layer (A X) W of a graph convolution: 235,868 nodes, 2,360,522 edges (power-law graph), 128 -> 128",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from fuseflow.ops import operator, reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.jit import ELEMENTWISE, Function, call_elementwise, specialize
@@ -23,9 +25,10 @@ TILES = Record(
 """How often the operator is called for a token (0: once for all), and for how many results. Of each operand slot: which input feeds it,
 the address of its constant or of what `N` stands for, words from one value of a call to the next, and from one call to the next.
 `size`: words of a token, of the result and of each operand."""
-SHAPE = Record("rows inner columns down across", floats="identity")
+SHAPE = Record("rows inner columns down across buffer", floats="identity")
 """What an operator that exists on tiles only is told in place of a third operand: the sizes of its loops, the value that its folds start
-from, and the words from one row to the next, and from one column to the next, of the second matrix of a product, or of a folded one."""
+from, and the words from one row to the next, and from one column to the next, of the second matrix of a product, or of a folded one.
+`buffer`: where a product turns its second matrix round, if it must."""
 tiles_at, shape_at = TILES.at, SHAPE.at
 
 
@@ -40,7 +43,9 @@ def alu_on_tiles(node: n.Alu, place: Place) -> list[Part]:
     if node.function in TILE_OPERATORS:
         function = tile_operator(node.function)
         strides = [(0, 0)] * len(tiles)
-        state["value2"] = place.array(place.state(SHAPE, **_shape(node.function, tiles)))
+        shape = _shape(node.function, tiles)
+        shape["buffer"] = place.buffer(np.float64, words(tiles[1])) if node.function == "matmul_t" else 0
+        state["value2"] = place.array(place.state(SHAPE, **shape))
     elif all(tile == result.tile for tile in tiles):
         function = elementwise(node.function)
         strides = [(1, 0)] * len(tiles)
@@ -153,16 +158,39 @@ def times(a: float, b: float) -> float:
 
 
 def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
+    """Row by row of the result, over its columns in the innermost loop, so that several are worked on at once: each adds up in its order.
+    Four products go to a sum each time that it is loaded."""
     s = shape_at(shape)
-    for i in range(s.rows):
-        row = out + 8 * s.columns * i
-        for j in range(s.columns):
-            set_float(row, j, s.identity)
-        for q in range(s.inner):
-            x, start = get_float(a, s.inner * i + q), b + 8 * s.down * q
-            for j in range(s.columns):
-                set_float(row, j, total(get_float(row, j), times(x, get_float(start, s.across * j))))
+    rows, inner, columns, start = s.rows, s.inner, s.columns, s.identity  # not loaded again behind every store
+    if s.across != 1:
+        _turn(s.buffer, b, inner, columns)
+        b = s.buffer
+    width = 8 * columns
+    for i in range(rows):
+        row, left = out + width * i, a + 8 * inner * i
+        for j in range(columns):
+            set_float(row, j, start)
+        for q in range(0, inner - 3, 4):
+            v, w, x, y = get_float(left, q), get_float(left, q + 1), get_float(left, q + 2), get_float(left, q + 3)
+            line = b + width * q
+            for j in range(columns):
+                value = total(get_float(row, j), times(v, get_float(line, j)))
+                value = total(value, times(w, get_float(line + width, j)))
+                value = total(value, times(x, get_float(line + 2 * width, j)))
+                set_float(row, j, total(value, times(y, get_float(line + 3 * width, j))))
+        for q in range(inner - inner % 4, inner):
+            v, line = get_float(left, q), b + width * q
+            for j in range(columns):
+                set_float(row, j, total(get_float(row, j), times(v, get_float(line, j))))
     return 0
+
+
+@inline
+def _turn(into: int, start: int, rows: int, columns: int) -> None:
+    """The transpose, of so many rows and columns, of the tile at `start`."""
+    for i in range(rows):
+        for j in range(columns):
+            set_float(into, columns * i + j, get_float(start, rows * j + i))
 
 
 def _fold(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
