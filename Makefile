@@ -22,7 +22,7 @@ demo: .venv/installed
 	$(BIN)/fuseflow run models/gcn.py --fuse layer1
 
 test: .venv/installed-test lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 
 fuzz: .venv/installed-test
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --jobs 2
