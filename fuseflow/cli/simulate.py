@@ -30,12 +30,11 @@ from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.trace import Trace, trace_options
 from fuseflow.compiler import RegionResult, Result
 from fuseflow.compiler.artifacts import save_run
-from fuseflow.compiler.graphs import load_graph
+from fuseflow.compiler.graphs import load_graph, whole
 from fuseflow.compiler.result import Seconds, json_text
 from fuseflow.compiler.settings import Settings
 from fuseflow.sim import Engine, Machine
 from fuseflow.sim import simulate as run_graph
-from fuseflow.tensors.tiles import whole
 
 
 @click.command(cls=StrictCommand, short_help="Execute a graph on tensors from files.")

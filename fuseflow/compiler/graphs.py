@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -18,16 +18,15 @@ from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
 from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors.blocks import Block, block_named, blocked, blocks_of, tile_dimensions, tile_of, unblocked
 from fuseflow.tensors.fibertree import read_fibertree
-from fuseflow.tensors.files import ArrayOrSparse, in_type, load_array, pack_declared
+from fuseflow.tensors.files import ArrayOrSparse, load_array, pack_declared
+from fuseflow.tensors.levels import Dense
 from fuseflow.tensors.listing import Entry, read_entries
-from fuseflow.tensors.tiles import Tiles, cut, whole
+from fuseflow.tensors.pack import from_coordinates
 
 LISTS = ("order", "levels", "indices", "block")
 TEXT = (".txtpb", ".pbtxt", ".textproto")
-
-Given: TypeAlias = ArrayOrSparse | Tiles
-"""The data of an entry: whole, or in tiles."""
 
 
 def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, Tensor]]:
@@ -39,8 +38,8 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
 
     `order` names the indices as they are stored, outermost level first, and `levels` are their formats: both must be those of the graph,
     and may be left out where it has them. A file has its dimensions as the graph declares them, or in storage order if the graph declares
-    no tensors; `indices` names its dimensions where they stand otherwise. A tensor of tiles is cut out of its file, along the last two
-    dimensions; `block: [16, 16]` says how, which must be that of the graph, too. Raises a `FuseFlowError` for what does not fit.
+    no tensors; `indices` names its dimensions where they stand otherwise. A tensor of tiles is cut out of its file; `block: [16, 16]` is
+    the size of a tile along each dimension, which may be left out of matrices and vectors. Raises a `FuseFlowError` for what does not fit.
     """
     path = Path(path)
     data = _data(path)
@@ -51,7 +50,9 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
         error.span = error.span or Span(str(path), 1)
         raise
     entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LISTS)
-    arrays: dict[str, Given] = {}
+    arrays: dict[str, ArrayOrSparse] = {}
+    blocks: dict[str, Block] = {}
+    counted: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
     sizes: dict[str, tuple[int, str]] = {}
     turned: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
     for entry in entries:
@@ -61,14 +62,18 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
             if named and decl.tile:
                 turned[entry.name] = _of_file(entry, dims)
                 decl, dims = _turned(decl, dims, turned[entry.name]), turned[entry.name]
-            arrays[entry.name] = _array(decl, entry, dims)
-            _note(sizes, entry.name, dims, arrays[entry.name].shape)
+            blocks[entry.name] = _block(decl, entry)
+            arrays[entry.name] = _array(decl, entry, dims, blocks[entry.name])
+            counted[entry.name] = blocks_of(arrays[entry.name].shape, blocks[entry.name])
+            _note(sizes, entry.name, dims, counted[entry.name])
     if named:
-        graph = _sized(_graph(path, data, {index: size for index, (size, _) in sizes.items()}), arrays, named, sizes, turned)
+        graph = _sized(
+            _graph(path, data, {index: size for index, (size, _) in sizes.items()}), counted, named, sizes, turned, blocks
+        )
     found = {}
     for entry in entries:
         with entry.blamed():
-            found[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name])
+            found[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not named)
     return graph, found
 
 
@@ -93,13 +98,9 @@ def _graph(path: Path, data: bytes | str, sizes: Mapping[str, int]) -> Graph:
 
 
 def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[str, ...]:
-    """Names of the declared dimensions; checks what the entry says of the levels and of tiles."""
+    """Names of the declared dimensions; checks what the entry says of the levels."""
     order, levels = entry.lists.get("order"), entry.lists.get("levels")
     stored = tuple(level.text for level in decl.format.levels)
-    block, tile = entry.lists.get("block"), tuple(map(str, decl.tile))
-    if block is not None and block != tile:
-        have = f"tiles of {show_tile(decl.tile)}" if tile else "no tiles of this tensor"
-        raise FileError(f"`block` is [{', '.join(block)}], the graph has {have}")
     if levels is not None and levels != stored:
         raise FileError(f"`levels` are [{', '.join(levels)}], the graph has [{', '.join(stored)}]")
     for key in ("order", "indices"):
@@ -128,34 +129,76 @@ def _of_file(entry: Entry, dims: Sequence[str]) -> tuple[str, ...]:
     return file
 
 
-def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str]) -> Given:
-    """The array of an entry, its dimensions as declared; in tiles, if the tensor has them."""
+def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str], block: Block) -> ArrayOrSparse:
+    """The array of an entry, its dimensions as declared."""
     file = _of_file(entry, dims)
     axes = tuple(file.index(index) for index in dims)
     if entry.path.is_dir():
         format = Format(decl.format.levels, tuple(axes[d] for d in decl.format.order))
-        tensor = whole(read_fibertree(entry.path, entry.name, format, decl.tile))
+        inside = tuple(block[axes.index(k)] for k in range(len(axes))) if block else ()
+        tensor = read_fibertree(entry.path, entry.name, format, tile_of(inside))
+        if tensor.tile:
+            tensor = unblocked(tensor, tuple(n * b for n, b in zip(tensor.shape, inside, strict=True)), inside)
         array: ArrayOrSparse = tensor.to_dense() if tensor.format.all_dense else tensor.to_scipy()
     else:
         array = load_array(entry.path)
-    if array.ndim != len(dims) and not (decl.tile and array.ndim > len(dims)):
+    if array.ndim != len(dims):
         raise FileError(f"`{entry.path}` has {array.ndim} dimensions, the tensor {len(dims)} levels in the graph")
-    axes += tuple(range(len(dims), array.ndim))
     if isinstance(array, np.ndarray):
-        array = array.transpose(axes)
-    else:
-        shape = tuple(array.shape[a] for a in axes)
-        array = sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=shape)
-    return cut(array, decl.tile, len(dims)) if decl.tile else array
+        return array.transpose(axes)
+    return sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=tuple(array.shape[a] for a in axes))
 
 
-def _packed(given: Given, decl: TensorDecl) -> Tensor:
-    if not isinstance(given, Tiles):
-        return pack_declared(given, decl)
-    if given.shape != decl.shape:
-        raise FileError(f"{list(given.shape)} tiles of {show_tile(decl.tile)}, declared {list(decl.shape)}")
-    values = np.asarray(in_type(given.values, decl.dtype))
-    return replace(given, values=values).pack(decl.format, decl.fill)
+def _block(decl: TensorDecl, entry: Entry) -> Block:
+    """The size of a tile along each dimension of the tensor, () of single elements."""
+    given, tile, rank = entry.lists.get("block"), decl.tile, len(decl.shape)
+    if given is not None:
+        block = block_named("x".join(given), rank)
+        if tile_of(block) != (() if prod(tile) == 1 else tile) and (rank != 1 or prod(block) != prod(tile)):
+            have = f"tiles of {show_tile(tile)}" if tile else "no tiles of this tensor"
+            raise FileError(f"`block` is [{', '.join(given)}], the graph has {have}")
+        return block
+    if prod(tile) == 1:
+        return ()
+    if rank == 1 and 1 in tile:
+        return (prod(tile),)
+    if rank != 2:
+        raise FileError(
+            f"the graph has tiles of {show_tile(tile)}, and does not say along which of {rank} dimensions",
+            hint="give their size along each: `block: [1, 16, 16]`",
+        )
+    return tile
+
+
+def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) -> Tensor:
+    counts = blocks_of(array.shape, block)
+    if block and (counts != decl.shape or not (padded or _elements(counts, block) == array.shape)):
+        raise FileError(f"an array of {list(array.shape)} is not {list(decl.shape)} tiles of {show_tile(decl.tile)}")
+    tensor = blocked(pack_declared(array, replace(decl, shape=array.shape) if block else decl), block)
+    return replace(tensor, values=tensor.values.reshape(-1, *decl.tile))  # a vector may be in columns
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor whose elements are those of the tiles, padding included; tiles of which the tensor does not say where they lie (around
+    which there are not one or two dimensions) have two dimensions for themselves."""
+    tile, rank = tensor.tile, len(tensor.shape)
+    if prod(tile) == 1:
+        return replace(tensor, values=tensor.values.reshape(-1))
+    if rank == 2:
+        return unblocked(tensor, _elements(tensor.shape, tile), tile)
+    if rank == 1 and 1 in tile:
+        row = replace(tensor, values=tensor.values.reshape(-1, 1, prod(tile)))
+        return unblocked(row, _elements(tensor.shape, (prod(tile),)), (prod(tile),))
+    where = np.repeat(tensor.coordinates(), prod(tile), axis=1)
+    inside = np.tile(np.indices(tile).reshape(2, -1), tensor.stored)
+    format = Format((*tensor.format.levels, Dense(), Dense()), (*tensor.format.order, rank, rank + 1))
+    return from_coordinates(
+        (*tensor.shape, *tile), np.concatenate([where, inside]), tensor.values.reshape(-1), format, tensor.fill
+    )
+
+
+def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:
+    return tuple(n * b for n, b in zip(counts, block, strict=True))
 
 
 def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], shape: Sequence[int]) -> None:
@@ -171,10 +214,11 @@ def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], sha
 
 def _sized(
     graph: Graph,
-    arrays: Mapping[str, Given],
+    shapes: Mapping[str, tuple[int, ...]],
     named: Mapping[str, Sequence[str]],
     sizes: Mapping[str, object],
     turned: Mapping[str, Sequence[str]],
+    blocks: Mapping[str, Block],
 ) -> Graph:
     """A graph that declared no tensors, with the shapes of its data, and the dimensions of tensors of tiles in the order of these."""
     for name in graph.outputs:
@@ -183,7 +227,7 @@ def _sized(
                 raise FileError(
                     f"the size of index `{index}` of output `{name}` is unknown: no input has it, and its writer names none"
                 )
-    ends = tile_indices(graph, {name: _ends(file, named[name]) for name, file in turned.items()})
+    ends = tile_indices(graph, {name: _ends(file, blocks[name], named[name]) for name, file in turned.items()})
     tensors = []
     for decl in graph.tensors:
         stored = _names(decl, named[decl.name])
@@ -192,15 +236,13 @@ def _sized(
         elif set(ends.get(decl.name, ("", ""))) <= set(stored) - {""}:
             outer = [index for index in stored if index not in ends[decl.name]]
             decl = _turned(decl, stored, (*outer, *ends[decl.name]))
-        tensors.append(replace(decl, shape=arrays[decl.name].shape) if decl.name in arrays else decl)
+        tensors.append(replace(decl, shape=shapes[decl.name]) if decl.name in shapes else decl)
     return replace(graph, tensors=tuple(tensors))
 
 
-def _ends(file: Sequence[str], known: Sequence[str]) -> tuple[str, str]:
+def _ends(file: Sequence[str], block: Block, known: Sequence[str]) -> tuple[str, str]:
     """The indices of the rows and columns of tiles, "" for one that the graph does not name."""
-    if len(file) < 2:
-        return "", ""
-    rows, columns = (index if index in known else "" for index in file[-2:])
+    rows, columns = ("" if d is None or file[d] not in known else file[d] for d in tile_dimensions(block))
     return rows, columns
 
 

@@ -93,19 +93,13 @@ def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
         sizes = enumerate(zip(array.shape, declaration.shape, strict=False)) if array.ndim == len(declaration.shape) else ()
         wrong = next((f": dimension {d} has size {given}, not {size}" for d, (given, size) in sizes if given != size), "")
         raise FileError(f"shape {list(array.shape)}, declared {list(declaration.shape)}{wrong}")
-    format = declaration.format or Format.dense(len(declaration.shape))
-    return pack(in_type(array, declaration.dtype), format, declaration.fill)
-
-
-def in_type(array: ArrayOrSparse, name: str) -> ArrayOrSparse:
-    """The array in a dtype; raises `FileError` if that would change an integer."""
-    dtype = dtype_named(name)
+    dtype = dtype_named(declaration.dtype)
     exact = array if isinstance(array, np.ndarray) else array.data
     with np.errstate(invalid="ignore"):
         lost = dtype.kind == "i" and not np.array_equal(exact.astype(dtype), exact)
     if lost:
-        raise FileError(f"some values are not of the declared type {name}", hint="declare `f32` or `f64`")
-    return array.astype(dtype)
+        raise FileError(f"some values are not of the declared type {declaration.dtype}", hint="declare `f32` or `f64`")
+    return pack(array.astype(dtype), declaration.format or Format.dense(len(declaration.shape)), declaration.fill)
 
 
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:

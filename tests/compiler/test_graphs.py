@@ -11,14 +11,13 @@ from scipy import sparse
 from tile_graphs import SPMM, blocked
 from tile_graphs import sparse as sparse_tiles
 
-from fuseflow.compiler.graphs import load_graph
+from fuseflow.compiler.graphs import load_graph, whole
 from fuseflow.errors import FuseFlowError
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto import to_proto
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors.fibertree import write_fibertree
-from fuseflow.tensors.tiles import whole
 
 GRAPHS = Path(__file__).parents[1] / "data" / "comal"
 SIDE = 3
@@ -118,8 +117,8 @@ def test_elementwise_and_folded_rows(here: Path) -> None:
     [
         ("B: {path: b.npy, block: [2, 2]}\nC: {path: c.npy}\n", r"`B`: `block` is \[2, 2\], the graph has tiles of 3x3"),
         ("B: {path: b.npy, block: 3}\nC: {path: c.npy}\n", "`B.block` is not a list of names"),
-        ("B: {path: odd.npy}\nC: {path: c.npy}\n", "`B`: dimension 0 has size 11, no multiple of 3: tiles are 3 x 3"),
-        ("B: {path: cube.npy}\nC: {path: c.npy}\n", "`B`: an array of 3 dimensions, not 2"),
+        ("B: {path: odd.npy}\nC: {path: c.npy}\n", r"`B`: an array of \[11, 9\] is not \[4, 3\] tiles of 3x3"),
+        ("B: {path: cube.npy}\nC: {path: c.npy}\n", "has 3 dimensions, the tensor 2 levels"),
         ("B: {path: line.npy}\nC: {path: c.npy}\n", "has 1 dimensions, the tensor 2 levels"),
     ],
 )
@@ -149,8 +148,60 @@ def test_our_own_graphs_of_tiles(tmp_path: Path) -> None:
             np.testing.assert_array_equal(whole(found).to_dense(), a @ x)
     (tmp_path / "trees" / "tensor_A_mode_vals").write_text("1\n")
     (tmp_path / "t.yaml").write_text("A: {path: trees}\nX: {path: x.npy}\n")
-    with pytest.raises(FuseFlowError, match=r"holds 1 values, the levels have room for .* tiles of 2 x 3"):
+    with pytest.raises(FuseFlowError, match=r"holds 1 values, the levels have room for"):
         load_graph(tmp_path / "g.bin", tmp_path / "t.yaml")
     (tmp_path / "t.yaml").write_text("A: {path: a.npy}\nX: {path: a.npy}\n")
-    with pytest.raises(FuseFlowError, match=r"`X`: dimension 0 has size 8, no multiple of 3"):
+    with pytest.raises(FuseFlowError, match=r"`X`: an array of \[8, 15\] is not \[5, 3\] tiles of 3x4"):
         load_graph(tmp_path / "g.bin", tmp_path / "t.yaml")
+
+
+ONE = """graph one
+tensor A[{shape}]  dense tile {tile}
+tensor Y[{shape}]  dense tile {tile}
+output Y
+r = root()
+{scans}
+v = load({last}.ref) A
+y = alu(v) mul N->0,2
+{writes}
+w = write(y) Y.vals
+"""
+
+
+def doubled(folder: Path, array: Matrix, shape: tuple[int, ...], tile: str, entry: str = "") -> Matrix:
+    names = ["r", *(f"i{k}" for k in range(len(shape)))]
+    scans = "\n".join(f"i{k} = scan({names[k] if k == 0 else names[k] + '.ref'}) A.{k}" for k in range(len(shape)))
+    writes = "\n".join(f"w{k} = write(i{k}.crd) Y.{k}" for k in range(len(shape)))
+    text = ONE.format(shape=", ".join(map(str, shape)), tile=tile, scans=scans, last=names[-1], writes=writes)
+    (folder / "g.samml").write_text(text)
+    np.save(folder / "a.npy", array)
+    (folder / "t.yaml").write_text(f"A: {{path: a.npy{entry}}}\n")
+    graph, tensors = load_graph(folder / "g.samml", folder / "t.yaml")
+    return np.asarray(whole(simulate(graph, tensors, load_machine("ideal")).outputs["Y"]).to_dense(), np.float64)
+
+
+@pytest.mark.parametrize("tile", ["1x3", "3x1", "1x1"])
+def test_vectors_in_tiles(tmp_path: Path, tile: str) -> None:
+    array = np.arange(6.0)
+    shape = (6,) if tile == "1x1" else (2,)
+    np.testing.assert_array_equal(doubled(tmp_path, array, shape, tile), 2 * array)
+
+
+def test_tiles_of_a_tensor_of_more_dimensions(tmp_path: Path) -> None:
+    """The graph does not say along which dimensions they lie: that is asked for, and the result keeps them apart."""
+    array = np.arange(4.0 * 5 * 6).reshape(4, 5, 6)
+    with pytest.raises(
+        FuseFlowError, match=r"`A`: the graph has tiles of 2x3, and does not say along which of 3 dimensions\n.*`block:"
+    ):
+        doubled(tmp_path, array, (2, 5, 2), "2x3")
+    found = doubled(tmp_path, array, (2, 5, 2), "2x3", ", block: [2, 1, 3]")
+    np.testing.assert_array_equal(found, 2 * array.reshape(2, 2, 5, 2, 3).transpose(0, 2, 3, 1, 4))
+    with pytest.raises(FuseFlowError, match=r"`block` is \[1, 3, 2\], the graph has tiles of 2x3"):
+        doubled(tmp_path, array, (2, 5, 2), "2x3", ", block: [1, 3, 2]")
+    with pytest.raises(FuseFlowError, match="cannot read the block `2xy`"):
+        doubled(tmp_path, np.ones((2, 3)), (1, 1), "2x3", ", block: [2, y]")
+
+
+def test_the_last_tiles_of_our_own_graphs_may_be_padded(tmp_path: Path) -> None:
+    found = doubled(tmp_path, np.ones((3, 4)), (2, 2), "2x3")
+    np.testing.assert_array_equal(found, 2 * np.pad(np.ones((3, 4)), ((0, 1), (0, 2))))
