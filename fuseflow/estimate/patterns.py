@@ -14,6 +14,7 @@ from fuseflow.estimate.distinct import canonical, grouped, picked, with_empty
 from fuseflow.estimate.nests import EMPTY, Ints, Level, Nest, chosen, full, plain, summed
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.levels import Compressed, Singleton
+from fuseflow.tensors.levels.compressed import CompressedFibers
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +41,13 @@ def of_tensor(tensor: Tensor) -> Pattern:
     kinds = tensor.format.levels
     stored = _stored_levels(tensor.format)
     found = []
-    refs = np.zeros(1, dtype=np.int64)
+    refs: Ints | None = np.zeros(1, dtype=np.int64)  # None: all, in order
     for fibers in tensor.levels[:stored]:
+        if isinstance(fibers, CompressedFibers) and fibers.firsts is None and (refs is None or len(fibers.pos) == 2):
+            found.append(Level(fibers.pos, fibers.crd, fibers.size))
+            refs = None
+            continue
+        refs = np.arange(len(found[-1].crd)) if refs is None else refs
         parents = len(refs)
         owner, crds, refs = fibers.expand(refs)
         found.append(Level(grouped(owner, parents), crds, fibers.size))
