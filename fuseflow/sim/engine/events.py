@@ -33,6 +33,9 @@ from fuseflow.tensors import Tensor
 ROOM = 1 << 17
 """Events between two drains; where one round of the loop makes more, the run begins again with more room."""
 
+SOME = 4096
+"""Firings after which to look whether events are to be drained."""
+
 
 class Crowded(Exception):
     """A round of the loop made more events than there was room for."""
@@ -54,13 +57,13 @@ def trace(
         layout = lay_out(graph, tensors, machine, functions, limits, controller=attach())
         tracing = Tracing(layout, functions, sink(), room, machine.rules == "comal")
 
-        def report(firings: int, drain: Callable[[], None] = tracing.drain) -> None:
-            drain()
+        def report(firings: int, listen: Callable[[], None] = tracing.listen) -> None:
+            listen()
             if progress is not None:
                 progress(firings)
 
         try:
-            ended = run(layout, Gathered(), functions, report, budget=1)
+            ended = run(layout, Gathered(), functions, report, budget=1 if tracing.sink.tokens else SOME)
             tracing.drain()
         except Crowded:
             room *= 4
@@ -89,6 +92,7 @@ class Tracing:
         self.buffer["start"], self.buffer["end"], self.buffer["flows"] = sink.span.start, sink.span.end, int(sink.tokens)
         self.tracers = TRACER.array(len(self.parts))
         self.kept: list[Any] = []
+        self.heard: list[Ints] = []  # answers since the last drain
         self.senders: dict[int, int] = {}
         self.asked = np.zeros(0 if controller is None else len(controller.ports), np.int64)
         late = [k for k, lag in enumerate(layout.streams["lag"][: len(layout.keys)].tolist()) if lag]
@@ -133,6 +137,13 @@ class Tracing:
                 self.senders[int(layout.keep[requester][0]["port"])] = p
         layout.nodes[p]["tracer"] = address(tracer)
 
+    def listen(self) -> None:
+        """Between two rounds of the loop: drain what there is, if that is much."""
+        if self.buffer["count"][0] > len(self.room) // 4:
+            self.drain()
+        elif self.sink.tokens:
+            self._answers()
+
     def drain(self) -> None:
         """Empty the buffer into the sink."""
         self.settle(address(self.tracers), len(self.parts), TRACER_SIZE)
@@ -146,6 +157,9 @@ class Tracing:
         if self.sink.tokens:
             self._tokens(rows)
             self._answers()
+            if self.heard:
+                self.sink.answers(*np.concatenate(self.heard, axis=1))
+                self.heard.clear()
 
     def _events(self, rows: Any) -> Ints:
         """With tracks and places in the cast in place of addresses."""
@@ -184,16 +198,16 @@ class Tracing:
                 self.sink.given(np.stack(columns, axis=1))
 
     def _answers(self) -> None:
-        """Of the requests that were answered since the last drain."""
+        """Note the requests that were answered since the last time, which may soon be overwritten."""
         if self.layout.controller is None:
             return
         memory: Any = self.layout.controller.memory
-        for k, first in enumerate(self.asked.tolist()):
-            numbers = np.arange(first, int(memory.ports[k]["answered"]))
-            if len(numbers):
-                found = memory.rings[k][numbers & int(memory.ports[k]["mask"])]
-                self.sink.answers(np.full(len(found), k), found["seen"], found["bytes"], found["write"])
-                self.asked[k] = numbers[-1] + 1
+        answered = memory.ports["answered"].copy()[: len(self.asked)]
+        for k in np.flatnonzero(answered > self.asked).tolist():
+            numbers = np.arange(self.asked[k], answered[k])
+            found = memory.rings[k][numbers & int(memory.ports[k]["mask"])]
+            self.heard.append(np.stack([np.full(len(found), k), found["seen"], found["bytes"], found["write"]]))
+        self.asked = answered
 
 
 def requesters(part: Part) -> dict[str, int]:
