@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.ops import OPERATORS, REDUCERS, Operator
+from fuseflow.ops import OPERATORS, PARTIAL, REDUCERS, Operator, operator
 
 Tile: TypeAlias = tuple[int, ...]
 """The shape of a tile: rows and columns; () for a scalar."""
@@ -90,7 +90,7 @@ def work(function: str, tiles: Sequence[Tile]) -> int:
 def flops(function: str, tiles: Sequence[Tile]) -> int:
     """FLOPs of an operator on one element of each of these shapes."""
     row = TILE_OPERATORS.get(function)
-    return work(function, tiles) * (row.per_work if row else OPERATORS[function].flops)
+    return work(function, tiles) * (row.per_work if row else operator(function).flops)
 
 
 def _closed(array: Array) -> Array:
@@ -167,5 +167,5 @@ _ROWS = (*_PRODUCTS, _TRANSPOSE, *(_fold(name, *fold) for name, fold in FOLDS.it
 
 TILE_OPERATORS: Mapping[str, TileOperator] = MappingProxyType({row.name: row for row in _ROWS})
 
-FUNCTIONS: Mapping[str, Operator | TileOperator] = MappingProxyType({**OPERATORS, **TILE_OPERATORS})
+FUNCTIONS: Mapping[str, Operator | TileOperator] = MappingProxyType({**OPERATORS, **PARTIAL, **TILE_OPERATORS})
 """Everything that an `alu` computes."""

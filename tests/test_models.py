@@ -132,6 +132,14 @@ def test_gpt_runs() -> None:
     assert result.settings.options == {"small": True, "decoders": 1}
 
 
+@pytest.mark.parametrize(("choice", "regions"), [("none", 60), ("full", 5)])
+def test_gpt_at_the_other_granularities(choice: str, regions: int) -> None:
+    compiled = ff.compile(GPT, options={"small": True}, schedule=ff.Schedule.fuse(choice), machine="ideal")
+    result = compiled.run()
+    assert result.check is not None and result.check.passed and result.check.max_rel_error <= 1e-5
+    assert len([region for region in compiled.regions if region.einsums]) == regions
+
+
 def test_gpt_has_the_published_size() -> None:
     model = load_model(GPT, options={"decoders": 1})
     count = sum(p.numel() for p in model.module.parameters())

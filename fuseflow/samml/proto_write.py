@@ -14,6 +14,8 @@ from fuseflow.tile_ops import Tile
 
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
+PARTIAL = {"fold_sum": "add", "fold_prod": "mul", "fold_max": "max"}
+"""What partial results are made one by, as other readers know it."""
 SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
 BLOCKED = {"matmul": pb.ALU.MUL, "mul": pb.ALU.ELEMMUL}
 REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
@@ -169,7 +171,8 @@ def _alu_op(node: n.Alu, tiles: set[Tile]) -> tuple[pb.ALU.AluOp, float] | None:
     if node.function == "relu":
         return pb.ALU.MAX, 0.0
     if not constants:
-        op = (UNARY if len(node.operands) == 1 else BINARY).get(node.function)
+        function = PARTIAL.get(node.function, node.function)
+        op = (UNARY if len(node.operands) == 1 else BINARY).get(function)
         return None if op is None else (op, 0.0)
     if len(node.operands) != 2 or node.function not in SCALAR or (node.function == "div" and node.operands[0].constant):
         return None

@@ -17,7 +17,7 @@ those of lane k of index i are called `NAME/ik`. Nothing changes for one lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
@@ -52,9 +52,6 @@ from fuseflow.transform.levels import Loops, common, levels
 
 LARGEST = 30_000
 """Nodes that a graph may have by its lanes."""
-
-FOLDS = {"sum": "add", "max": "max", "min": "min"}
-"""The operator that folds the results of two lanes. A product is none of them: the operator takes 0 * inf for 0, its fold does not."""
 
 Way: TypeAlias = Literal["once", "lanes", "fold"]
 T = TypeVar("T")
@@ -122,6 +119,8 @@ class _Dealer:
         self.wholes: dict[Port, Port] = {}
         self.lanes: dict[Port, tuple[Port, ...]] = {}
         self.shapes: dict[Port, Shape] = {}
+        self.made: dict[Shape, Port] = {}  # coordinates that no node of the graph before gives
+        self.forks: dict[Shape, tuple[Port, ...]] = {}  # and those of every lane
 
     def run(self) -> Parallel:
         for node in self.graph.nodes:
@@ -164,7 +163,7 @@ class _Dealer:
             case Merge():
                 return "lanes" if at < outer - node.levels else "once"
             case Reduce() | Accumulate() if at >= outer:
-                return "fold" if node.function in FOLDS else "once"
+                return "fold"
             case _:
                 return "lanes"
 
@@ -192,20 +191,50 @@ class _Dealer:
         """Deal a whole stream: its elements if they are those of the index, else what lies below each coordinate of the index."""
         if at == self.types[port].depth - 1:
             return self.put(Fork(self.named("fork", port), (self.whole(port),), self.count), like=port)
-        crd = self.coordinates(port, at)
-        old, name = self.whole(crd), self.named("align", port)
+        name = self.named("align", port)
+        old, dealt = self.coordinates(port, at)
         return tuple(
             self.put(Align(f"{name}/{self.index}{k}", (old, new, self.whole(port))), like=port, lane=k)[0]
-            for k, new in enumerate(self.dealt(crd))
+            for k, new in enumerate(dealt)
         )
 
-    def coordinates(self, port: Port, at: int) -> Port:
-        """The coordinate stream of level `at` of a stream. (One of another index may have the same coordinates: all of equal sizes.)"""
+    def coordinates(self, port: Port, at: int) -> tuple[Port, tuple[Port, ...]]:
+        """The coordinate stream of level `at` of a stream, and that of every lane. (One of another index may have the same coordinates: all
+        of equal sizes.)"""
         if not self.shapes:
             self.shapes = {p: s.shape for p, s in streams(self.graph).items()}
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
-        found = (p for p, shape in self.shapes.items() if shape is above and self.types[p].kind == "crd")
-        return next(p for p in found if self.at(p) == at)
+        assert above is not None
+        crd = next((p for p in self.of_shape(above) if self.at(p) == at), None)
+        if crd is not None:
+            return self.whole(crd), self.dealt(crd)
+        if above not in self.forks:
+            fork = Fork(self.named("fork", port), (self.carried(above, port),), self.count)
+            self.forks[above] = self.put(fork, like=port)
+        return self.carried(above, port), self.forks[above]
+
+    def of_shape(self, wanted: Shape) -> Iterator[Port]:
+        """The coordinate streams of a shape."""
+        return (p for p, shape in self.shapes.items() if shape is wanted and self.types[p].kind == "crd")
+
+    def carried(self, shape: Shape, like: Port) -> Port:
+        """The whole coordinate stream of a shape. Lanes of another index may have been given the values below it alone: then it goes the
+        way that those went."""
+        if shape not in self.made:
+            crd = next(self.of_shape(shape), None)
+            if crd is not None:
+                return self.whole(crd)
+            match shape.origin:
+                case ("align", Shape() as below, Shape() as old, Shape() as new):
+                    inputs = tuple(self.carried(s, like) for s in (old, new, below))
+                    (self.made[shape],) = self.put(Align(self.named("align", like), inputs), like=like)
+                case ("merge", *origins):
+                    lanes = [lane for lane in origins if isinstance(lane, Shape)]
+                    inputs = tuple(self.carried(lane, like) for lane in lanes)
+                    (self.made[shape],) = self.put(Merge(self.named("merge", like), inputs, _levels_dealt(lanes)), like=like)
+                case origin:
+                    raise AssertionError(f"no coordinates of a structure by `{origin[0]}`")
+        return self.made[shape]
 
     # Nodes ---------------------------------------------------------------------------------------------------------------------
 
@@ -254,11 +283,11 @@ class _Dealer:
     def fold(self, node: Node, lanes: Sequence[str]) -> tuple[Port, ...]:
         """The results of all lanes as one: a tree of joins and operators. A lane without any has the identity, or no coordinates."""
         assert isinstance(node, Reduce | Accumulate)
-        function, slot = FOLDS[node.function], Operand(REDUCERS[node.function].identity)
+        function, slot = f"fold_{node.function}", Operand(REDUCERS[node.function].identity)
         like = Port(node.name)
 
         def folded(a: Port, b: Port) -> Port:
-            return self.put(Alu(f"{function}_{node.name}", (a, b), function, (slot, slot)), like=like)[0]
+            return self.put(Alu(f"fold_{node.name}", (a, b), function, (slot, slot)), like=like)[0]
 
         def united(a: tuple[Port, ...], b: tuple[Port, ...]) -> tuple[Port, ...]:
             """Two bundles of coordinate streams and values."""
@@ -282,6 +311,15 @@ class _Dealer:
 
 def _outputs(node: Node) -> tuple[Port, ...]:
     return tuple(Port(node.name, k) for k in range(len(node.port_names())))
+
+
+def _levels_dealt(lanes: Sequence[Shape]) -> int:
+    """How far above the innermost level of the lanes' streams the elements were dealt: there lane k is the k-th of its structure."""
+    levels, at = 0, list(lanes)
+    while any(shape.origin[0] != "lane" or shape.origin[2:] != (len(at), k) for k, shape in enumerate(at)):
+        levels, at = levels + 1, [shape.parent for shape in at if shape.parent is not None]
+        assert len(at) == len(lanes), "lanes that nothing dealt"
+    return levels
 
 
 def _tree(leaves: Sequence[T], combine: Callable[[T, T], T]) -> T:

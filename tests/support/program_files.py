@@ -51,6 +51,7 @@ def save(kept: Kept, path: Path) -> None:
         "merge": case.merge,
         "pick": case.pick,
         "limits": case.limits,
+        "deal": case.deal,
         "seed": kept.seed,
         "differs": LiteralScalarString("".join(f"{line.rstrip()}\n" for line in kept.differs.splitlines())),
     }
@@ -65,7 +66,7 @@ def load(path: Path) -> Kept:
     program = parse(document["program"])
     tensors = {t.name: _packed(t, document["tensors"][t.name]) for t in program.inputs}
     schedule = Schedule.from_yaml(document["schedule"], str(path))
-    case = Case(program, tensors, schedule, document["merge"], document["pick"], document["limits"])
+    case = Case(program, tensors, schedule, document["merge"], document["pick"], document["limits"], document.get("deal", 0))
     return Kept(case, document["seed"], document["differs"])
 
 

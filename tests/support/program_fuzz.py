@@ -31,6 +31,7 @@ QUOTAS = {
     "fused across a reduction": 0.20,
     "different patterns joined": 0.10,
     "an empty operand": 0.10,
+    "lanes": 0.15,
 }
 """What a long run must hold, as a share of the programs that compile."""
 REFUSALS = 0.05
@@ -139,6 +140,7 @@ def count(tally: Tally, program: Program, checked: Checked) -> None:
         "fused across a reduction": any(across_reduction(program, set(run.region.einsums)) for run in checked.runs),
         "different patterns joined": any(joins_patterns(run) for run in checked.runs),
         "an empty operand": any(reads_nothing(run) for run in checked.runs),
+        "lanes": any(run.region.places for run in checked.runs),
     }
     tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
     tally.quotas.update(name for name, held in holds.items() if held)
@@ -201,9 +203,10 @@ def missed(tally: Tally) -> list[str]:
 
 
 def with_orders(kept: Kept) -> Kept:
-    """The case with the order that it picked written out, if it can be found: a compiler that ranks orders otherwise asks for it still."""
+    """The case with the order and the lanes that it picked written out, if they can be found: a compiler that ranks orders otherwise
+    asks for them still."""
     try:
-        schedule, _ = compiled(kept.case)
+        schedule, *_ = compiled(kept.case)
     except Exception:
         return kept
-    return replace(kept, case=replace(kept.case, schedule=schedule, pick=0))
+    return replace(kept, case=replace(kept.case, schedule=schedule, pick=0, deal=0))

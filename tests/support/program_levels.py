@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
+from random import Random
 from unittest.mock import patch
 
 import numpy as np
@@ -25,7 +26,7 @@ from fuseflow.einsum.formats import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
-from fuseflow.errors import FuseFlowError, FusionError, GraphError
+from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.orders import candidates
 from fuseflow.fusion.program import as_program
@@ -134,6 +135,36 @@ def agree(level: str, name: str, got: npt.NDArray[np.generic], want: npt.NDArray
 
 
 def compiled(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:
+    """A case as it is lowered, with its regions, and its schedule with the order and the lanes that it picked."""
+    schedule, program, made = ordered(case)
+    lanes = dealt(case, made)
+    if not lanes:
+        return schedule, program, made
+    orders = [region.fused.order for region in made]
+    try:
+        program, made = lowered(case, schedule.par(**lanes))
+    except ScheduleError as error:
+        if "are one loop" not in error.message:
+            raise
+        lanes.popitem()
+        program, made = lowered(case, schedule.par(**lanes))
+    if [region.fused.order for region in made] != orders:
+        raise Difference(f"lanes {lanes} change the order of the loops")
+    return schedule.par(**lanes), program, made
+
+
+def dealt(case: Case, made: list[CompiledRegion]) -> dict[str, int]:
+    """Lanes of one or two indices of a region, as the case picks them."""
+    draw = Random(case.deal)
+    regions = [region for region in made if region.einsums and region.fused.order]
+    if not case.deal or case.schedule.parallel or not regions:
+        return {}
+    region = draw.choice(regions)
+    indices = draw.sample(region.fused.order, min(len(region.fused.order), draw.choice((1, 1, 2))))
+    return {f"{region.name}.{index}": draw.choice((2, 2, 3, 4, 8)) for index in indices}
+
+
+def ordered(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:
     """A case as it is lowered, with its regions, and its schedule with the order that it picked among the legal ones."""
     program, made = lowered(case, case.schedule)
     own = [r.fused for r in made if r.einsums]  # the others are copies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import programs
@@ -20,8 +20,9 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.fusion import FusedRegion, fuse
+from fuseflow.ops import REDUCERS
 from fuseflow.samml import mlir, proto
-from fuseflow.samml.nodes import Accumulate, Align, Fork, Graph, Merge, Reduce
+from fuseflow.samml.nodes import Accumulate, Align, Fork, Graph, Merge
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.samml.text import show
 from fuseflow.samml.verify import verify
@@ -237,18 +238,28 @@ def test_a_reduced_index_ends_in_a_tree() -> None:
     table = programs.table("spmm", "i,k,j")
     graph = parallelize(emit(table), table.loops, {"k": 3}).graph
     names = [node.name for node in graph.nodes]
-    assert [name for name in names if name.startswith(("union_", "add_"))] == [
-        *("union_acc_k", "add_acc_k", "union_acc_k'2", "add_acc_k'2"),
+    assert [name for name in names if name.startswith(("union_", "fold_"))] == [
+        *("union_acc_k", "fold_acc_k", "union_acc_k'2", "fold_acc_k'2"),
     ]
     assert sum(isinstance(node, Accumulate) for node in graph.nodes) == 3
     assert not any(isinstance(node, Merge) for node in graph.nodes)
 
 
-def test_a_product_is_folded_once() -> None:
-    """The operator takes 0 * inf for 0, the fold does not: lanes end before it."""
-    table = tables("product")[-1]
-    graph = parallelize(emit(table), table.loops, {"i": 4}).graph
-    assert sum(isinstance(node, Reduce | Accumulate) for node in graph.nodes) == 1
+@pytest.mark.parametrize("function", REDUCERS)
+def test_lanes_fold_infinities_and_nan_as_one_lane_does(function: str) -> None:
+    """Not like the operators: those take 0 * inf for 0, and -inf + inf for -inf."""
+    p = infer(parse(f"tensor A[3, 4] dense\ns[j] = {function}(i) A[i, j]\noutput s\n"))
+    region = fuse(p, "folds", ["s"], p.outputs, {t.name: t for t in p.inputs})
+    inf, nan = np.inf, np.nan
+    array = np.array([[-inf, -inf, 0.0, 2.0], [inf, nan, inf, -inf], [1.0, 3.0, nan, 0.0]])
+    with np.errstate(all="ignore"):
+        wanted = REDUCERS[function].array.reduce(array)
+    for order, engine in product((("i", "j"), ("j", "i")), ENGINES):  # an accumulator, a reduction
+        table = build_table(replace(region, order=order))
+        serial = emit(table)
+        tensors = {"A": pack(array, serial.declared["A"].format)}
+        for graph in (serial, parallelize(serial, table.loops, {"i": 3}).graph):
+            np.testing.assert_array_equal(outputs(graph, tensors, engine)["s"], wanted)
 
 
 def test_what_lies_below_joined_coordinates_is_dealt_with_them() -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from fuseflow.ops import OPERATORS
+from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.streams import D, N, Stop, is_control
 from fuseflow.sim.reference.place import Place, Rule
@@ -39,7 +39,7 @@ def _function(name: str, tiles: Sequence[Tile]) -> Callable[..., Any]:
     """The operator on elements of these shapes."""
     if name in TILE_OPERATORS:
         return TILE_OPERATORS[name].array
-    scalar = OPERATORS[name].scalar
+    scalar = operator(name).scalar
     return partial(each, scalar) if any(tiles) else scalar
 
 

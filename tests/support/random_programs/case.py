@@ -16,7 +16,8 @@ from fuseflow.tensors import Tensor
 @dataclass(frozen=True, repr=False)
 class Case:
     """What to compile and run. `merge`: how views are merged, `any` for what the compiler likes. `pick`: 0 for the orders that the
-    compiler chooses, else which of the legal orders of which region is asked for. `limits`: which limits the fast engine gets."""
+    compiler chooses, else which of the legal orders of which region is asked for. `deal`: 0 for no lanes, else which indices of which
+    region are dealt over how many. `limits`: which limits the fast engine gets."""
 
     program: Program
     tensors: dict[str, Tensor]
@@ -24,6 +25,7 @@ class Case:
     merge: str = "any"
     pick: int = 0
     limits: int = 0
+    deal: int = 0
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
@@ -32,5 +34,5 @@ class Case:
     def __repr__(self) -> str:
         """The program as text and its numbers: what to make a named test of."""
         numbers = "".join(f"{name} = {array.tolist()}\n" for name, array in self.arrays.items())
-        settings = f"{self.schedule}merge {self.merge}, pick {self.pick}, limits {self.limits}\n"
+        settings = f"{self.schedule}merge {self.merge}, pick {self.pick}, limits {self.limits}, deal {self.deal}\n"
         return f"\n{show(self.program)}{numbers}{settings}"

@@ -42,4 +42,5 @@ def planned(draw: st.DrawFn) -> Case:
     schedule = settings(draw, schedule, program, b.reassociates)
     merge = draw(st.sampled_from(("any",) * 6 + ("early", "late", "never", "never")))
     pick = draw(st.integers(1, 1000)) if draw(st.integers(0, 2)) == 2 else 0
-    return Case(program, b.tensors, schedule, merge, pick, draw(st.sampled_from((0, 0, 0, 1, 2, 3))))
+    limits = draw(st.sampled_from((0, 0, 0, 1, 2, 3)))
+    return Case(program, b.tensors, schedule, merge, pick, limits, draw(st.integers(1, 1000)) if b.chance(3) else 0)
