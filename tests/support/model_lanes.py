@@ -45,7 +45,7 @@ MODELS = {
     "decoder": Model("gpt_bigbird.py", "bigbird:block=2,length=8,features=4", (("part", "decoder"),)),
     "gpt": Model("gpt_bigbird.py"),
     "paper_gcn": Model("paper/gcn.py", "karate:nodes=12"),
-    "paper_graphsage": Model("paper/graphsage.py", "karate:nodes=12", exact=True),
+    "paper_graphsage": Model("paper/graphsage.py", "karate:nodes=8", exact=True),
     "paper_sae": Model("paper/sae.py"),
     "paper_gpt": Model("paper/gpt.py", "bigbird:block=2,length=4,features=6", (("decoders", 1),)),
 }
