@@ -6,12 +6,14 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 import fuseflow as ff
 from fuseflow.compiler import Compiled
 from fuseflow.compiler.result import json_text
+from fuseflow.einsum.parse import parse
 from fuseflow.report.explain_cycles import CyclesReport, bottleneck, cycles_json, cycles_lines, explain_cycles, shares
 from fuseflow.report.tables import print_table
 from fuseflow.schedule import Schedule
@@ -72,11 +74,19 @@ def test_a_full_fifo_is_named():
     assert deeper.measured and deeper.cycles < report.result.cycles
 
 
-def test_lanes_have_a_distributor_and_a_collector():
-    lanes = Schedule.par(i=2)
-    slow = load_machine("ideal", {"latency.default": 1})
-    (region,) = explain_cycles(spmm(slow, lanes), with_changes=False).regions
-    assert "lane" in bottleneck(region)
+LANES = {
+    "y[] = sum(j) exp(A[j]) / B[j]": "`fork_j_A_j_crd` (fork), which fires 602 times; it is the distributor, which deals to 8 lanes",
+    "y[j] = exp(A[j]) / B[j]": "`write_y_val` (write_values), which fires 602 times; it is outside the lanes, so that more of them",
+}
+
+
+@pytest.mark.parametrize("statement", LANES)
+def test_what_stays_serial_beside_lanes_is_named(statement: str):
+    program = parse(f"tensor A[600]\ntensor B[600]\n{statement}\noutput y")
+    data = np.arange(1, 601, dtype=np.float32) / 600
+    made = ff.compile(program, tensors={"A": data, "B": data}, schedule=Schedule.par(j=8), machine="ideal")
+    (region,) = explain_cycles(made, with_changes=False, engine="reference").regions
+    assert LANES[statement] in bottleneck(region)
 
 
 def test_changes_compile_and_are_not_what_there_is():
