@@ -58,7 +58,7 @@ def test_stand_ins_for_intermediates(model: str) -> None:
 
 
 def test_every_schedule_fits_its_model() -> None:
-    files = sorted(SCHEDULES.rglob("*.yaml"))
+    files = [file for file in sorted(SCHEDULES.rglob("*.yaml")) if file.parent.name != "sweeps"]
     assert len(files) == 3 * len(DATA) + 27
     sources = {m: load(PAPER / f"{m}.py", data=DATA[m], options={"small": True}) for m in DATA}
     for file in files:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,13 +131,21 @@ def _user_module(path: Path) -> Iterator[ModuleType]:
     module = ModuleType(f"fuseflow_model_{path.stem}")
     module.__file__ = str(path)
     folder = str(path.resolve().parent)
+    before = set(sys.modules)
     sys.modules[module.__name__] = module
     sys.path.insert(0, folder)
     try:
         yield module
     finally:
         sys.path.remove(folder)
-        del sys.modules[module.__name__]
+        for name in _neighbours(folder, before):
+            del sys.modules[name]
+
+
+def _neighbours(folder: str, before: Collection[str]) -> list[str]:
+    """The modules that were loaded from a folder. They are forgotten: one of this name in another folder is another module."""
+    files = ((name, getattr(module, "__file__", None)) for name, module in sys.modules.items() if name not in before)
+    return [name for name, file in files if file and Path(file).resolve().is_relative_to(folder)]
 
 
 @contextmanager

@@ -90,6 +90,7 @@ def tile_dimensions(block: Block) -> tuple[int | None, int | None]:
 def blocked(tensor: Tensor, block: Block) -> Tensor:
     """A tensor of single elements in blocks. Stored are the blocks in which it stores anything; the rest of them is implicit.
 
+    >>> from fuseflow.tensors import Format
     >>> blocked(pack(np.eye(4), Format.parse("csr", 2)), (2, 2)).values[1].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """

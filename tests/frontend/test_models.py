@@ -1,5 +1,6 @@
 """Model files: what they may define, and errors at the line of the user's file. The GCN that comes with the project."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -174,3 +175,15 @@ def test_a_program_takes_no_constants_of_modules(tmp_path: Path) -> None:
     path = write(tmp_path, f"FORMATS = {{'x': 'csr'}}\nPROGRAM = {PROGRAM!r}\ndef build(data):\n    return PROGRAM, {{}}\n")
     with pytest.raises(UsageError, match="takes no `FORMATS`"):
         compile_model(path)
+
+
+def test_neighbours_of_one_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helper.py").write_text(f"NAME = '{name}'\n")
+        (tmp_path / name / "m.py").write_text(
+            f"import helper\nassert helper.NAME == '{name}'\n\n\ndef build(data):\n"
+            "    return 'tensor x[2]\\ny[i] = x[i]\\noutput y', {'x': [1.0, 2.0]}\n"
+        )
+        load_model(tmp_path / name / "m.py", None, 0)
+    assert "helper" not in sys.modules
