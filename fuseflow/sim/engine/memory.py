@@ -161,4 +161,4 @@ trailing_zeros = _trailing_zeros()
 def address(array: npt.NDArray[Any]) -> int:
     """Where the elements of a contiguous array are; the caller keeps the array alive."""
     assert array.flags.c_contiguous
-    return int(array.__array_interface__["data"][0])
+    return int(array.ctypes.data)

@@ -26,26 +26,26 @@ class Gathered:
 def serve(layout: Layout, gathered: Gathered, until: int) -> bool:
     """Do what the stuck parts wait for of the engine; whether there was anything. Streams grow only if nothing else helps, and then
     the last one whose part may fire by cycle `until`: those above it are full because it is."""
-    waits = layout.nodes["waits"].tolist()
+    waits = layout.nodes["waits"]
     served = False
-    for p, wait in enumerate(waits):
-        if wait == GROW:
-            _relieve(layout, p, gathered)
-            served = True
-        elif wait == ROOM:
-            served = _make_room(layout)
-        elif INPUT <= wait < OUTPUT and layout.readers[input_of(layout, p, wait - INPUT)]["stalled"]:
-            _grow_history(layout, input_of(layout, p, wait - INPUT))
-            served = True
+    for p in np.flatnonzero(waits == GROW).tolist():
+        _relieve(layout, p, gathered)
+        served = True
+    if (waits == ROOM).any():
+        served = _make_room(layout)
+    at_input = np.flatnonzero((waits >= INPUT) & (waits < OUTPUT))
+    readers = inputs_of(layout, at_input, waits[at_input] - INPUT)
+    for r in readers[layout.readers["stalled"][readers] != 0].tolist():
+        _grow_history(layout, r)
+        served = True
     if served:
         return True
-    for p in reversed(range(len(waits))):
-        if OUTPUT <= waits[p] < BUFFER:
-            k = output_of(layout, p, waits[p] - OUTPUT)
-            if layout.streams[k]["blocked"] == FULL_RING and layout.nodes[p]["ready"] <= until:
-                _grow_stream(layout, k)
-                return True
-    return False
+    at_output = np.flatnonzero((waits >= OUTPUT) & (waits < BUFFER) & (layout.nodes["ready"] <= until))
+    streams = outputs_of(layout, at_output, waits[at_output] - OUTPUT)
+    full = streams[layout.streams["blocked"][streams] == FULL_RING]
+    if len(full):
+        _grow_stream(layout, int(full[-1]))
+    return len(full) > 0
 
 
 def gather_all(layout: Layout, gathered: Gathered) -> None:
@@ -56,11 +56,20 @@ def gather_all(layout: Layout, gathered: Gathered) -> None:
 
 
 def input_of(layout: Layout, p: int, q: int) -> int:
-    return (int(layout.nodes[p]["inputs"]) - address(layout.readers)) // READER_SIZE + q
+    return int(inputs_of(layout, np.array([p]), np.array([q]))[0])
 
 
 def output_of(layout: Layout, p: int, q: int) -> int:
-    return (int(layout.nodes[p]["outputs"]) - address(layout.streams)) // STREAM_SIZE + q
+    return int(outputs_of(layout, np.array([p]), np.array([q]))[0])
+
+
+def inputs_of(layout: Layout, parts: Array, inputs: Array) -> Array:
+    """The readers of these inputs of these parts, one each."""
+    return (layout.nodes["inputs"][parts] - address(layout.readers)) // READER_SIZE + inputs
+
+
+def outputs_of(layout: Layout, parts: Array, outputs: Array) -> Array:
+    return (layout.nodes["outputs"][parts] - address(layout.streams)) // STREAM_SIZE + outputs
 
 
 def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
@@ -96,14 +105,18 @@ def _copied(layout: Layout, at: int, count: int) -> Array:
 def _grow_history(layout: Layout, r: int) -> None:
     reader, old = layout.readers[r], layout.histories[r]
     new = POPS.array(8 * len(old))
-    start, end = min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"])
+    _move(old, new, min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
+    layout.histories[r] = new
+    reader["history"], reader["history_mask"], reader["stalled"] = address(new), len(new) - 1, 0
+
+
+def _move(old: Array, new: Array, start: int, end: int) -> None:
+    """Elements of a ring to a larger one: each holds element n at n modulo its size, a power of two."""
     while start < end:  # up to the end of the old ring, then from its beginning
         count = min(end - start, len(old) - (start & (len(old) - 1)))
         at, place = start & (len(old) - 1), start & (len(new) - 1)
         new[place : place + count] = old[at : at + count]
         start += count
-    layout.histories[r] = new
-    reader["history"], reader["history_mask"], reader["stalled"] = address(new), len(new) - 1, 0
 
 
 def _grow_stream(layout: Layout, k: int) -> None:
@@ -118,8 +131,7 @@ def _grow_stream(layout: Layout, k: int) -> None:
 def _grow_ring(layout: Layout, k: int, head: int) -> None:
     stream, old = layout.streams[k], layout.rings[k]
     new = RUN.array(2 * len(old))
-    live = np.arange(max(head - 1, 0), int(stream["tail"]))
-    new[live & (len(new) - 1)] = old[live & (len(old) - 1)]
+    _move(old, new, max(head - 1, 0), int(stream["tail"]))
     layout.rings[k] = new
     stream["ring"], stream["mask"] = address(new), len(new) - 1
     stream["known_tail"] = 0
@@ -133,8 +145,7 @@ def _grow_scratch(layout: Layout, k: int, head: int, popped: int) -> None:
     width = int(stream["bytes"]) // 8
     capacity = int(stream["capacity"])
     new = np.zeros(2 * len(old))
-    live = np.arange(popped, int(stream["pushed"]))
-    new.reshape(-1, width)[live & (2 * capacity - 1)] = old.reshape(-1, width)[live & (capacity - 1)]
+    _move(old.reshape(-1, width), new.reshape(-1, width), popped, int(stream["pushed"]))
     layout.scratches[k] = new
     stream["scratch"], stream["capacity"] = address(new), 2 * capacity
     stream["known_pushed"] = 0
