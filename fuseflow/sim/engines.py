@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Literal, TypeAlias, get_args
 
 from fuseflow.errors import UsageError, did_you_mean
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.machine import Machine
@@ -36,13 +38,35 @@ def run(
     on the engine where that takes more than `SMALL` firings."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
+    fast = partial(_fast, graph, tensors, machine, progress, record)
     if engine != "fast":
         work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
         limit = None if engine == "reference" else SMALL // work
         if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
             with suppress(TooLong):
-                return execute_reference(graph, tensors, machine, progress, record, limit), "reference"
+                outcome = execute_reference(graph, tensors, machine, progress, record, limit)
+                return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast), "reference"
+    return fast(), "fast"
+
+
+def _fast(
+    graph: Graph, tensors: Mapping[str, Tensor], machine: Machine, progress: Callable[[int], None] | None, record: bool
+) -> Outcome | Deadlock:
     verify(graph)  # kernels trust in what that proves
     from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
 
-    return execute(graph, tensors, machine, progress, record), "fast"
+    return execute(graph, tensors, machine, progress, record)
+
+
+def _advised(deadlock: Deadlock, fast: Callable[[], Outcome | Deadlock]) -> Deadlock:
+    """With the advice of the engine where the reference's takes too long: a graph that is soon stuck may run long once it is not."""
+
+    def smallest_depth(edges: Sequence[Edge]) -> int | None:
+        try:
+            return deadlock.smallest_depth(edges)
+        except TooLong:
+            found = fast()
+            assert isinstance(found, Deadlock), "simulators agree"
+            return found.smallest_depth(edges)
+
+    return replace(deadlock, smallest_depth=smallest_depth)

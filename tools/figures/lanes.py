@@ -1,7 +1,7 @@
 """How far lanes speed up BigBird's attention: heads, query rows or both dealt, on a memory without limits and on HBM2.
 
     python tools/figures/lanes.py --store lanes.jsonl [--machine ideal] [--only 'rda/rows=*'] [--limit 3600]
-    python tools/figures/lanes.py --store lanes.jsonl --table [--plot lanes.svg]
+    python tools/figures/lanes.py --store lanes.jsonl --table | --plot lanes.svg
 
 A point is a machine and how many lanes heads and query rows have. Each runs in a process of its own and is a line of the store, written
 when it is there: a run that is killed loses the point that it was at, and goes on there. Points that fail or take longer than the limit
@@ -243,7 +243,7 @@ def best(rows: Iterable[Row]) -> list[Row]:
 @click.option("--again", is_flag=True, help="Try what failed or took too long again.")
 @click.option("--list", "listing", is_flag=True, help="Print the points that are to be run, and end.")
 @click.option("--table", "only_table", is_flag=True, help="Run nothing; print the table of what there is.")
-@click.option("--plot", "picture", metavar="FILE", help="Draw it (.svg, .png, .pdf).")
+@click.option("--plot", "picture", metavar="FILE", help="Run nothing; draw what there is (.svg, .png, .pdf).")
 def main(
     store: Path,
     machines: tuple[str, ...],
@@ -263,7 +263,7 @@ def main(
     todo = [p for p in asked if p.key not in rows or (again and rows[p.key].state != "done")]
     if listing:
         return click.echo("".join(f"{point.key}\n" for point in todo), nl=False)
-    for number, point in enumerate([] if only_table else todo, start=1):
+    for number, point in enumerate([] if only_table or picture else todo, start=1):
         click.echo(f"[{number}/{len(todo)}] {point.key} ...", err=True, nl=False)
         row = run(point, limit)
         append(store, row)

@@ -18,16 +18,17 @@ def waiting(stuck: Sequence[Process]) -> tuple[Waiting, ...]:
     return tuple(Waiting(process.node.name, *_awaited(process, place)) for process in stuck)
 
 
-def smallest_depth(edges: Sequence[Edge], rebuild: Callable[[], Network]) -> int | None:
+def smallest_depth(edges: Sequence[Edge], rebuild: Callable[[], Network], limit: int | None = None) -> int | None:
     """The smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end; None if there is none.
 
-    `rebuild` makes the network anew. Its cycles are not used: a slot that is added may be filled before what happened last.
+    `rebuild` makes the network anew. Its cycles are not used: a slot that is added may be filled before what happened last. Raises
+    `TooLong` soon after `limit` firings.
     """
     network = rebuild()
     if network.controller is not None:
         network.controller.memory.be_patient()
     growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]
-    return None if run(network, growing=growing) else max(slots.depth for slots in growing)
+    return None if run(network, growing=growing, limit=limit) else max(slots.depth for slots in growing)
 
 
 def _awaited(process: Process, place: dict[int, int]) -> tuple[Awaited, int | None]:

@@ -29,14 +29,14 @@ def execute(
 ) -> Outcome | Deadlock:
     """Run a verified graph, token by token, at the memory of its machine or one that `attach` gives. `progress` is called now and then with
     the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together, and `TooLong`
-    soon after `limit` firings."""
+    soon after `limit` firings, the advice of a deadlock too."""
     attach = attach or machine.controller
     controller = attach()
     network = build(graph, tensors, machine, record, controller)
     stuck = run(network, progress, limit=limit)
     nodes = tuple(_statistics(processes) for processes in network.nodes())
     if stuck:
-        again = partial(smallest_depth, rebuild=lambda: build(graph, tensors, machine, controller=attach()))
+        again = partial(smallest_depth, rebuild=lambda: build(graph, tensors, machine, controller=attach()), limit=limit)
         return Deadlock(waiting(stuck), nodes, again)
     acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
