@@ -1,6 +1,6 @@
 """The schedules and machines next to those of a run, and what they are expected to take.
 
-Schedules are estimated from the statistics of tensors: the cycles of the run change as the estimate does. Machines are tried."""
+Schedules are estimated (`fuseflow estimate`): the cycles of each region change as its estimate does. Machines are tried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from fuseflow.compiler import Compiled, CompiledRegion, Result, lower
+from fuseflow.compiler import Compiled, CompiledRegion, RegionResult, Result, lower
+from fuseflow.compiler.estimates import Estimator, ProgramEstimate, RegionEstimate
 from fuseflow.compiler.lanes import lanes
 from fuseflow.errors import FuseFlowError
 from fuseflow.schedule import Schedule
@@ -32,10 +33,13 @@ SHORT = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What to change, as flags, and the cycles of the whole program that it is expected to take."""
+    """What to change, as flags, and the cycles of the whole program that it is expected to take. With it the program runs by `schedule` on
+    `machine`."""
 
     what: str
     cycles: int
+    schedule: Schedule
+    machine: Machine
     measured: bool = False
 
 
@@ -51,27 +55,54 @@ class Ran:
 
 def changes(compiled: Compiled, result: Result, ran: Ran, times: int) -> tuple[Change, ...]:
     """The changes that compile, the best first. `ran` is the region that takes most of the cycles, and counts `times`."""
-    now = sum(r.estimate.rank for r in compiled.regions)
-    graphs = tuple(r.graph for r in compiled.regions)
-    found = list(_on_other_machines(compiled.machine, result, ran, times))
+    estimator, graphs = Estimator(), tuple(r.graph for r in compiled.regions)
+    now = _by_region(compiled.estimate(estimator))
+    found = list(_on_other_machines(compiled, result, ran, times))
     for flags, schedule in candidates(compiled, ran.region):
         with suppress(FuseFlowError):
-            _, regions = lower(compiled.source.program, schedule, compiled.source.tensors)
-            if tuple(r.graph for r in regions) != graphs:
-                expected = sum(r.estimate.rank for r in regions)
-                found.append(Change(flags, round(result.cycles * expected / now)))
+            made = with_schedule(compiled, schedule)
+            if tuple(r.graph for r in made.regions) != graphs:
+                cycles = expected(result, now, _by_region(made.estimate(estimator)))
+                found.append(Change(flags, cycles, schedule, compiled.machine))
     return tuple(sorted(found, key=lambda change: change.cycles))
 
 
-def _on_other_machines(machine: Machine, result: Result, ran: Ran, times: int) -> Iterator[Change]:
-    """The estimate knows no FIFOs, and no latency of the memory: a region that waits for them is run with more."""
+def with_schedule(compiled: Compiled, schedule: Schedule) -> Compiled:
+    """The same program by another schedule."""
+    program, regions = lower(compiled.source.program, schedule, compiled.source.tensors)
+    return replace(compiled, program=program, schedule=schedule, regions=regions)
+
+
+ByRegion = dict[tuple[str, ...], float]
+"""Cycles by the Einsums of a region, which tell it from all others, or by the name of a copy."""
+
+
+def _by_region(found: ProgramEstimate) -> ByRegion:
+    return {key: region.bound.cycles for region in found.regions for key in _keys(region)}
+
+
+def _keys(region: RegionEstimate | RegionResult) -> tuple[tuple[str, ...], ...]:
+    """Of a region and those that run like it."""
+    return tuple(one.einsums or (one.name,) for one in (region, *region.repeats))
+
+
+def expected(result: Result, now: ByRegion, then: ByRegion) -> int:
+    """The cycles of a program that is estimated at `then`, and at `now` as it ran: what the estimate of a region is off by it is off by
+    in another order, too; of a region of other Einsums, by what it is off on the whole."""
+    ran = {key: region.cycles for region in result.regions for key in _keys(region)}
+    usual = result.cycles / sum(now.values())
+    return round(sum(cycles * (ran[key] / now[key] if key in ran else usual) for key, cycles in then.items()))
+
+
+def _on_other_machines(compiled: Compiled, result: Result, ran: Ran, times: int) -> Iterator[Change]:
+    """The estimate knows no FIFOs, and no order of requests in the memory: a region that waits for them is run with more."""
     if ran.simulation.firings > SHORT:
         return
-    for setting, value, other in machines(machine, ran.path):
+    for setting, value, other in machines(compiled.machine, ran.path):
         with suppress(FuseFlowError):
             cycles = simulate(ran.region.graph, ran.read, other, engine=ran.simulation.engine).cycles
             less = times * (ran.simulation.cycles - cycles)
-            yield Change(f"--set {setting}={value}", result.cycles - less, measured=True)
+            yield Change(f"--set {setting}={value}", result.cycles - less, compiled.schedule, other, measured=True)
 
 
 def machines(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:

@@ -1,6 +1,7 @@
 """A run as a trace that Perfetto and Chrome open: one process a region, one track a node, counters for FIFOs and memory.
 
-One microsecond of the viewer is one cycle. The same run gives the same bytes.
+The Trace Event Format: metadata, complete events that do not overlap in a thread, counters of a process. One microsecond of the viewer is
+one cycle. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -81,17 +82,18 @@ def trace_bytes(regions: Sequence[TracedRegion], settings: Mapping[str, str], co
 
 def trace_events(regions: Sequence[TracedRegion]) -> Iterator[Event]:
     """The events of the trace format, region after region."""
+    first = len(regions) + 1  # a thread that has the number of a process would be its main one, and stand above all others
     for pid, region in enumerate(regions, start=1):
-        yield from _names(pid, region)
-        yield from _firings(pid, region)
+        yield from _names(pid, first, region)
+        yield from _firings(pid, first, region)
         yield from _fifos(pid, region)
         yield from _memory(pid, region)
 
 
-def _names(pid: int, region: TracedRegion) -> Iterator[Event]:
+def _names(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:
     yield _about(pid, 0, "process_name", name=f"{region.name}: {region.timeline.cycles:,} cycles")
     yield _about(pid, 0, "process_sort_index", sort_index=pid)
-    for tid, track in enumerate(region.timeline.cast.tracks, start=1):
+    for tid, track in enumerate(region.timeline.cast.tracks, start=first):
         if track.relay:
             continue
         yield _about(pid, tid, "thread_name", name=track.name)
@@ -102,7 +104,7 @@ def _about(pid: int, tid: int, what: str, **args: Any) -> Event:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
 
 
-def _firings(pid: int, region: TracedRegion) -> Iterator[Event]:
+def _firings(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:
     for track, burst in region.timeline.bursts():
         args = {"firings": burst.firings}
         name = "busy"
@@ -111,7 +113,7 @@ def _firings(pid: int, region: TracedRegion) -> Iterator[Event]:
         elif burst.step > 1:
             args["interval"] = burst.step
         yield {
-            "ph": "X", "name": name, "pid": pid, "tid": track + 1, "ts": region.start + burst.start, "dur": burst.cycles,
+            "ph": "X", "name": name, "pid": pid, "tid": first + track, "ts": region.start + burst.start, "dur": burst.cycles,
             "args": args,
         }  # fmt: skip
 
@@ -130,8 +132,8 @@ def _memory(pid: int, region: TracedRegion) -> Iterator[Event]:
         last = 0
         for window, moved in enumerate([*counts.tolist(), 0]):
             if moved != last:
-                start = region.start + region.timeline.span.start + window * width
-                yield _counter(pid, f"bytes {direction} a cycle", start, bytes=round(moved / width, 3))
+                start = min(region.timeline.span.start + window * width, region.timeline.end)
+                yield _counter(pid, f"bytes {direction} a cycle", region.start + start, bytes=round(moved / width, 3))
             last = moved
 
 

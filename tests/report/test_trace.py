@@ -57,6 +57,41 @@ def test_every_event_is_of_the_format(machine: str, detail: int, monkeypatch: py
     assert {r.timeline.exact for r in tracer.regions} == {detail > 0}
 
 
+@pytest.mark.parametrize("detail", [timeline.DETAIL, 0])
+@pytest.mark.parametrize("machine", ["ideal", "rda", "comal"])
+def test_viewers_show_nodes_in_graph_order_and_nothing_outside_its_region(
+    machine: str, detail: int, monkeypatch: pytest.MonkeyPatch
+):
+    """Perfetto orders threads by number, and takes one with the number of a process for its main thread, which it puts first."""
+    monkeypatch.setattr(timeline.Timeline.__init__, "__defaults__", (1, detail))
+    result, tracer = traced(machine, fuse="none")
+    ends = {pid: (r.start, r.start + r.timeline.cycles) for pid, r in enumerate(tracer.regions, 1)}
+    assert len(ends) > 1
+    counters = defaultdict[tuple[int, str], int](int)
+    threads, named = set[tuple[int, int]](), set[tuple[int, int]]()
+    for event in events(tracer):
+        pid, tid = event["pid"], event["tid"]
+        if event["name"] == "thread_name":
+            assert tid not in ends and (pid, tid) not in named
+            named.add((pid, tid))
+        if event["ph"] == "M":
+            continue
+        start, end = ends[pid]
+        end += machine == "comal"  # whose count leaves the last firing out
+        assert start <= event["ts"] <= event["ts"] + event.get("dur", 0) <= end
+        if event["ph"] == "X":
+            threads.add((pid, tid))
+        else:
+            assert event["ts"] >= counters[pid, event["name"]], "a counter goes back in time"
+            counters[pid, event["name"]] = event["ts"]
+    assert threads <= named
+    assert result.cycles == max(end for _, end in ends.values())
+    for pid, region in enumerate(result.regions, 1):
+        names = [e["args"]["name"] for e in events(tracer) if e["name"] == "thread_name" and e["pid"] == pid]
+        nodes = [node.name for node in region.simulation.nodes]
+        assert [n for n in dict.fromkeys(name.split(" ")[0] for name in names) if n in nodes] == nodes
+
+
 def test_regions_follow_each_other():
     result, tracer = traced()
     assert [r.start for r in tracer.regions] == [sum(r.cycles for r in result.regions[:k]) for k in range(len(result.regions))]

@@ -107,6 +107,11 @@ class Timeline:
         """Cycles of a window: the same for all that is told in windows."""
         return max(bins.width for bins in (self.busy, self.put, self.got, self.moved))
 
+    @property
+    def end(self) -> int:
+        """The last cycle that is told of, and one."""
+        return min(self.span.end, self.cycles)
+
     def bursts(self) -> Iterator[tuple[int, Burst]]:
         """Of each track, by time: firings that follow each other at an even pace, or windows with firings."""
         if self.exact:
@@ -116,7 +121,7 @@ class Timeline:
         for track, counts in enumerate(_in_windows(self.busy, width)):
             for bin in np.flatnonzero(counts).tolist():
                 start = self.span.start + bin * width
-                cycles = min(width, max(min(self.span.end, self.cycles) - start, 1))
+                cycles = min(width, max(self.end - start, 1))
                 yield track, Burst(start, cycles, int(counts[bin]), 0)
 
     def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
@@ -129,7 +134,7 @@ class Timeline:
         put, got = _in_windows(self.put, width), _in_windows(self.got, width)
         for edge in range(len(self.cast.edges)):
             level = self.before[edge] + np.cumsum(put[edge] - got[edge])
-            cycles = self.span.start + np.arange(1, len(level) + 1) * width - 1
+            cycles = np.minimum(self.span.start + np.arange(1, len(level) + 1) * width - 1, self.end)
             yield edge, *_changes(cycles, level)
 
     def _exact_levels(self) -> Iterator[tuple[int, Ints, Ints]]:
