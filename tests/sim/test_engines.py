@@ -9,7 +9,7 @@ import pytest
 
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
-from fuseflow.sim import engines
+from fuseflow.sim import engines, simulate
 from fuseflow.sim.deadlock import Deadlock, remedy
 from fuseflow.sim.machine import Machine
 from fuseflow.tensors import pack
@@ -44,3 +44,13 @@ def test_advice_that_takes_the_reference_too_long_is_the_engines(monkeypatch: py
     assert engine == "reference"
     assert isinstance(slow, Deadlock) and isinstance(found, Deadlock)
     assert remedy(found, graph) == remedy(slow, graph) is not None
+
+
+def test_what_was_stuck_on_the_reference_may_run_on_on_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
+    machine = Machine(name="test", fifo_depth="auto", fifo_depth_start=4)
+    slow = simulate(GRAPH, tensors, machine, engine="reference")
+    monkeypatch.setattr(engines, "SMALL", 350)
+    found = simulate(GRAPH, tensors, machine)
+    assert found.engine == "fast"
+    assert (found.cycles, found.depths) == (slow.cycles, slow.depths)
