@@ -6,7 +6,7 @@ A node names its inputs as ports of other nodes; `outputs` gives the kind and de
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, TypeAlias
 
 from fuseflow.tensors import Format
@@ -130,6 +130,10 @@ class Graph:
     def inputs(self) -> tuple[str, ...]:
         """Names of the tensors read from memory."""
         return tuple(t.name for t in self.tensors if t.name not in self.outputs)
+
+    def with_depths(self, depths: Mapping[Edge, int]) -> Graph:
+        """These FIFOs as deep, the others as they are."""
+        return replace(self, depths=tuple({**dict(self.depths), **depths}.items()))
 
     def types(self) -> dict[Port, StreamType]:
         """The type of every stream (the graph must have been verified)."""

@@ -51,11 +51,15 @@ class Deadlock:
 
     `waiting`: all that have not ended, in graph order. `nodes`: what every node had done. `smallest_depth`: of an edge, or of several
     that are equally deep, the smallest depth with which the graph runs to its end, all others unchanged; None if there is none.
+    `deepened`: go on with FIFOs that are deeper, once; what the run is stuck on next, None at its end. That is where it would be stuck if
+    they had been as deep from the start: what nodes compute depends on no cycle, so it does not matter who waited when. Its cycles are
+    not used.
     """
 
     waiting: tuple[Waiting, ...]
     nodes: tuple[NodeStatistics, ...]
     smallest_depth: Callable[[Sequence[Edge]], int | None]
+    deepened: Callable[[Mapping[Edge, int]], Deadlock | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +103,32 @@ def remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge
     return min(found, key=lambda r: r.clears, default=None)
 
 
-def deeper(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]]) -> dict[Edge, int]:
-    """What `fifo_depth: auto` does about a deadlock: FIFOs with their new depths, powers of two. Empty if no FIFO is full.
+def deep_enough(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
+    """What `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end. Raises what
+    `explain` says if it is stuck on no FIFO. `copies`: by FIFO, it and its copies in other lanes, which are equally deep."""
+    depths: dict[Edge, int] = {}
+    stuck: Deadlock | None = deadlock
+    while stuck is not None:
+        more = _deeper(stuck, graph, copies)
+        if not more:
+            raise explain(stuck, graph)
+        depths |= more
+        stuck = stuck.deepened(depths)
+    return depths
 
-    The FIFO of the remedy gets the next power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
-    whose repeated maximum wait for each other in FIFOs that each hold a fiber, those that are full and wait for each other get the next
-    power of two: the graph then deadlocks later, or at the other one. `copies`: by FIFO, it and its copies in other lanes, which are
-    equally deep.
+
+def _deeper(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
+    """FIFOs with their new depths. Empty if no FIFO is full.
+
+    A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. Of several that are full and wait for each
+    other, that of the remedy gets the power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
+    whose repeated maximum wait for each other in FIFOs that each hold a fiber, all get the next power of two: the graph then deadlocks
+    later, or at another one.
     """
-    found = remedy(deadlock, graph, copies)
+    full = _full(_cycle(deadlock.waiting))
+    found = remedy(deadlock, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
     if found is not None:
         return dict.fromkeys(copies[found.edge], 1 << (found.clears - 1).bit_length())
-    full = _full(_cycle(deadlock.waiting))
     return {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
 
 

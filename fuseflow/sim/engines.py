@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from math import prod
 from typing import Literal, TypeAlias, get_args
 
@@ -38,15 +37,18 @@ def run(
     on the engine where that takes more than `SMALL` firings."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
-    fast = partial(_fast, graph, tensors, machine, progress, record)
+
+    def fast(depths: Mapping[Edge, int]) -> Outcome | Deadlock:
+        return _fast(graph.with_depths(depths), tensors, machine, progress, record)
+
     if engine != "fast":
         work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
         limit = None if engine == "reference" else SMALL // work
         if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
             with suppress(TooLong):
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit)
-                return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast), "reference"
-    return fast(), "fast"
+                return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
+    return fast({}), "fast"
 
 
 def _fast(
@@ -58,15 +60,26 @@ def _fast(
     return execute(graph, tensors, machine, progress, record)
 
 
-def _advised(deadlock: Deadlock, fast: Callable[[], Outcome | Deadlock]) -> Deadlock:
-    """With the advice of the engine where the reference's takes too long: a graph that is soon stuck may run long once it is not."""
+def _advised(
+    deadlock: Deadlock, fast: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
+) -> Deadlock:
+    """Over on the engine where the reference takes too long: a graph that is soon stuck may run long once it is not. `depths`: those with
+    which it is stuck, if its own were not enough."""
 
     def smallest_depth(edges: Sequence[Edge]) -> int | None:
         try:
             return deadlock.smallest_depth(edges)
         except TooLong:
-            found = fast()
+            found = fast(depths)
             assert isinstance(found, Deadlock), "simulators agree"
             return found.smallest_depth(edges)
 
-    return replace(deadlock, smallest_depth=smallest_depth)
+    def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
+        try:
+            found = deadlock.deepened(more)
+        except TooLong:
+            went = fast({**depths, **more})
+            return went if isinstance(went, Deadlock) else None
+        return found and _advised(found, fast, {**depths, **more})
+
+    return replace(deadlock, smallest_depth=smallest_depth, deepened=deepened)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import streams
 from fuseflow.samml.nodes import Edge, Graph, Permute, Port, TensorDecl
 from fuseflow.sim.assemble import assemble
-from fuseflow.sim.deadlock import Deadlock, deeper, explain
+from fuseflow.sim.deadlock import Deadlock, deep_enough, explain
 from fuseflow.sim.engines import Engine, run
 from fuseflow.sim.lanes import alike, collectors, settled
 from fuseflow.sim.machine import Machine
@@ -83,18 +83,17 @@ def simulate(
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
-    auto, given = machine.fifo_depth == "auto", dict(graph.depths)
-    depths = {edge: depth for edge, depth in collectors(graph).items() if edge not in given} if auto else {}
+    auto = machine.fifo_depth == "auto"
+    depths = {edge: depth for edge, depth in collectors(graph).items() if edge not in dict(graph.depths)} if auto else {}
     copies = alike(graph) if auto else {}
     while True:
-        tried = replace(graph, depths=tuple({**given, **depths}.items()))
+        tried = graph.with_depths(depths)
         outcome, ran = run(tried, tensors, machine, engine, progress, record=record or check)
         if not isinstance(outcome, Deadlock):
             break
-        grown = deeper(outcome, tried, copies) if auto else {}
-        if not grown:
+        if not auto:
             raise explain(outcome, tried)
-        depths |= grown
+        depths |= deep_enough(outcome, tried, copies)
         engine = "fast" if ran == "fast" else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)

@@ -25,7 +25,7 @@ y_v = write(sum) y.vals
 
 def deadlock(*waiting: Waiting, **depths: int) -> Deadlock:
     nodes = (NodeStatistics("root", "root", 2, 0, 0, 0, 1), NodeStatistics("A_i", "scan", 3, 2, 0, 2, 4))
-    return Deadlock(waiting, nodes, lambda edges: depths.get(edges[0].node))
+    return Deadlock(waiting, nodes, lambda edges: depths.get(edges[0].node), lambda more: None)
 
 
 FULL = (

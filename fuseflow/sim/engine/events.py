@@ -69,7 +69,7 @@ def trace(
             room *= 4
             continue
         if not ended:
-            raise explain(deadlock(layout, lambda edge: None), graph)
+            raise explain(deadlock(layout, lambda edges: None, lambda depths: None), graph)
         return tracing.sink, _ending(layout, tracing, machine)
 
 

@@ -41,8 +41,30 @@ def execute(
     layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, attach()), Gathered()
     if run(layout, gathered, functions, progress):
         return outcome(layout, tensors, machine, gathered)
-    again = partial(lay_out, graph, tensors, machine, functions, limits)
-    return deadlock(layout, lambda edges: smallest_depth(again(controller=attach()), edges, functions))
+    anew = partial(lay_out, tensors=tensors, machine=machine, library=functions, limits=limits)
+    return _deadlock(layout, gathered, functions, lambda deep: anew(graph.with_depths(deep), controller=attach()), {}, progress)
+
+
+def _deadlock(
+    layout: Layout,
+    gathered: Gathered,
+    library: Library,
+    anew: Callable[[Mapping[n.Edge, int]], Layout],
+    depths: Mapping[n.Edge, int],
+    progress: Callable[[int], None] | None,
+) -> Deadlock:
+    """`depths`: what the run was given more than its graph says; `anew` makes one that has such from the start."""
+
+    def deepened(more: Mapping[n.Edge, int]) -> Deadlock | None:
+        _forget_cycles(layout)
+        for reader, found in enumerate(layout.edges):
+            if found.edge is not None and found.edge in more:
+                layout.readers["depth"][reader] = more[found.edge]
+        if run(layout, gathered, library, progress):
+            return None
+        return _deadlock(layout, gathered, library, anew, {**depths, **more}, progress)
+
+    return deadlock(layout, lambda edges: smallest_depth(anew(depths), edges, library), deepened)
 
 
 def run(
@@ -87,8 +109,7 @@ def smallest_depth(layout: Layout, edges: Sequence[n.Edge], library: Library) ->
     that a shallower one does; its cycles are not used.
     """
     gathered = Gathered()
-    if layout.controller is not None:
-        layout.controller.memory.be_patient()
+    _forget_cycles(layout)
     wanted = set(edges)
     readers = [r for r, found in enumerate(layout.edges) if found.edge in wanted]
     while not run(layout, gathered, library):
@@ -97,3 +118,8 @@ def smallest_depth(layout: Layout, edges: Sequence[n.Edge], library: Library) ->
             return None
         layout.readers["depth"][readers] += 1
     return int(layout.readers["depth"][readers].max())
+
+
+def _forget_cycles(layout: Layout) -> None:
+    if layout.controller is not None:
+        layout.controller.memory.be_patient()

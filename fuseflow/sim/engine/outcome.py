@@ -147,7 +147,11 @@ def _control(word: int) -> Token:
     return D if word == DONE else stop(low_of(word), high_of(word))
 
 
-def deadlock(layout: Layout, smallest_depth: Callable[[Sequence[n.Edge]], int | None]) -> dead.Deadlock:
+def deadlock(
+    layout: Layout,
+    smallest_depth: Callable[[Sequence[n.Edge]], int | None],
+    deepened: Callable[[Mapping[n.Edge, int]], dead.Deadlock | None],
+) -> dead.Deadlock:
     """Of a run in which no firing is possible before its end."""
     stuck = [p for p, node in enumerate(layout.nodes) if node["waits"] != ENDED and layout.owners[p] is not None]
     place = {p: k for k, p in enumerate(stuck)}
@@ -157,7 +161,7 @@ def deadlock(layout: Layout, smallest_depth: Callable[[Sequence[n.Edge]], int | 
         assert owner is not None
         awaits, other = _awaited(layout, p)
         waiting.append(dead.Waiting(owner.name, awaits, place.get(other)))
-    return dead.Deadlock(tuple(waiting), statistics(layout), smallest_depth)
+    return dead.Deadlock(tuple(waiting), statistics(layout), smallest_depth, deepened)
 
 
 def _awaited(layout: Layout, p: int) -> tuple[dead.Awaited, int]:

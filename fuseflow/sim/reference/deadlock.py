@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim.deadlock import Awaited, Slot, Token, Waiting, Workspace
+from fuseflow.sim.deadlock import Awaited, Deadlock, Slot, Token, Waiting, Workspace
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.ports import Answer, Touch
 from fuseflow.sim.reference.process import Fifo, Process, Slots
-from fuseflow.sim.reference.run import run
+from fuseflow.sim.statistics import NodeStatistics
+
+
+def deadlock(
+    network: Network,
+    stuck: Sequence[Process],
+    statistics: Callable[[Network], tuple[NodeStatistics, ...]],
+    anew: Callable[[Mapping[Edge, int]], Network],
+    run: Callable[..., list[Process]],
+    depths: Mapping[Edge, int] | None = None,
+) -> Deadlock:
+    """`depths`: what the run was given more than its graph says; `anew` makes a network that has such from the start."""
+    given = depths or {}
+
+    def smallest(edges: Sequence[Edge]) -> int | None:
+        return smallest_depth(edges, anew(given), run)
+
+    def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
+        _forget_cycles(network)
+        for edge, depth in more.items():
+            slots = network.fifos[edge].slots
+            while slots is not None and slots.depth < depth:
+                slots.grow()
+        still = run(network)
+        return deadlock(network, still, statistics, anew, run, {**given, **more}) if still else None
+
+    return Deadlock(waiting(stuck), statistics(network), smallest, deepened)
 
 
 def waiting(stuck: Sequence[Process]) -> tuple[Waiting, ...]:
@@ -18,17 +44,19 @@ def waiting(stuck: Sequence[Process]) -> tuple[Waiting, ...]:
     return tuple(Waiting(process.node.name, *_awaited(process, place)) for process in stuck)
 
 
-def smallest_depth(edges: Sequence[Edge], rebuild: Callable[[], Network], limit: int | None = None) -> int | None:
+def smallest_depth(edges: Sequence[Edge], network: Network, run: Callable[..., list[Process]]) -> int | None:
     """The smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end; None if there is none.
 
-    `rebuild` makes the network anew. Its cycles are not used: a slot that is added may be filled before what happened last. Raises
-    `TooLong` soon after `limit` firings.
+    The network is used up, its cycles are not: a slot that is added may be filled before what happened last.
     """
-    network = rebuild()
+    _forget_cycles(network)
+    growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]
+    return None if run(network, growing=growing) else max(slots.depth for slots in growing)
+
+
+def _forget_cycles(network: Network) -> None:
     if network.controller is not None:
         network.controller.memory.be_patient()
-    growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]
-    return None if run(network, growing=growing, limit=limit) else max(slots.depth for slots in growing)
 
 
 def _awaited(process: Process, place: dict[int, int]) -> tuple[Awaited, int | None]:

@@ -208,7 +208,7 @@ def trace(
     )
     stuck = run(network, progress)
     if stuck:
-        raise explain(Deadlock(waiting(stuck), (), lambda edge: None), graph)
+        raise explain(Deadlock(waiting(stuck), (), lambda edges: None, lambda depths: None), graph)
     ending = _ending(network, listener, machine)
     _tell(listener, listening)
     return listening, ending

@@ -11,7 +11,7 @@ from fuseflow.sim.deadlock import Deadlock
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.reference.build import Network, build
-from fuseflow.sim.reference.deadlock import smallest_depth, waiting
+from fuseflow.sim.reference.deadlock import deadlock
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
@@ -34,10 +34,13 @@ def execute(
     controller = attach()
     network = build(graph, tensors, machine, record, controller)
     stuck = run(network, progress, limit=limit)
-    nodes = tuple(_statistics(processes) for processes in network.nodes())
     if stuck:
-        again = partial(smallest_depth, rebuild=lambda: build(graph, tensors, machine, controller=attach()), limit=limit)
-        return Deadlock(waiting(stuck), nodes, again)
+
+        def anew(depths: Mapping[n.Edge, int]) -> Network:
+            return build(graph.with_depths(depths), tensors, machine, controller=attach())
+
+        return deadlock(network, stuck, _all_statistics, anew, partial(run, progress=progress, limit=limit))
+    nodes = _all_statistics(network)
     acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
     return Outcome(
@@ -51,6 +54,10 @@ def execute(
         memory=None if controller is None else controller.statistics(),
         streams=_recordings(network),
     )
+
+
+def _all_statistics(network: Network) -> tuple[NodeStatistics, ...]:
+    return tuple(_statistics(processes) for processes in network.nodes())
 
 
 def _statistics(processes: Sequence[Process]) -> NodeStatistics:
