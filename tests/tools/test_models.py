@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from store import append, load
 
 import models as study
 from fuseflow.frontend.data import FROM_FILES
@@ -79,15 +80,15 @@ def test_what_is_there_is_skipped(tmp_path: Path, counted: list[str]) -> None:
 def test_a_line_that_was_cut_off_costs_its_point_only(tmp_path: Path) -> None:
     store = tmp_path / "rows.jsonl"
     for cycles in (1, 2):
-        study.append(store, row(cycles=cycles))
+        append(store, row(cycles=cycles))
     with store.open("rb+") as stream:
         stream.seek(-20, os.SEEK_END)
         stream.truncate()
-    assert study.load(store, study.Row)[POINT.key].cycles == 1
-    study.append(store, row(cycles=3))
-    assert study.load(store, study.Row)[POINT.key].cycles == 3
+    assert load(store, study.Row)[POINT.key].cycles == 1
+    append(store, row(cycles=3))
+    assert load(store, study.Row)[POINT.key].cycles == 3
     assert len(store.read_text().splitlines()) == 3
-    assert study.load(tmp_path / "none.jsonl", study.Row) == {}
+    assert load(tmp_path / "none.jsonl", study.Row) == {}
 
 
 def test_the_points(tmp_path: Path) -> None:

@@ -65,5 +65,5 @@ def test_picture(tmp_path: Path):
     points = {
         (f.name, o, "ideal"): Run(tuple(o), 1000 + n, 0, 1, 1, 1, 1) for n, o in enumerate(study.ORDERS) for f in study.FORMS
     }
-    study.plot(points, ("ideal",), study.blank_figure(1), str(tmp_path / "picture.svg"))
+    study.plot(points, ("ideal",), study.blank_figure(11, 3.5), str(tmp_path / "picture.svg"))
     assert (tmp_path / "picture.svg").read_text().startswith("<?xml")

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from nested_matmul import blank_figure
-from store import Ran, append, load, run_apart
+from frame import blank_figure, save
+from store import Ran, left, load, run_apart, work
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINES = ("ideal", "rda")
@@ -168,7 +168,7 @@ def ratio(blocks: Row | None, elements: Row | None, field: str) -> str:
 
 def plot(rows: Mapping[str, Row], picture: str) -> None:
     """Cycles of elements and of blocks over the size of a block, a machine beside the other."""
-    figure = blank_figure(1)
+    figure = blank_figure(11, 3.5)
     for axes, machine in zip(figure.subplots(1, 2, sharey=True), MACHINES, strict=True):
         for way in WAYS:
             line = [row for size in SIZES if (row := rows.get(f"{machine}/{size}/{way}")) is not None and row.state == "done"]
@@ -179,7 +179,7 @@ def plot(rows: Mapping[str, Row], picture: str) -> None:
         axes.grid(alpha=0.3)
     figure.axes[0].set(ylabel="cycles")
     figure.axes[0].legend(fontsize="small")
-    figure.savefig(picture, metadata={"Date": None} if picture.endswith(".svg") else None)
+    save(figure, picture)
 
 
 @click.command(help=__doc__.partition("\n")[0])
@@ -203,12 +203,9 @@ def main(
 ) -> None:
     rows = load(store, Row)
     wanted = [p for p in points(machines, heads) if not only or any(fnmatch.fnmatchcase(p.key, pattern) for pattern in only)]
-    left = [p for p in wanted if p.key not in rows or (again and rows[p.key].state != "done")]
-    for number, point in enumerate([] if only_table or picture else left, 1):
-        click.echo(f"[{number}/{len(left)}] {point.key} ...", err=True, nl=False)
-        rows[point.key] = row = run(point, limit)
-        append(store, row)
-        click.echo(f" {row.state}, {row.cycles:,} cycles, {row.seconds:,.0f} s", err=True)
+    todo = left(wanted, rows, again)
+    if not (only_table or picture):
+        work(todo, lambda point: run(point, limit), store, rows)
     if picture:
         plot(rows, picture)
     click.echo(table(rows), nl=False)

@@ -40,10 +40,10 @@ def runs(path: Path, only: tuple[str, ...]) -> list[dict[str, Any]]:
     kept = [
         row for key, row in found.items() if row["state"] == "done" and (not only or any(fnmatch.fnmatch(key, p) for p in only))
     ]
-    return sorted(kept, key=_place)
+    return sorted(kept, key=position)
 
 
-def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+def position(row: dict[str, Any]) -> tuple[Any, ...]:
     point = row["point"]
     return point["machine"], point["model"], point["data"], tuple(point["options"]), GRANULARITIES.index(point["granularity"])
 
@@ -108,7 +108,7 @@ def summary(rows: Iterable[dict[str, Any]]) -> str:
         f"| model | data | fused | machine | {' | '.join(heads)} | ms, first | ms, again |",
         f"|---|---|---|---|{'---:|' * (len(heads) + 2)}",
     ]
-    kept = sorted(rows, key=_place)
+    kept = sorted(rows, key=position)
     for row in kept:
         point = row["point"]
         errors = [f"{error(row, kind, what.lower()):+.2f} %" if row["run"] else "" for what, kind in COLUMNS]
@@ -121,7 +121,7 @@ def summary(rows: Iterable[dict[str, Any]]) -> str:
 def _means(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield "| model | data | machine | FLOPs, tensors | FLOPs, statistics | bytes, tensors | bytes, statistics | points |"
     yield "|---|---|---|---:|---:|---:|---:|---:|"
-    for (machine, model, data, options), group in groupby((row for row in rows if row["run"]), key=lambda row: _place(row)[:4]):
+    for (machine, model, data, options), group in groupby((row for row in rows if row["run"]), key=lambda row: position(row)[:4]):
         points = list(group)
         cells = [
             f"{sum(abs(error(row, kind, what)) for row in points) / len(points):.2f} %"
@@ -134,7 +134,7 @@ def _means(rows: list[dict[str, Any]]) -> Iterator[str]:
 def _ranks(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Whether the granularities are in the order of their cycles in the runs."""
     right, all_ = {"tensors": 0, "statistics": 0}, 0
-    for place, group in groupby((row for row in rows if row["run"]), key=lambda row: _place(row)[:4]):
+    for place, group in groupby((row for row in rows if row["run"]), key=lambda row: position(row)[:4]):
         points = list(group)
         if len(points) < 2:
             continue
@@ -151,7 +151,7 @@ def _ranks(rows: list[dict[str, Any]]) -> Iterator[str]:
 def misses(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Means over the granularities that are above a bar."""
     found = []
-    for place, group in groupby(sorted((row for row in rows if row["run"]), key=_place), key=lambda row: _place(row)[:4]):
+    for place, group in groupby(sorted((row for row in rows if row["run"]), key=position), key=lambda row: position(row)[:4]):
         points = list(group)
         for what, bars in BARS.items():
             for kind, bar in zip(("tensors", "statistics"), bars, strict=True):
@@ -163,7 +163,7 @@ def misses(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 def extra(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The granularities that no run has, of models and data that some run has."""
-    there = {_place(row) for row in rows}
+    there = {position(row) for row in rows}
     made = {}
     for row in rows:
         for granularity in GRANULARITIES:
@@ -172,7 +172,7 @@ def extra(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 f"+{o}" for o in point["options"]
             )
             new = {"key": key, "point": point, "cycles": 0, "flops": 0, "bytes_read": 0, "bytes_written": 0}
-            if _place(new) not in there:
+            if position(new) not in there:
                 made[key] = new
     return list(made.values())
 

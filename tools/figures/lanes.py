@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from nested_matmul import blank_figure
-from store import Ran, append, load, run_apart
+from frame import blank_figure, save
+from store import Ran, left, load, run_apart, work
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINES = ("ideal", "rda")
@@ -187,7 +187,7 @@ def group(row: Row) -> tuple[Any, ...]:
 
 def plot(rows: Mapping[str, Row], picture: str, data: str, heads: int) -> None:
     """Speed over one lane, and beside it bytes a cycle, both over the number of lanes."""
-    figure = blank_figure(1)
+    figure = blank_figure(11, 3.5)
     speeds, bytes_moved = figure.subplots(1, 2)
     kept = [row for row in rows.values() if row.state == "done" and size(row) == (data, heads)]
     for machine, style in zip(dict.fromkeys(row.point["machine"] for row in kept), ("-", "--", ":", "-."), strict=False):
@@ -213,7 +213,7 @@ def plot(rows: Mapping[str, Row], picture: str, data: str, heads: int) -> None:
         axes.grid(alpha=0.3)
     speeds.set(yticks=FACTORS, yticklabels=FACTORS)
     speeds.legend(fontsize="small")
-    figure.savefig(picture, metadata={"Date": None} if picture.endswith(".svg") else None)
+    save(figure, picture)
 
 
 def dealt(row: Row) -> str:
@@ -260,15 +260,11 @@ def main(
     asked = [p for p in points(machines, data, heads) if not only or any(fnmatch.fnmatch(p.key, pattern) for pattern in only)]
     if not asked:
         raise click.UsageError(f"no point is like {', '.join(only)}")
-    todo = [p for p in asked if p.key not in rows or (again and rows[p.key].state != "done")]
+    todo = left(asked, rows, again)
     if listing:
         return click.echo("".join(f"{point.key}\n" for point in todo), nl=False)
-    for number, point in enumerate([] if only_table or picture else todo, start=1):
-        click.echo(f"[{number}/{len(todo)}] {point.key} ...", err=True, nl=False)
-        row = run(point, limit)
-        append(store, row)
-        rows[row.key] = row
-        click.echo(f" {row.state}, {row.cycles:,} cycles, {row.seconds:.0f} s, {row.peak_mb:,} MB", err=True)
+    if not (only_table or picture):
+        work(todo, lambda point: run(point, limit), store, rows)
     click.echo(table(rows.values()), nl=False)
     if picture:
         plot(rows, picture, data, heads)

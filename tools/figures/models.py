@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import fnmatch
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
+from frame import published
 from model_summary import summary
-from store import append, load, run_apart
+from store import left, load, run_apart, work
 
 from fuseflow.frontend.data import FROM_FILES, has_files
 
@@ -31,28 +32,11 @@ BLOCKS = (16, 32, 64)
 APART = ("collab",)
 """Graphs whose full fusion takes hours: asked for by name (`--only`)."""
 
-PUBLISHED = {
-    "gcn/cora": (48_998_261, 29_997_611, 166_361_105),
-    "gcn/cora_ml": (115_435_265, 61_259_360, 842_383_059),
-    "gcn/dblp": (934_042_655, 627_775_406, 3_589_346_391),
-    "gcn/collab": (1_056_927_396, 409_951_944, 55_634_377_783),
-    "graphsage/cora": (79_355_629, 37_798_698, 166_361_105),
-    "graphsage/cora_ml": (183_474_564, 99_243_656, 842_388_679),
-    "graphsage/dblp": (1_269_087_780, 627_775_394, 3_589_346_391),
-    "graphsage/collab": (1_569_940_814, 505_455_837, 55_634_376_841),
-    "sae/imagenet": (109_113, 108_595, 162_480),
-    "sae/nih": (134_241, 133_723, 212_147),
-    "sae/luna16": (134_241, 133_723, 212_147),
-    "gpt/b16": (98_511_714_108, 56_340_821_076, 36_439_754_748),
-    "gpt/b32": (99_652_522_812, 60_497_286_996, 40_596_220_668),
-    "gpt/b64": (102_275_175_360, 60_497_286_996, 40_596_220_668),
-}
-"""Cycles that the reference artifact stores, by granularity."""
-
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """`workload` is the short name of the data (`cora`, `b64`), `data` the spec that is run."""
+    """`workload` is the short name of the data (`cora`, `b64`), `data` the spec that is run. `granularity` is
+    one of GRANULARITIES, or names a file in schedules/paper (`figure14/layer1`)."""
 
     model: str
     workload: str
@@ -70,7 +54,8 @@ class Point:
     def command(self, data_dir: Path | None) -> list[str]:
         files = ["--data-dir", str(data_dir)] if data_dir is not None and self.data.partition(":")[0] in FROM_FILES else []
         options = [word for option in self.options for word in ("-O", option)]
-        schedule = ROOT / "schedules" / f"{self.model}_{self.granularity}.yaml"
+        named = f"{self.model}_{self.granularity}" if self.granularity in GRANULARITIES else f"paper/{self.granularity}"
+        schedule = ROOT / "schedules" / f"{named}.yaml"
         model = ROOT / "models" / "paper" / f"{self.model}.py"
         run = [sys.executable, "-m", "fuseflow", "run", str(model), "--data", self.data, *files, *options]
         return [*run, "--schedule", str(schedule), "--machine", self.machine, "--json", "-", "--quiet"]
@@ -78,7 +63,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of a point: `done`, `failed` or `limit` (it took too long)."""
+    """What became of a point: `done`, `failed` or `limit` (it took too long). `arrays`: bytes read and written by array (pos, crd, val)."""
 
     key: str
     point: dict[str, Any]
@@ -94,6 +79,7 @@ class Row:
     notices: list[str] = field(default_factory=list)
     simulate_seconds: float = 0.0
     error: str = ""
+    arrays: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def points(machine: str, data_dir: Path | None, decoders: int) -> Iterator[Point]:
@@ -144,12 +130,24 @@ def _row(about: tuple[str, dict[str, Any]], result: dict[str, Any], status: int,
         notices=result["notices"],
         simulate_seconds=result["seconds"]["simulate"],
         error="" if passed else said[-2000:],
+        arrays=by_array(result["bytes"]["by_tensor"]),
     )
+
+
+def by_array(tensors: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, int]]:
+    """Bytes by array and direction, of all tensors together."""
+    found: dict[str, dict[str, int]] = {}
+    for arrays in tensors.values():
+        for array, moved in arrays.items():
+            both = found.setdefault(array, {"read": 0, "write": 0})
+            for direction in both:
+                both[direction] += round(moved[direction])
+    return dict(sorted(found.items()))
 
 
 def table(rows: Iterable[Row]) -> str:
     """Markdown: every point with its cycles, the speed over the unfused point, and what the reference stores."""
-    kept = sorted(rows, key=_place)
+    kept, theirs_by = sorted(rows, key=_place), published("figure12")
     unfused = {_group(row): row.cycles for row in kept if row.point["granularity"] == "unfused" and row.state == "done"}
     lines = [
         "| model | data | fused | machine | cycles | speed | published | published speed | check | seconds | peak MB |",
@@ -158,7 +156,7 @@ def table(rows: Iterable[Row]) -> str:
     for row in kept:
         model, granularity = row.point["model"], row.point["granularity"]
         base = unfused.get(_group(row))
-        stored = PUBLISHED.get(f"{model}/{row.point['workload']}") if not row.point["options"] else None
+        stored = theirs_by.get(f"{model}/{row.point['workload']}") if not row.point["options"] else None
         theirs = stored[GRANULARITIES.index(granularity)] if stored else None
         cells = [
             model,
@@ -226,19 +224,15 @@ def main(
     rows = load(store, Row)
     if only_summary:
         kept = sorted((row for row in rows.values() if row.point["machine"] == machine), key=_place)
-        return click.echo(summary(kept, GRANULARITIES, PUBLISHED), nl=False)
+        return click.echo(summary(kept, GRANULARITIES, published("figure12")), nl=False)
     asked = [point for point in points(machine, data_dir, decoders) if wanted(point, only)]
     if not asked:
         raise click.UsageError(f"no point is like {', '.join(only)}")
-    todo = [p for p in asked if p.key not in rows or (again and rows[p.key].state != "done")]
+    todo = left(asked, rows, again)
     if listing:
         return click.echo("".join(f"{point.key}\n" for point in todo), nl=False)
-    for number, point in enumerate([] if only_table else todo, start=1):
-        click.echo(f"[{number}/{len(todo)}] {point.key} ...", err=True, nl=False)
-        row = run(point, data_dir, limit)
-        append(store, row)
-        rows[row.key] = row
-        click.echo(f" {row.state}, {row.cycles:,} cycles, {row.seconds:.0f} s, {row.peak_mb:,} MB", err=True)
+    if not only_table:
+        work(todo, lambda point: run(point, data_dir, limit), store, rows)
     click.echo(table(rows.values()), nl=False)
 
 

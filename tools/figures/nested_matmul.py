@@ -19,6 +19,7 @@ from typing import Any
 import click
 import numpy as np
 import numpy.typing as npt
+from frame import blank_figure, save
 from measured import Differs, Run, must, show, write_json
 
 import fuseflow as ff
@@ -158,15 +159,6 @@ def _refusals(points: Mapping[Point, Run | str]) -> Iterator[str]:
             yield f"refused, {form}: {run}"
 
 
-def blank_figure(panels: int) -> Any:
-    """Of matplotlib, which is loaded only for a plot."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise click.ClickException("--plot needs matplotlib: pip install 'fuseflow[report]'") from None
-    return Figure(figsize=(11, 3.5 * panels), layout="constrained")
-
-
 def plot(points: Mapping[Point, Run | str], machines: Sequence[str], figure: Any, output: str) -> None:
     """Cycles by order, one panel for each machine; the orders that the paper plots are marked."""
     same = alike(points, machines)
@@ -179,7 +171,7 @@ def plot(points: Mapping[Point, Run | str], machines: Sequence[str], figure: Any
         axes.set_xticks(range(len(ORDERS)), [f"{o}{'*' if n in PLOTTED else ''}" for n, o in enumerate(ORDERS)], rotation=60)
         axes.set(yscale="log", ylim=(1000, None), ylabel="cycles", title=machine)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
-    figure.savefig(output)
+    save(figure, output)
 
 
 def figures(points: Mapping[Point, Run | str], machines: Sequence[str], copies: bool, seed: int) -> dict[str, Any]:
@@ -205,7 +197,7 @@ def figures(points: Mapping[Point, Run | str], machines: Sequence[str], copies: 
 @click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
 @click.option("--plot", "picture", default=None, help="draw them (.png, .svg, .pdf)")
 def main(copies: bool, machines: tuple[str, ...], seed: int, output: str | None, picture: str | None) -> None:
-    figure = blank_figure(len(machines)) if picture else None
+    figure = blank_figure(11, 3.5 * len(machines)) if picture else None
     try:
         points = study(operands(seed=seed), machines, copies)
     except (Differs, FuseFlowError) as error:

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+import click
 
 
 class _Row(Protocol):
@@ -21,7 +23,25 @@ class _Row(Protocol):
     def key(self) -> str: ...
 
 
+class _Ran(_Row, Protocol):
+    @property
+    def state(self) -> str: ...
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def peak_mb(self) -> int: ...
+
+
+class _Point(Protocol):
+    @property
+    def key(self) -> str: ...
+
+
 RowT = TypeVar("RowT", bound=_Row)
+RanT = TypeVar("RanT", bound=_Ran)
+PointT = TypeVar("PointT", bound=_Point)
 
 
 def load(store: Path, row: Callable[..., RowT]) -> dict[str, RowT]:
@@ -46,6 +66,21 @@ def append(store: Path, row: _Row) -> None:
         stream.write(json.dumps(asdict(row)).encode() + b"\n")
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def left(points: Iterable[PointT], rows: dict[str, RanT], again: bool = False) -> list[PointT]:
+    """Those without a row; with `again` those that are not done."""
+    return [p for p in points if p.key not in rows or (again and rows[p.key].state != "done")]
+
+
+def work(points: Sequence[PointT], run: Callable[[PointT], RanT], store: Path, rows: dict[str, RanT]) -> None:
+    """One point after the other, each in `store` and in `rows` before the next begins."""
+    for number, point in enumerate(points, start=1):
+        click.echo(f"[{number}/{len(points)}] {point.key} ...", err=True, nl=False)
+        row = run(point)
+        append(store, row)
+        rows[row.key] = row
+        click.echo(f" {row.state}, {row.cycles:,} cycles, {row.seconds:,.0f} s, {row.peak_mb:,} MB", err=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,202 @@
+"""Figure 12: how much faster the paper's models are partially and fully fused than unfused, by workload.
+
+    python tools/figures/figure12.py [--plot figure12.svg] [--check]
+    python tools/figures/figure12.py --run [--data-dir DIR] [--only 'gcn/cora/*']
+
+The rows are those of `models.py`, which has more ways to run them; `--run` completes them on `comal`, the two full fusions of Collab
+only by name.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from frame import (
+    ROWS,
+    Check,
+    Data,
+    Figure,
+    Options,
+    bars,
+    cell,
+    command,
+    doubtful,
+    legend,
+    markdown,
+    published,
+    ratio,
+    rising,
+    rows,
+    together,
+    within,
+)
+from model_summary import NAMES
+from store import left, load, work
+
+import models
+from fuseflow.frontend.data import load_data
+
+SHORT = {"gcn": "GCN", "graphsage": "SAGE", "sae": "SAE", "gpt": "GPT"}
+FUSED = models.GRANULARITIES[1:]
+MACHINES = ("comal", "rda")
+NEAR = 0.05
+"""How far closed forms may be off."""
+
+
+def collect() -> Data:
+    """Cycles of all workloads that the paper has, by machine; of graphs what closed forms want."""
+    found = rows("models")
+    theirs = published("figure12")
+    cycles: Data = {machine: {workload: dict.fromkeys(models.GRANULARITIES) for workload in theirs} for machine in MACHINES}
+    seconds = dict.fromkeys(MACHINES, 0.0)
+    parts: Data = {}
+    for row in sorted(found.values(), key=lambda row: "synthetic:" not in row["point"]["data"]):  # files win over stand-ins
+        point = row["point"]
+        workload, machine = f"{point['model']}/{point['workload']}", point["machine"]
+        if workload not in theirs or (machine == "comal" and point["options"]):
+            continue
+        cycles[machine][workload][point["granularity"]] = row["cycles"]
+        seconds[machine] += row["seconds"]
+        if machine == "comal" and point["model"] == "gpt" and point["granularity"] == "full":
+            parts[workload] = next(iter(row["regions"].values()))
+    graphs = {key: row["graph"] for key, row in rows("graphs").items()}
+    return {"cycles": cycles, "before_attention": parts, "graphs": graphs, "published": theirs, "seconds": seconds}
+
+
+def speed(data: Data, machine: str, workload: str, granularity: str) -> float | None:
+    cycles = data["cycles"][machine][workload]
+    return ratio(cycles["unfused"], cycles[granularity])
+
+
+def published_speed(data: Data, workload: str, granularity: str) -> float:
+    unfused, *fused = data["published"][workload]
+    return float(unfused / fused[FUSED.index(granularity)])
+
+
+def table(data: Data) -> str:
+    heads = ["model", "data", *models.GRANULARITIES, *(f"{of}, {g}" for of in ("speed", "published", "rda") for g in FUSED)]
+    lines = []
+    for workload in data["published"]:
+        model, of = workload.split("/")
+        cycles = data["cycles"]["comal"][workload]
+        marks = " ?" if workload in doubtful("figure12") else ""
+        lines.append(
+            [
+                NAMES[model],
+                of,
+                *(cell(cycles[g], ",") for g in models.GRANULARITIES),
+                *(cell(speed(data, "comal", workload, g)) for g in FUSED),
+                *(f"{published_speed(data, workload, g):.2f}{marks}" for g in FUSED),
+                *(cell(speed(data, "rda", workload, g)) for g in FUSED),
+            ]
+        )
+    return markdown(heads, lines, 2)
+
+
+def checks(data: Data) -> list[Check]:
+    return [*graphs(data), *closed_forms(data), *attention(data), *autoencoders(data)]
+
+
+def graphs(data: Data) -> list[Check]:
+    found = []
+    for model in ("gcn", "graphsage"):
+        of = [w.partition("/")[2] for w in data["published"] if w.startswith(f"{model}/")]
+        for machine in MACHINES:
+            speeds = {g: {o: speed(data, machine, f"{model}/{o}", g) for o in of} for g in FUSED}
+            parts = [rising(f"`{o}`", (speeds["full"][o], 1.0, speeds["partial"][o])) for o in of]
+            found.append(together(f"{NAMES[model]}, {machine}: full < unfused < partial", parts))
+            gains = [within(f"`{o}`", speeds["partial"][o], 1.4) for o in of]
+            found.append(together(f"{NAMES[model]}, {machine}: partial at least 1.4", gains))
+    return found
+
+
+def closed_forms(data: Data) -> list[Check]:
+    """What recomputation costs, from the degrees: row i of layer 1 again for every edge (n, i)."""
+    parts = []
+    for of, graph in data["graphs"].items():
+        cycles = data["cycles"]["comal"][f"gcn/{of}"]
+        expected = graph["squares"] / graph["entries"] / (1 + 7.4 * graph["nodes"] / graph["entries"])
+        measured = ratio(cycles["full"], cycles["unfused"])
+        parts.append(within(f"`{of}`, {expected:.1f} expected:", measured, expected * (1 - 2 * NEAR), expected * (1 + 2 * NEAR)))
+    found = [
+        together("GCN: full over unfused cycles within 10 % of d / (1 + 7.4 N / nnz), d the mean degree of neighbours", parts)
+    ]
+    if "cora" in data["graphs"]:
+        form = data["graphs"]["cora"]["features"] * data["graphs"]["cora"]["squares"]
+        over = ratio(data["cycles"]["comal"]["gcn/cora"]["full"], form)
+        found.append(within(f"GCN `cora`, full: 0.95 to 1.05 of F sum(deg²) = {form:,} cycles", over, 1 - NEAR, 1 + NEAR, 3))
+    return found
+
+
+def attention(data: Data) -> list[Check]:
+    ordered, speeds, saved = [], [], []
+    for workload, part in data["before_attention"].items():
+        cycles, name = data["cycles"]["comal"][workload], f"`{workload.partition('/')[2]}`"
+        ordered.append(rising(name, (1.0, *(speed(data, "comal", workload, g) for g in FUSED))))
+        speeds.append(within(name, speed(data, "comal", workload, "full"), 2, 3))
+        less = cycles["partial"] - cycles["full"] if cycles["partial"] and cycles["full"] else None
+        saved.append(within(name, ratio(less, 11 * part), 1 - NEAR, 1 + NEAR, 3))
+    return [
+        together("GPT-3: unfused < partial < full", ordered),
+        together("GPT-3: full 2 to 3", speeds),
+        together("GPT-3: what full saves over partial is 0.95 to 1.05 of 11 regions before attention", saved),
+    ]
+
+
+def autoencoders(data: Data) -> list[Check]:
+    names = {w: f"`{w.partition('/')[2]}`" for w in data["published"] if w.startswith("sae/")}
+    partial = [within(name, speed(data, "comal", w, "partial"), 0.98, 1.02, 3) for w, name in names.items()]
+    full = [within(name, speed(data, "comal", w, "full"), 0, 1) for w, name in names.items()]
+    return [together("SAE: partial 0.98 to 1.02", partial), together("SAE: full below 1", full)]
+
+
+def draw(data: Data, figure: Any) -> None:
+    workloads = list(data["published"])
+    names = [f"{SHORT[model]} {of}" for model, of in (w.split("/") for w in workloads)]
+    theirs = {g: [published_speed(data, w, g) for w in workloads] for g in FUSED}
+    for axes, machine in zip(figure.subplots(2, 1, sharex=True), MACHINES, strict=True):
+        ours = {g: [speed(data, machine, w, g) for w in workloads] for g in FUSED}
+        bars(axes, names, ours, theirs if machine == "comal" else None, base=1)
+        axes.axhline(1, color="black", linewidth=0.6)
+        axes.set(yscale="log", ylim=(0.008, 6), ylabel="speed over unfused", title=machine)
+        axes.set_yticks([0.01, 0.1, 1, 2, 4], ["0.01", "0.1", "1", "2", "4"])
+    legend(figure)
+
+
+def run(options: Options) -> None:
+    for graph in models.GRAPHS:
+        measure(graph, options)
+    store = ROWS / "models.jsonl"
+    known = load(store, models.Row)
+    asked = [p for p in models.points("comal", options.data_dir, 12) if models.wanted(p, options.only)]
+    work(left(asked, known), lambda point: models.run(point, options.data_dir, options.limit), store, known)
+
+
+def measure(name: str, options: Options) -> None:
+    """What closed forms want of a graph of the paper: one row."""
+    if name in rows("graphs") or f"gcn/{name}" not in published("figure12"):
+        return
+    real = options.data_dir is not None and models.has_files(name, options.data_dir)
+    data = load_data(name if real else f"synthetic:{name}", options.data_dir if real else None)
+    into, out = data.edges.sum(axis=0), data.edges.sum(axis=1)
+    squares = int((into.astype("int64") * out.astype("int64")).sum())
+    graph = {"nodes": data.nodes, "entries": int(data.edges.nnz), "squares": squares, "features": int(data.inputs.shape[1])}
+    with (ROWS / "graphs.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"key": name, "data": name if real else f"synthetic:{name}", "graph": graph}) + "\n")
+
+
+FIGURE = Figure(
+    "figure12",
+    "Figure 12, models unfused, partially and fully fused",
+    ("models", "graphs"),
+    collect,
+    table,
+    checks,
+    draw,
+    run,
+    size=(11, 7.5),
+)
+
+if __name__ == "__main__":
+    command(FIGURE)()

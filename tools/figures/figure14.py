@@ -1,0 +1,254 @@
+"""Figure 14: FLOPs, accesses and bytes of the GCN in five configurations, over unfused, and how many FLOPs there are for an access.
+
+    python tools/figures/figure14.py [--plot figure14.svg] [--check]
+    python tools/figures/figure14.py --run [--only '*/cora_ml/*']
+
+Everything is counted by the estimate, from the tensors and exactly; points that were executed say the same, or it is an error. Accesses
+are what the paper's simulator prints: value reads, coordinate writes and value writes, where a value counts as often as it is used
+(`repeat: reference`). Bytes are all that the memory is asked for, under the default (`repeat: value`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from frame import (
+    ROOT,
+    ROWS,
+    Check,
+    Data,
+    Figure,
+    Options,
+    bars,
+    cell,
+    command,
+    legend,
+    markdown,
+    published,
+    rows,
+    together,
+    within,
+)
+from store import left, load, work
+
+import models
+from fuseflow.compiler import load as load_model
+from fuseflow.compiler import lower
+from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine
+
+GRAPHS = ("cora_ml", "dblp", "collab")
+CONFIGURATIONS = ("full", "layer1", "layer2", "both", "unfused")
+GRANULARITY = {"unfused": "unfused", "both": "partial", "full": "full"}
+"""What `models.py` calls them; its rows have the bytes."""
+LONG = ("collab", "full")
+"""What is counted only: 56 billion cycles."""
+WORD = 4
+"""Bytes of a value, and of a coordinate."""
+MACHINE = "comal"
+
+
+def collect() -> Data:
+    """By graph and configuration: FLOPs, accesses and bytes; of those that were executed, whether they took the same."""
+    counted, ran, models_ran = rows("gcn_counts"), rows("gcn"), rows("models")
+    found: Data = {graph: {} for graph in GRAPHS}
+    executed: Data = {graph: {} for graph in GRAPHS}
+    seconds = 0.0
+    for graph in GRAPHS:
+        for configuration in CONFIGURATIONS:
+            row = counted.get(key_of(data_of(graph), configuration))
+            if row is None:
+                continue
+            found[graph][configuration] = {name: row[name] for name in ("flops", "accesses", "bytes", "exact")}
+            same = []
+            if run := ran.get(point(graph, configuration).key):
+                same.append((run["flops"], run["arrays"]) == (row["flops"], row["arrays"]))
+                seconds += run["seconds"]
+            if run := models_ran.get(f"gcn/{data_of(graph)}/{GRANULARITY.get(configuration)}/{MACHINE}"):
+                same.append((run["flops"], run["bytes_read"] + run["bytes_written"]) == (row["flops"], row["bytes"]))
+            if same:
+                executed[graph][configuration] = all(same)
+            seconds += row["seconds"]
+    return {"work": found, "executed": executed, "published": published("figure14"), "seconds": {MACHINE: seconds}}
+
+
+def over_unfused(data: Data, graph: str, configuration: str, what: str) -> float | None:
+    of = data["work"][graph]
+    if configuration not in of or "unfused" not in of:
+        return None
+    return float(of[configuration][what] / of["unfused"][what])
+
+
+def intensity(data: Data, graph: str, configuration: str) -> float | None:
+    """FLOPs for an access, over unfused."""
+    flops, accesses = (over_unfused(data, graph, configuration, what) for what in ("flops", "accesses"))
+    return flops / accesses if flops and accesses else None
+
+
+def theirs(data: Data, graph: str, configuration: str, what: str) -> float:
+    at = CONFIGURATIONS.index(configuration)
+    if what == "intensity":
+        return theirs(data, graph, configuration, "flops") / theirs(data, graph, configuration, "accesses")
+    numbers = data["published"][what][graph]
+    return float(numbers[at] / numbers[CONFIGURATIONS.index("unfused")])
+
+
+def table(data: Data) -> str:
+    heads = [
+        "data",
+        "fused",
+        "FLOPs",
+        "accesses",
+        "bytes",
+        "FLOPs over unfused",
+        "published",
+        "accesses over unfused",
+        "published",
+    ]
+    heads += ["bytes over unfused", "intensity", "published", "executed"]
+    lines = []
+    for graph in GRAPHS:
+        for configuration in CONFIGURATIONS:
+            of = data["work"][graph].get(configuration, {})
+            same = data["executed"][graph].get(configuration)
+            lines.append(
+                [
+                    graph,
+                    configuration,
+                    *(cell(of.get(what), ",") for what in ("flops", "accesses", "bytes")),
+                    cell(over_unfused(data, graph, configuration, "flops"), ".3f"),
+                    f"{theirs(data, graph, configuration, 'flops'):.3f}",
+                    cell(over_unfused(data, graph, configuration, "accesses"), ".3f"),
+                    f"{theirs(data, graph, configuration, 'accesses'):.3f}",
+                    cell(over_unfused(data, graph, configuration, "bytes"), ".3f"),
+                    cell(intensity(data, graph, configuration)),
+                    f"{theirs(data, graph, configuration, 'intensity'):.2f}",
+                    {True: "the same", False: "**others**", None: ""}[same],
+                ]
+            )
+    return markdown(heads, lines, 2)
+
+
+def checks(data: Data) -> list[Check]:
+    def all_graphs(what: str, configuration: str, of: str, least: float, most: float = float("inf"), digits: int = 3) -> Check:
+        find = intensity if of == "intensity" else lambda d, g, c: over_unfused(d, g, c, of)
+        return together(what, [within(f"`{g}`", find(data, g, configuration), least, most, digits) for g in GRAPHS])
+
+    points = [(g, c, same) for g, of in data["executed"].items() for c, same in of.items()]
+    others = [f"{g} {c}" for g, c, same in points if not same]
+    return [
+        all_graphs("full: FLOPs at least 5 times unfused", "full", "flops", 5, digits=1),
+        all_graphs("full: accesses at least 5 times unfused", "full", "accesses", 5, digits=1),
+        all_graphs("both layers: FLOPs at most 1.01", "both", "flops", 0, 1.01),
+        all_graphs("both layers: accesses 0.55 to 0.85", "both", "accesses", 0.55, 0.85),
+        all_graphs("layer 2 alone: FLOPs 0.98 to 1.02", "layer2", "flops", 0.98, 1.02),
+        all_graphs("layer 2 alone: accesses 0.98 to 1.02", "layer2", "accesses", 0.98, 1.02),
+        all_graphs("full: intensity above 1", "full", "intensity", 1.0001, digits=2),
+        all_graphs("both layers: intensity above 1", "both", "intensity", 1.0001, digits=2),
+        Check(
+            "what was executed counts the same",
+            f"{len(points) - len(others)} of {len(points)} points",
+            not others if points else None,
+        ),
+    ]
+
+
+def draw(data: Data, figure: Any) -> None:
+    shown = CONFIGURATIONS[:-1]
+    panels = {
+        "FLOPs over unfused": "flops",
+        "accesses over unfused": "accesses",
+        "bytes over unfused": "bytes",
+        "intensity": "intensity",
+    }
+    for axes, (title, what) in zip(figure.subplots(1, 4), panels.items(), strict=True):
+        ours: dict[str, list[float | None]] = {}
+        for c in shown:
+            ours[c] = [intensity(data, g, c) if what == "intensity" else over_unfused(data, g, c, what) for g in GRAPHS]
+        known = {c: [theirs(data, g, c, what) for g in GRAPHS] for c in shown} if what != "bytes" else None
+        bars(axes, GRAPHS, ours, known, base=1)
+        axes.axhline(1, color="black", linewidth=0.6)
+        if what != "intensity":
+            axes.set(yscale="log", ylim=(0.5, 200))
+        axes.set(title=title)
+    legend(figure)
+
+
+# Rows ------------------------------------------------------------------------------------------------------------------------
+
+
+def data_of(graph: str) -> str:
+    return f"synthetic:{graph}"
+
+
+def key_of(data: str, configuration: str) -> str:
+    return f"gcn/{data}/figure14/{configuration}"
+
+
+def point(graph: str, configuration: str) -> models.Point:
+    return models.Point("gcn", graph, data_of(graph), f"figure14/{configuration}", MACHINE)
+
+
+def run(options: Options) -> None:
+    """Count all that has no row, then execute."""
+    known = rows("gcn_counts")
+    for graph in GRAPHS:
+        missing = [
+            c for c in CONFIGURATIONS if key_of(data_of(graph), c) not in known and wanted(key_of(data_of(graph), c), options)
+        ]
+        for row in count(data_of(graph), missing) if missing else ():
+            with (ROWS / "gcn_counts.jsonl").open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(row) + "\n")
+    executed = load(ROWS / "gcn.jsonl", models.Row)
+    points = [point(g, c) for c in reversed(CONFIGURATIONS) for g in GRAPHS if (g, c) != LONG]
+    todo = left([p for p in points if wanted(p.key, options)], executed)
+    work(todo, lambda p: models.run(p, None, options.limit), ROWS / "gcn.jsonl", executed)
+
+
+def wanted(key: str, options: Options) -> bool:
+    return not options.only or any(fnmatch.fnmatch(key, pattern) for pattern in options.only)
+
+
+def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
+    """Rows: what the data take in each configuration. `once`: with values read once and then repeated."""
+    source = load_model(ROOT / "models" / "paper" / "gcn.py", data=data)
+    estimator, machine = Estimator(), load_machine(MACHINE)
+    for configuration in configurations:
+        start = time.perf_counter()
+        schedule = Schedule.load(ROOT / "schedules" / "paper" / "figure14" / f"{configuration}.yaml")
+        moved = []
+        for way in (schedule, schedule.lower(repeat="value")):
+            program, regions = lower(source.program, way, source.tensors)
+            found = estimator.estimate(pieces(regions), program, source.tensors, machine)
+            moved.append(models.by_array(found.stats["bytes"]["by_tensor"]))
+        arrays, once = moved
+        yield {
+            "key": key_of(data, configuration),
+            "exact": found.exact,
+            "flops": round(found.flops),
+            "accesses": (arrays["val"]["read"] + arrays["val"]["write"] + arrays["crd"]["write"]) // WORD,
+            "arrays": arrays,
+            "bytes": sum(sum(both.values()) for both in once.values()),
+            "seconds": round(time.perf_counter() - start, 2),
+        }
+
+
+FIGURE = Figure(
+    "figure14",
+    "Figure 14, work of the GCN in five configurations",
+    ("gcn_counts", "gcn", "models"),
+    collect,
+    table,
+    checks,
+    draw,
+    run,
+    size=(13, 4),
+)
+
+if __name__ == "__main__":
+    command(FIGURE)()

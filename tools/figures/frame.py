@@ -1,0 +1,237 @@
+"""What the figures of the paper share: rows, published numbers, what must hold, tables, pictures, and a command for each.
+
+A figure collects its data from committed rows and from published.yaml; its table, its checks and its picture see nothing else. A picture
+carries the digest of the data that it was drawn from, so that an old one can be told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = ROOT / "tools" / "figures" / "rows"
+PICTURES = ROOT / "docs" / "figures"
+
+Data = dict[str, Any]
+"""Plain values, as JSON has them."""
+
+
+@cache
+def _published() -> dict[str, Any]:
+    return dict(YAML(typ="safe").load((ROOT / "tools" / "figures" / "published.yaml").read_text(encoding="utf-8")))
+
+
+def published(figure: str) -> dict[str, Any]:
+    """What the paper or its artifact has for a figure, without `mark` and `doubtful`."""
+    return {key: value for key, value in _published()[figure].items() if key not in ("mark", "doubtful")}
+
+
+def mark(figure: str) -> str:
+    """P printed, S stored, D derived."""
+    return str(_published()[figure]["mark"])
+
+
+def doubtful(figure: str) -> dict[str, str]:
+    """What contradicts itself, and why."""
+    return dict(_published()[figure].get("doubtful", {}))
+
+
+def rows(store: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
+    """The last row of every point that is done."""
+    path = (folder or ROWS) / f"{store}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = {row["key"]: row for row in map(json.loads, lines)}
+    return {key: row for key, row in found.items() if row.get("state", "done") == "done"}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What must hold, what was found, and whether it holds: None where a point was not run yet."""
+
+    what: str
+    found: str
+    holds: bool | None
+
+
+def within(what: str, number: float | None, least: float, most: float = float("inf"), digits: int = 2) -> Check:
+    if number is None:
+        return Check(what, "not run", None)
+    return Check(what, f"{number:,.{digits}f}", least <= number <= most)
+
+
+def rising(what: str, numbers: Sequence[float | None], digits: int = 2) -> Check:
+    """Each larger than the one before."""
+    found = [n for n in numbers if n is not None]
+    if len(found) < len(numbers):
+        return Check(what, "not run", None)
+    return Check(what, " < ".join(f"{n:,.{digits}f}" for n in found), all(a < b for a, b in pairwise(found)))
+
+
+def together(what: str, parts: Iterable[Check]) -> Check:
+    """One that holds where all do; each part says in `what` of which point it is."""
+    kept = list(parts)
+    found = "; ".join(f"{part.what} {part.found}" for part in kept)
+    verdicts = {part.holds for part in kept} or {None}
+    holds = False if False in verdicts else None if None in verdicts else True
+    return Check(what, found, holds)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Of `--run`."""
+
+    data_dir: Path | None
+    only: tuple[str, ...]
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`run` completes the rows; None where another command does, which `how` names. `draw` takes a figure of matplotlib."""
+
+    name: str
+    title: str
+    stores: tuple[str, ...]
+    collect: Callable[[], Data]
+    table: Callable[[Data], str]
+    checks: Callable[[Data], list[Check]]
+    draw: Callable[[Data, Any], None] | None = None
+    run: Callable[[Options], None] | None = None
+    how: str = ""
+    size: tuple[float, float] = (11, 4)
+
+
+def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]], numbers_from: int = 1) -> str:
+    rule = "|" + "---|" * numbers_from + "---:|" * (len(heads) - numbers_from)
+    return "\n".join([f"| {' | '.join(heads)} |", rule, *(f"| {' | '.join(line)} |" for line in lines)]) + "\n"
+
+
+def cell(number: float | None, form: str = ",.2f") -> str:
+    return "" if number is None else f"{number:{form}}"
+
+
+VERDICTS = {True: "holds", False: "**differs**", None: "not run"}
+
+
+def verdicts(checks: Iterable[Check]) -> str:
+    return markdown(("must hold", "found", ""), ((c.what, c.found, VERDICTS[c.holds]) for c in checks), 3)
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above and below else None
+
+
+# Pictures --------------------------------------------------------------------------------------------------------------------
+
+
+def blank_figure(width: float, height: float) -> Any:
+    """Of matplotlib, which is loaded only for a plot."""
+    try:
+        from matplotlib.figure import Figure as Blank
+    except ImportError:
+        raise click.ClickException("--plot needs matplotlib: pip install 'fuseflow[report]'") from None
+    return Blank(figsize=(width, height), layout="constrained")
+
+
+def digest(data: Data) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def save(figure: Any, picture: str | Path, about: str = "") -> None:
+    """The same bytes each time. `about` stands in the metadata of an SVG."""
+    import matplotlib
+
+    svg = str(picture).endswith(".svg")
+    with matplotlib.rc_context({"svg.hashsalt": "fuseflow"}):
+        figure.savefig(picture, dpi=150, metadata={"Date": None, "Description": about or None} if svg else None)
+
+
+def drawn(figure: Figure, data: Data, picture: str | Path) -> None:
+    assert figure.draw is not None
+    blank = blank_figure(*figure.size)
+    figure.draw(data, blank)
+    save(blank, picture, f"data {digest(data)}")
+
+
+def bars(
+    axes: Any,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    theirs: Mapping[str, Sequence[float | None]] | None = None,
+    base: float = 0,
+) -> None:
+    """Bars of ours side by side, from `base` on, and with each a diamond of what is published. One that is missing is a cross."""
+    width = 0.8 / len(series)
+    for n, (label, heights) in enumerate(series.items()):
+        places = [x - 0.4 + (n + 0.5) * width for x in range(len(groups))]
+        there = [(x, h) for x, h in zip(places, heights, strict=True) if h is not None]
+        axes.bar([x for x, _ in there], [h - base for _, h in there], width, bottom=base, label=label, color=f"C{n}")
+        if absent := [x for x, h in zip(places, heights, strict=True) if h is None]:
+            floor = axes.get_xaxis_transform()
+            axes.scatter(absent, [0.03] * len(absent), marker="x", s=16, color="grey", transform=floor, label="not run")
+        against = [(x, h) for x, h in zip(places, (theirs or {}).get(label, ()), strict=False) if h is not None]
+        if against:
+            hollow = {"marker": "D", "s": 22, "facecolors": "none", "edgecolors": "black", "zorder": 3}
+            axes.scatter([x for x, _ in against], [h for _, h in against], label="published", **hollow)
+    many = len(groups) > 6
+    axes.set_xticks(range(len(groups)), groups, rotation=30 if many else 0, ha="right" if many else "center")
+
+
+def legend(figure: Any, inside: Any = None) -> None:
+    """Each label once: above all panels, or inside one of them, of what it shows."""
+    found: dict[str, Any] = {}
+    for axes in [inside] if inside else figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    where = {} if inside else {"loc": "outside upper center", "ncols": 8}
+    (inside or figure).legend(list(found.values()), list(found), fontsize="small", **where)
+
+
+# A command -------------------------------------------------------------------------------------------------------------------
+
+
+def command(figure: Figure) -> click.Command:
+    """Prints the table and what must hold; completes the rows before, draws or judges where it is asked to."""
+
+    @click.command(help=f"{figure.title}: from tools/figures/rows, its table and what must hold.")
+    @click.option("--run", "running", is_flag=True, help="Run what is missing first; rows are added as they are there.")
+    @click.option(
+        "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of graphs are."
+    )
+    @click.option("--only", multiple=True, metavar="PATTERN", help="Of --run: keys of points; repeatable.")
+    @click.option(
+        "--limit", type=click.FloatRange(min=0, min_open=True), default=3600, show_default=True, help="Seconds a point."
+    )
+    @click.option("--plot", "picture", metavar="FILE", help="Draw it (.svg, .png, .pdf).")
+    @click.option("--check", is_flag=True, help="Exit status 1 where something differs from what must hold.")
+    def main(running: bool, data_dir: Path | None, only: tuple[str, ...], limit: float, picture: str | None, check: bool) -> None:
+        if running and figure.run is None:
+            raise click.UsageError(f"the rows come from another command: {figure.how}")
+        if (data_dir or only) and not running:
+            raise click.UsageError("--data-dir and --only say what to run: add --run")
+        if picture and figure.draw is None:
+            raise click.UsageError("there is no picture of this table")
+        if running:
+            assert figure.run is not None
+            figure.run(Options(data_dir, only, limit))
+        data = figure.collect()
+        found = figure.checks(data)
+        click.echo(figure.table(data))
+        click.echo(verdicts(found), nl=False)
+        if picture:
+            drawn(figure, data, picture)
+        if check and any(c.holds is False for c in found):
+            sys.exit(1)
+
+    return main
