@@ -88,15 +88,15 @@ def run(
 
 def _loop(layout: Layout, library: Library, budget: int) -> Callable[[], tuple[int, int]]:
     """The joint loop; it returns a status, and the cycle that it speaks of."""
-    nodes, count, controller = address(layout.nodes), len(layout.parts), layout.controller
+    nodes, agenda, controller = address(layout.nodes), address(layout.agenda), layout.controller
     if controller is None:
         plain = library.compiled(sweep, SWEEP)
-        return lambda: (plain(nodes, count, budget), 0)
+        return lambda: (plain(nodes, agenda, budget), 0)
     memory, advance = address(controller.memory.state), library.address(controller.memory.model.advance, ADVANCE)
     loop, step = library.compiled(sweep_at_memory, SWEEP_AT_MEMORY), controller.step
 
     def turns() -> tuple[int, int]:
-        cycle, status = divmod(loop(nodes, count, budget, memory, advance, step), KINDS)
+        cycle, status = divmod(loop(nodes, agenda, budget, memory, advance, step), KINDS)
         return status, cycle
 
     return turns

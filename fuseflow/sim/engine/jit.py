@@ -35,7 +35,7 @@ ELEMENTWISE = int64(int64, int64, int64, int64, int64, int64, int64, int64)
 FOLD = float64(float64, int64, int64, int64)
 """Of a fold: the value so far, then address and stride of the values, and how many."""
 SWEEP = int64(int64, int64, int64)
-"""Of the joint loop: address of the nodes, how many, firings after which to return."""
+"""Of the joint loop: addresses of the nodes and of the agenda, firings after which to return."""
 FOLD_INTO = int64(int64, int64, int64, int64)
 """Of an elementwise fold: address of the values so far, address and stride of the new ones, how many."""
 NOTE = int64(int64, int64, int64, int64, int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from fuseflow.samml import nodes as n
 from fuseflow.samml.bounds import bounds
 from fuseflow.sim.comal import delays, lags
+from fuseflow.sim.engine.agenda import AGENDA, agenda
 from fuseflow.sim.engine.jit import Library
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
@@ -62,6 +64,7 @@ class Layout:
     tables: dict[str, list[Table]] = field(default_factory=dict)
     keep: dict[int, Array] = field(default_factory=dict)
     """Arrays that kernels find by address."""
+    agenda: npt.NDArray[Any] = field(default_factory=lambda: AGENDA.array(1))
     controller: Controller | None = None
     """Of the memory; None where it answers at once."""
 
@@ -88,6 +91,7 @@ def lay_out(
     _fill_nodes(layout, machine, library)
     _fill_streams(layout, machine)
     _fill_readers(layout, machine)
+    layout.agenda = agenda(_neighbours(layout), layout.keep)
     return layout
 
 
@@ -121,6 +125,20 @@ def _number(layout: Layout) -> None:
             edge = n.Edge(owner.name, part.first + q) if owner is not None and isinstance(key, n.Port) else None
             layout.readers_of[number[key]].append(len(layout.edges))
             layout.edges.append(Reader(number[key], p, q, edge))
+
+
+def _neighbours(layout: Layout) -> list[list[int]]:
+    """Of each part those whose firings may let it go on: at the other ends of its streams, and of the same node."""
+    found: list[set[int]] = [set() for _ in layout.parts]
+    for reader in layout.edges:
+        writer = layout.writer_of[reader.stream]
+        found[writer].add(reader.part)
+        found[reader.part].add(writer)
+    for _, parts in groupby(range(len(layout.parts)), key=lambda p: id(layout.owners[p]) if layout.owners[p] else -p):
+        together = list(parts)
+        for p in together:
+            found[p].update(together)
+    return [sorted(others - {p}) for p, others in enumerate(found)]
 
 
 def _fill_nodes(layout: Layout, machine: Machine, library: Library) -> None:

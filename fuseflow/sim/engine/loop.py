@@ -1,11 +1,14 @@
-"""The joint loop: nodes in graph order, each until it is blocked, until nothing moves. At a memory that takes time, it goes on then."""
+"""The joint loop: parts in graph order, each until it is blocked, until nothing moves. At a memory that takes time, it goes on then."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from fuseflow.sim.engine.agenda import SHIFT, add, agenda_at, discard, next_in, rouse_all, rouse_answered, rouse_neighbours
 from fuseflow.sim.engine.jit import call_advance, call_kernel
-from fuseflow.sim.engine.memory import inline
-from fuseflow.sim.engine.nodes import BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
-from fuseflow.sim.engine.streams import FULL_RING, MANY, left
+from fuseflow.sim.engine.memory import get_int, inline
+from fuseflow.sim.engine.nodes import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
+from fuseflow.sim.engine.streams import FULL_RING, MANY, is_full, left
 from fuseflow.sim.memory.ports import FOREVER, PORT_SIZE, memory_at, port_at
 
 NODE_SIZE = NODE.size
@@ -15,57 +18,118 @@ KINDS = 8
 
 
 @inline
-def visit(nodes: int, count: int) -> int:
-    """Every node once, as far as it comes. Returns how often they fired; -1 if one has a fault."""
+def visit(nodes: int, a: Any) -> int:
+    """Every part once that is due, as far as it comes. Returns how often they fired; -1 if one has a fault."""
     fired = 0
-    for i in range(count):
-        address = nodes + NODE_SIZE * i
-        node = node_at(address)
-        wait = node.waits
-        if wait == ENDED or (INPUT <= wait < OUTPUT and left(source(node, wait - INPUT)) == 0):
-            continue
-        fired -= node.firings
-        call_kernel(node.kernel, address)
-        fired += node.firings
-        if node.fault != 0:
-            return -1
+    for k in range(a.words):
+        bit = -1
+        while True:
+            bit = next_in(get_int(a.due, k), bit)  # those that become due on the way too
+            if bit < 0:
+                break
+            part = (k << SHIFT) + bit
+            discard(a.due, part)
+            address = nodes + NODE_SIZE * part
+            node = node_at(address)
+            if still_waits(node):
+                continue
+            before = node.firings
+            call_kernel(node.kernel, address)
+            if node.fault != 0:
+                return -1
+            if node.firings > before:
+                fired += node.firings - before
+                rouse_neighbours(a, part)
+            plan(a, node, part)
     return fired
 
 
-def sweep(nodes: int, count: int, budget: int) -> int:
-    """Visit the nodes in rounds. STUCK: a round without a firing; BUSY: more than `budget` firings; FAULT: a node has a fault."""
-    fired = 0
+@inline
+def still_waits(node: Any) -> bool:
+    """Whether what a part waits for did not happen, as far as that is quickly seen."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        return bool(left(source(node, wait - INPUT)) == 0)
+    if OUTPUT <= wait < BUFFER:
+        return is_full(target(node, wait - OUTPUT))
+    return bool(wait == ENDED)
+
+
+@inline
+def plan(a: Any, node: Any, part: int) -> None:
+    """When to visit a part again, if no neighbour fires."""
+    wait = node.waits
+    if wait == ANSWER:
+        add(a.answers, part)
+    elif wait < INPUT or wait in (BUFFER, GROW, ROOM):
+        add(a.due, part)
+    if needs_engine(node):
+        add(a.held, part)
+    else:
+        discard(a.held, part)
+
+
+@inline
+def needs_engine(node: Any) -> bool:
+    """Whether a part waits for the engine, and not for the model."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        return bool(source(node, wait - INPUT).stalled != 0)
+    if OUTPUT <= wait < BUFFER:
+        return bool(target(node, wait - OUTPUT).blocked == FULL_RING)
+    return bool(wait in (GROW, ROOM))
+
+
+def sweep(nodes: int, agenda: int, budget: int) -> int:
+    """Visit the parts that are due in rounds. STUCK: nothing can fire; BUSY: more than `budget` firings; FAULT: a part has a fault."""
+    a = agenda_at(agenda)
+    rouse_all(a)
+    fired, complete = 0, True
     while True:
-        more = visit(nodes, count)
-        if more <= 0:
-            return STUCK if more == 0 else FAULT
+        more = visit(nodes, a)
+        if more < 0:
+            return FAULT
+        if more == 0 and complete:
+            return STUCK
+        complete = more == 0
+        if complete:
+            rouse_all(a)
         fired += more
         if fired > budget:
             return BUSY
 
 
-def sweep_at_memory(nodes: int, count: int, budget: int, memory: int, advance: int, step: int) -> int:
+def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: int, step: int) -> int:
     """The same; whenever nothing moves, the memory goes on by up to `step` cycles. STUCK: nothing is asked for either. HELD: the engine
     must make room for what happens up to a cycle before the memory goes on. SHORT: the memory needs room to go on to a cycle."""
-    fired = 0
+    a = agenda_at(agenda)
+    rouse_all(a)
+    fired, complete = 0, True
     while True:
-        more = visit(nodes, count)
+        more = visit(nodes, a)
         if more < 0:
             return FAULT
         fired += more
         if fired > budget:
             return BUSY
         if more > 0:
+            complete = False
             continue
         start = next_turn(memory)
         if start == FOREVER:
-            return STUCK
-        held = held_from(nodes, count)
+            if complete:
+                return STUCK
+            rouse_all(a)
+            complete = True
+            continue
+        held = held_from(nodes, a)
         if held <= start:
             return HELD + KINDS * start
         until = min(start + step, held)
         if call_advance(advance, memory, until) != 0:
             return SHORT + KINDS * until
+        rouse_answered(a)
+        complete = False
 
 
 @inline
@@ -85,17 +149,18 @@ def next_turn(memory: int) -> int:
 
 
 @inline
-def held_from(nodes: int, count: int) -> int:
-    """The first cycle in which a node may fire that waits for the engine and not for the model; -1 if that is easily served. The memory
+def held_from(nodes: int, a: Any) -> int:
+    """The first cycle in which a part may fire that waits for the engine and not for the model; -1 if that is easily served. The memory
     must not go past it: what follows from that firing may be asked for from then on."""
     found = MANY
-    for i in range(count):
-        node = node_at(nodes + NODE_SIZE * i)
-        wait = node.waits
-        if wait in (GROW, ROOM):
-            return -1
-        if INPUT <= wait < OUTPUT and source(node, wait - INPUT).stalled != 0:
-            return -1
-        if OUTPUT <= wait < BUFFER and target(node, wait - OUTPUT).blocked == FULL_RING:
+    for k in range(a.words):
+        bit = -1
+        while True:
+            bit = next_in(get_int(a.held, k), bit)
+            if bit < 0:
+                break
+            node = node_at(nodes + NODE_SIZE * ((k << SHIFT) + bit))
+            if node.waits < OUTPUT or node.waits >= BUFFER:
+                return -1
             found = min(found, node.ready)
     return found

@@ -264,6 +264,15 @@ def room(stream: Any) -> int:
     return k
 
 
+@inline
+def is_full(stream: Any) -> bool:
+    """Whether the FIFO that kept `room` from finding any is as full as it was."""
+    if stream.blocked == FULL_RING:
+        return False
+    reader = reader_at(get_int(stream.readers, stream.blocked))
+    return bool(stream.pushed - reader.depth >= reader.popped)
+
+
 @called
 def _look_for_room(stream: Any) -> None:
     """How far the readers have made room for runs, and for elements."""

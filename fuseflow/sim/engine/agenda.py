@@ -1,0 +1,79 @@
+"""Which parts of a network may have something to do. Most wait most of the time, so those that may not are not looked at.
+
+A part is due at first, and whenever a neighbour has fired: one that reads what it writes, writes what it reads, or belongs to the same
+node. A part that waits for an answer of the memory is due when the memory went on; one that waits for what no firing tells (its other
+half, room) stays due. Sets of parts are bits: a sweep over thousands of parts passes over 32 that sleep at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fuseflow.sim.engine.memory import Record, address, get_int, inline, set_int, trailing_zeros
+from fuseflow.sim.engine.place import Array
+
+AGENDA = Record(
+    "count words "  # parts, and words of the sets of them
+    "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
+    "first neighbours"  # where the neighbours of each part are, and who they are
+)
+agenda_at = AGENDA.at
+SHIFT, BITS = 5, 32
+
+
+def agenda(neighbours: Sequence[Sequence[int]], keep: dict[int, Array]) -> Array:
+    """The agenda of parts with these neighbours; `keep` gets what it refers to."""
+    count = len(neighbours)
+    made, words = AGENDA.array(1), -(-count // BITS)
+    arrays = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
+    arrays["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
+    arrays["neighbours"] = np.array([p for listed in neighbours for p in listed] or [0], dtype=np.int64)
+    for name, array in arrays.items():
+        made[name] = address(array)
+        keep[address(array)] = array
+    made["count"], made["words"] = count, words
+    return made
+
+
+@inline
+def add(members: int, part: int) -> None:
+    """Put a part into a set."""
+    k = part >> SHIFT
+    set_int(members, k, get_int(members, k) | 1 << (part & BITS - 1))
+
+
+@inline
+def discard(members: int, part: int) -> None:
+    k = part >> SHIFT
+    set_int(members, k, get_int(members, k) & ~(1 << (part & BITS - 1)))
+
+
+@inline
+def next_in(word: int, after: int) -> int:
+    """The first member of a word of a set that comes after bit `after` (-1: the first of all), as a bit; -1 if there is none."""
+    bits = word >> (after + 1)
+    return -1 if bits == 0 else after + 1 + trailing_zeros(bits)
+
+
+@inline
+def rouse_all(a: Any) -> None:
+    """Make all parts due."""
+    for k in range(a.words):
+        set_int(a.due, k, (1 << min(a.count - (k << SHIFT), BITS)) - 1)
+
+
+@inline
+def rouse_neighbours(a: Any, part: int) -> None:
+    for q in range(get_int(a.first, part), get_int(a.first, part + 1)):
+        add(a.due, get_int(a.neighbours, q))
+
+
+@inline
+def rouse_answered(a: Any) -> None:
+    """The memory went on: those that wait for an answer may have it."""
+    for k in range(a.words):
+        set_int(a.due, k, get_int(a.due, k) | get_int(a.answers, k))
+        set_int(a.answers, k, 0)
