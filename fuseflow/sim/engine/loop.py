@@ -159,8 +159,12 @@ def held_from(nodes: int, a: Any) -> int:
             bit = next_in(get_int(a.held, k), bit)
             if bit < 0:
                 break
-            node = node_at(nodes + NODE_SIZE * ((k << SHIFT) + bit))
-            if node.waits < OUTPUT or node.waits >= BUFFER:
+            part = (k << SHIFT) + bit
+            node = node_at(nodes + NODE_SIZE * part)
+            if not needs_engine(node):  # it was served, and waits for the model again
+                discard(a.held, part)
+            elif node.waits < OUTPUT or node.waits >= BUFFER:
                 return -1
-            found = min(found, node.ready)
+            else:
+                found = min(found, node.ready)
     return found
