@@ -40,6 +40,8 @@ from fuseflow.frontend.data import load_data
 SHORT = {"gcn": "GCN", "graphsage": "SAGE", "sae": "SAE", "gpt": "GPT"}
 FUSED = models.GRANULARITIES[1:]
 MACHINES = ("comal", "rda")
+LEFT_OUT = ("mag",)
+"""Graphs whose full fusion takes 10^11 cycles or more: published, not run and not judged."""
 NEAR = 0.05
 """How far closed forms may be off."""
 
@@ -102,6 +104,7 @@ def graphs(data: Data) -> list[Check]:
     found = []
     for model in ("gcn", "graphsage"):
         of = [w.partition("/")[2] for w in data["published"] if w.startswith(f"{model}/")]
+        of = [o for o in of if o not in LEFT_OUT]
         for machine in MACHINES:
             speeds = {g: {o: speed(data, machine, f"{model}/{o}", g) for o in of} for g in FUSED}
             parts = [rising(f"`{o}`", (speeds["full"][o], 1.0, speeds["partial"][o])) for o in of]

@@ -54,6 +54,14 @@ WAYS = {
     "partial": "fuseflow, partial",
 }
 """What is executed: schedules, and what a picture calls them."""
+JOINED = {
+    "unfused": "factored: T0 | T1 | T2 | H | T4 | T5 | T6 | m S E Y",
+    "figure4b/joined": "global: T0 T1 T2 | H | T4 T5 T6 | m S E Y",
+    "figure4b/joined_best": "global: T0 | T1 T2 H | T4 | T5 T6 m S E Y",
+    "figure4b/joined_factored": "factored: T0 T1 T2 | H | T4 T5 T6 | m S E Y",
+    "partial": "factored: T0 T1 T2 H | T4 T5 T6 m S E Y",
+}
+"""Their rows in joinings.jsonl."""
 PUBLISHED = {"unfused": "unfused", "figure4b/joined_best": "rewrite", "partial": "fuseflow"}
 
 
@@ -65,11 +73,13 @@ def collect() -> Data:
     ran = rows("models") | rows("gcn")
     found = {way: ran.get(point(way).key) for way in WAYS}
     beside = {way: ran.get(point(way, "rda").key) for way in WAYS}
-    joined = sorted((row["cycles"], row["iteration"], row["joined"]) for row in rows("joinings").values())
+    estimated = rows("joinings")
+    joined = sorted((row["cycles"], row["iteration"], row["joined"]) for row in estimated.values())
     least = {it: next(({"cycles": c, "joined": j} for c, i, j in joined if i == it), None) for it in ITERATIONS}
     return {
         "cycles": {way: row["cycles"] if row else None for way, row in found.items()},
         "rda": {way: row["cycles"] if row else None for way, row in beside.items()},
+        "estimated": {way: estimated[key]["cycles"] if key in estimated else None for way, key in JOINED.items()},
         "joinings": len(joined),
         "least": least,
         "published": published("figure4b"),
@@ -89,8 +99,8 @@ def table(data: Data) -> str:
     lines = []
     for way, title in WAYS.items():
         ours, beside = ([cell(data[of][way], ","), cell(speed(data, way, of))] for of in ("cycles", "rda"))
-        lines.append([title, *ours, theirs(way), *beside])
-    return markdown(("GCN on Collab", "cycles on comal", "speed", "published", "cycles on rda", "speed"), lines)
+        lines.append([title, *ours, theirs(way), cell(data["estimated"][way], ","), *beside])
+    return markdown(("GCN on Collab", "cycles on comal", "speed", "published", "estimated", "cycles on rda", "speed"), lines)
 
 
 def checks(data: Data) -> list[Check]:
@@ -109,16 +119,18 @@ def checks(data: Data) -> list[Check]:
 
 
 def draw(data: Data, figure: Any) -> None:
+    """What was not executed has the outline of its estimate."""
     axes = figure.subplots()
     ways = list(reversed(WAYS))
-    speeds = [speed(data, way) for way in ways]
-    for y, (way, number) in enumerate(zip(ways, speeds, strict=True)):
+    for y, way in enumerate(ways):
+        number, guess = speed(data, way), ratio(data["estimated"]["unfused"], data["estimated"][way])
         color = "C0" if way in PUBLISHED else "C7"
-        if number is None:
-            axes.scatter([0.05], [y], marker="x", color="grey")
-            continue
-        axes.barh(y, number, color=color)
-        axes.annotate(f"{number:.2f}", (number, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize="small")
+        if number is not None:
+            axes.barh(y, number, color=color)
+        elif guess is not None:
+            axes.barh(y, guess, facecolor="none", edgecolor=color, linestyle="--", label="estimated, not run")
+        if shown := number or guess:
+            axes.annotate(f"{shown:.2f}", (shown, y), xytext=(8, 0), textcoords="offset points", va="center", fontsize="small")
     theirs = [(data["published"][PUBLISHED[way]], y) for y, way in enumerate(ways) if way in PUBLISHED]
     hollow = {"marker": "D", "facecolors": "none", "edgecolors": "black", "zorder": 3}
     axes.scatter([x for x, _ in theirs], [y for _, y in theirs], label="published", **hollow)

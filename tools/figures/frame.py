@@ -121,7 +121,7 @@ def cell(number: float | None, form: str = ",.2f") -> str:
     return "" if number is None else f"{number:{form}}"
 
 
-VERDICTS = {True: "holds", False: "**differs**", None: "not run"}
+VERDICTS = {True: "holds", False: "**differs**", None: "not all run"}
 
 
 def verdicts(checks: Iterable[Check]) -> str:
