@@ -35,7 +35,7 @@ from model_summary import NAMES
 from store import left, load, work
 
 import models
-from fuseflow.frontend.data import load_data
+from fuseflow.frontend.data import has_files, load_data
 
 SHORT = {"gcn": "GCN", "graphsage": "SAGE", "sae": "SAE", "gpt": "GPT"}
 FUSED = models.GRANULARITIES[1:]
@@ -180,7 +180,7 @@ def measure(name: str, options: Options) -> None:
     """What closed forms want of a graph of the paper: one row."""
     if name in rows("graphs") or f"gcn/{name}" not in published("figure12"):
         return
-    real = options.data_dir is not None and models.has_files(name, options.data_dir)
+    real = options.data_dir is not None and has_files(name, options.data_dir)
     data = load_data(name if real else f"synthetic:{name}", options.data_dir if real else None)
     into, out = data.edges.sum(axis=0), data.edges.sum(axis=1)
     squares = int((into.astype("int64") * out.astype("int64")).sum())
