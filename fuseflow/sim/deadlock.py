@@ -104,32 +104,26 @@ def remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge
 
 
 def deep_enough(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
-    """What `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end. Raises what
-    `explain` says if it is stuck on no FIFO. `copies`: by FIFO, it and its copies in other lanes, which are equally deep."""
-    depths: dict[Edge, int] = {}
-    stuck: Deadlock | None = deadlock
-    while stuck is not None:
-        more = _deeper(stuck, graph, copies)
-        if not more:
-            raise explain(stuck, graph)
-        depths |= more
-        stuck = stuck.deepened(depths)
-    return depths
-
-
-def _deeper(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
-    """FIFOs with their new depths. Empty if no FIFO is full.
+    """What `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
 
     A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. Of several that are full and wait for each
     other, that of the remedy gets the power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
     whose repeated maximum wait for each other in FIFOs that each hold a fiber, all get the next power of two: the graph then deadlocks
-    later, or at another one.
+    later, or at another one. `copies`: by FIFO, it and its copies in other lanes, which are equally deep. Raises what `explain` says if the
+    graph is stuck on no FIFO.
     """
-    full = _full(_cycle(deadlock.waiting))
-    found = remedy(deadlock, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
-    if found is not None:
-        return dict.fromkeys(copies[found.edge], 1 << (found.clears - 1).bit_length())
-    return {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
+    depths: dict[Edge, int] = {}
+    stuck: Deadlock | None = deadlock
+    while stuck is not None:
+        full = _full(_cycle(stuck.waiting))
+        if not full:
+            raise explain(stuck, graph)
+        found = remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
+        if found is not None:
+            return depths | dict.fromkeys(copies[found.edge], 1 << (found.clears - 1).bit_length())
+        depths |= {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
+        stuck = stuck.deepened(depths)
+    return depths
 
 
 def _cycle(waiting: Sequence[Waiting]) -> list[Waiting]:

@@ -16,6 +16,7 @@ from fuseflow.sim.engine.outcome import deadlock, fault, full_reader, outcome
 from fuseflow.sim.engine.place import Limits
 from fuseflow.sim.engine.service import Gathered, serve
 from fuseflow.sim.engine.streams import MANY
+from fuseflow.sim.engine.trial import POSSIBLE, tried
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.statistics import Outcome
@@ -64,7 +65,12 @@ def _deadlock(
             return None
         return _deadlock(layout, gathered, library, anew, {**depths, **more}, progress)
 
-    return deadlock(layout, lambda edges: smallest_depth(anew(depths), edges, library), deepened)
+    def smallest(edges: Sequence[n.Edge]) -> int | None:
+        if POSSIBLE:
+            return tried(lambda alive: smallest_depth(layout, edges, library, alive))
+        return smallest_depth(anew(depths), edges, library)
+
+    return deadlock(layout, smallest, deepened)
 
 
 def run(
@@ -102,8 +108,11 @@ def _loop(layout: Layout, library: Library, budget: int) -> Callable[[], tuple[i
     return turns
 
 
-def smallest_depth(layout: Layout, edges: Sequence[n.Edge], library: Library) -> int | None:
+def smallest_depth(
+    layout: Layout, edges: Sequence[n.Edge], library: Library, progress: Callable[[int], None] | None = None
+) -> int | None:
     """The smallest depth of FIFOs that are equally deep, others unchanged, with which the graph runs to its end; None if there is none.
+    From where it is: at the start, or stuck.
 
     They get one slot more whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO allows all
     that a shallower one does; its cycles are not used.
@@ -112,7 +121,7 @@ def smallest_depth(layout: Layout, edges: Sequence[n.Edge], library: Library) ->
     _forget_cycles(layout)
     wanted = set(edges)
     readers = [r for r, found in enumerate(layout.edges) if found.edge in wanted]
-    while not run(layout, gathered, library):
+    while not run(layout, gathered, library, progress):
         stuck = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < BUFFER]
         if not any(full_reader(layout, p) in readers for p in stuck):
             return None
