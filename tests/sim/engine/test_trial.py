@@ -1,0 +1,45 @@
+"""What would become of a run, tried in a copy of the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from fuseflow.errors import SimulationError
+from fuseflow.sim.engine.trial import POSSIBLE, tried
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this system does not copy processes")
+
+
+@pytest.mark.parametrize("answer", [7, 0, None])
+def test_the_answer_comes_back_and_nothing_else(answer: int | None) -> None:
+    state = [1]
+
+    def attempt(alive: Callable[[int], None]) -> int | None:
+        state.append(2)
+        alive(0)
+        return answer
+
+    assert tried(attempt) == answer
+    assert state == [1]
+
+
+def test_a_copy_that_is_ended_is_an_error() -> None:
+    def attempt(alive: Callable[[int], None]) -> int | None:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return 1
+
+    with pytest.raises(SimulationError, match="the search for depths of FIFOs was ended"):
+        tried(attempt)
+
+
+def test_a_copy_that_fails_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    def attempt(alive: Callable[[int], None]) -> int | None:
+        raise ZeroDivisionError
+
+    with pytest.raises(SimulationError):
+        tried(attempt)
+    assert capfd.readouterr().err == ""
