@@ -10,6 +10,7 @@ from fuseflow.cli.doctor import doctor
 from fuseflow.cli.estimate import estimate
 from fuseflow.cli.explain import explain
 from fuseflow.cli.ops import ops
+from fuseflow.cli.report import report
 from fuseflow.cli.run import run
 from fuseflow.cli.simulate import simulate
 from fuseflow.cli.sweep import sweep
@@ -25,5 +26,5 @@ def main() -> None:
     """
 
 
-for command in (compile_command, run, simulate, estimate, sweep, explain, doctor, ops):
+for command in (compile_command, run, simulate, estimate, sweep, explain, report, doctor, ops):
     main.add_command(command)

@@ -44,6 +44,10 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
 MANIFEST = "about.json"
 """The file that says what a directory of artifacts is."""
 
+REGION = "region.json"
+"""In the folder of a region: what its other files say of loops, table and lanes, for programs to read."""
+REGION_SCHEMA = 1
+
 STAGES = ("linalg", "einsum", *REGION_STAGES)
 
 
@@ -82,10 +86,11 @@ def save(
         if source.mlir is not None:
             _write(folder / "program.mlir", source.mlir)
         for k, region in enumerate(regions, 1):
-            inside = folder / f"{k:02}-{file_name(region.name)}"
+            inside = folder / region_folder(k, region.name)
             inside.mkdir()
             for name, show in REGION_STAGES.values():
                 _write(inside / name, show(region))
+            _write(inside / REGION, json_text(region_values(region)))
         if result is not None:
             result.save_outputs(folder)
             _write(folder / "result.json", json_text(result.to_json()))
@@ -102,6 +107,28 @@ def save_run(directory: Path, result: Result) -> None:
 
 def _write(path: Path, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def region_folder(number: int, region: str) -> str:
+    """Where the files of a region are; regions are counted from 1, in the order in which they run."""
+    return f"{number:02}-{file_name(region)}"
+
+
+def region_values(region: CompiledRegion) -> dict[str, Any]:
+    """The loops of a region, what orders them, its fusion table and the lanes of its nodes, as plain values."""
+    fused, table = region.fused, region.table
+    return {
+        "schema": REGION_SCHEMA,
+        "name": region.name,
+        "order": list(fused.order),
+        "loops": [{"index": v, "size": fused.sizes[v], "block": fused.blocks.get(v, 1)} for v in fused.indices],
+        "constraints": [{"above": u, "below": v, "why": why} for u, v, why in fusion_text.order_edges(fused)],
+        "table": {
+            "rows": list(table.rows),
+            "columns": [{"name": c.name, "cells": [list(c.cell(row)) for row in table.rows]} for c in table.columns],
+        },
+        "places": {node: [list(place) for place in places] for node, places in region.places.items()},
+    }
 
 
 def file_name(region: str) -> str:

@@ -156,7 +156,7 @@ def test_compile_writes_a_directory_that_describes_itself(here: Path) -> None:
     assert "written to out/p" in result.stdout
     about = json.loads((here / "out" / "p" / "about.json").read_text())
     assert [region["name"] for region in about["regions"]] == ["y", "z"]
-    stages = {"fused.ein", "order.txt", "table.txt", "steps.txt"}
+    stages = {"fused.ein", "order.txt", "table.txt", "steps.txt", "region.json"}
     stages |= {f"graph.{form}" for form in ("samml", "mlir", "bin", "txtpb", "dot")}
     assert {p.name for p in (here / "out" / "p" / "01-y").iterdir()} == stages
     assert {"about.json", "program.ein", "schedule.yaml", "01-y/table.txt", "02-z/graph.dot"} <= {"about.json", *about["files"]}

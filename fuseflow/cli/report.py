@@ -1,0 +1,54 @@
+"""`fuseflow report`: a run as one HTML page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
+from fuseflow.compiler.artifacts import MANIFEST
+from fuseflow.compiler.result import json_text
+from fuseflow.errors import UsageError
+from fuseflow.filesystem import replacing
+from fuseflow.report.page.page import page
+from fuseflow.report.page.stored import read_run
+
+PAGE = "report.html"
+
+
+@click.command(cls=StrictCommand, short_help="Write a run as one HTML page.")
+@click.argument("run", type=FILE)
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Where to write it; - is stdout.  [default: RUN/report.html]")
+@click.option("--cycles", metavar="FILE", type=FILE, help="What `explain cycles --json FILE` found in the same run.")
+@quiet_option
+@debug_option
+def report(run: Path, output: Path | None, cycles: Path | None, quiet: bool) -> None:
+    """Write one HTML page about RUN: the directory that `fuseflow run -o DIR` wrote, or the file of `--json`.
+
+    The page needs no network and no other file. Of a `--json` file it has everything but loops, tables and graphs, and is written
+    beside it.
+    """
+    stored = read_run(run, cycles)
+    target = output or (run / PAGE if run.is_dir() else run.with_suffix(".html"))
+    if str(target) == "-":
+        write_out(page(stored), None)
+        return
+    require_writable(target, directory=False)
+    if target.exists() and any(target.samefile(given) for given in (run, cycles) if given is not None):
+        raise UsageError(f"`{target}` would be overwritten, and is what the page is made of", hint="`-o page.html`")
+    write_out(page(stored), target)
+    if run.is_dir():
+        _note(run)
+    if not quiet:
+        console(stderr=True).print(f"report: {target}", soft_wrap=True, markup=False)
+
+
+def _note(run: Path) -> None:
+    """A page in the directory of a run is one of its files, so that the next run may replace it."""
+    about = json.loads((run / MANIFEST).read_text(encoding="utf-8"))
+    if (run / PAGE).exists() and PAGE not in about["files"]:
+        about["files"] = sorted([*about["files"], PAGE])
+        with replacing(run / MANIFEST) as temporary:
+            temporary.write_text(json_text(about), encoding="utf-8")

@@ -1,0 +1,85 @@
+"""The dataflow graph of a region: what a node reads stands above it, coordinates dashed, references dotted, values solid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fuseflow.report.page.layers import layered
+from fuseflow.report.page.svg import Markup, curve, cut, element, svg, text
+from fuseflow.samml.nodes import Graph, Node, Port
+from fuseflow.samml.text import detail
+
+LARGEST = 1000
+"""Nodes that are drawn: more of them nobody can look at."""
+WIDE, HIGH = 132, 34
+ACROSS, DOWN = 142, 62
+LETTERS = 20
+
+KINDS = {
+    "root": "none", "scan": "reads", "range": "reads", "locate": "reads", "load": "reads", "join": "joins", "align": "joins",
+    "drop": "joins", "flatten": "joins", "split": "joins", "repeat": "repeats", "permute": "repeats", "fork": "lanes", "merge": "lanes",
+    "alu": "computes", "reduce": "computes", "accumulate": "computes", "write": "writes", "write_values": "writes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """`picture` is None where there are too many nodes; `note` says what is left out; `operations`: how many nodes there are of each."""
+
+    picture: Markup | None
+    note: str
+    operations: tuple[tuple[str, int], ...]
+
+
+def draw(graph: Graph, places: Mapping[str, Any], statistics: Mapping[str, Any], cycles: int) -> Drawing:
+    """Of lanes the first one stands for all. `statistics`: by node, as in a result."""
+    kept = [node for node in graph.nodes if all(lane == 0 for _, lane in places.get(node.name, ()))]
+    operations = tuple(sorted(Counter(node.op for node in graph.nodes).items(), key=lambda item: (-item[1], item[0])))
+    note = "" if len(kept) == len(graph.nodes) else f"One lane of each index: {len(kept):,} of {len(graph.nodes):,} nodes."
+    if len(kept) > LARGEST:
+        note = f"{len(kept):,} nodes{' in one lane' if note else ''} are too many to draw; graph.dot of the run has them."
+        return Drawing(None, note, operations)
+    return Drawing(_picture(graph, kept, statistics, cycles), note, operations)
+
+
+def _picture(graph: Graph, kept: list[Node], statistics: Mapping[str, Any], cycles: int) -> Markup:
+    names = {node.name for node in kept}
+    links = [(port, node.name, k) for node in kept for k, port in enumerate(node.inputs) if port.node in names]
+    layout = layered([node.name for node in kept], [(port.node, name) for port, name, _ in links])
+
+    def point(x: float, layer: int, low: float = HIGH / 2) -> tuple[float, float]:
+        return x * ACROSS, layer * DOWN + 8 + low
+
+    types, whole = graph.types(), {(edge.node, edge.input) for edge in graph.fiber_fifos}
+    wires = []
+    for port, name, k in links:
+        bends = [point(x, layer) for x, layer in layout.bends[port.node, name]]
+        ends = [point(*layout.at[port.node], HIGH), *bends, point(*layout.at[name], 0.0)]
+        classes = f"wire {types[port].kind}{' whole' if (name, k) in whole else ''}"
+        wires.append(curve(ends, classes, f"{_stream(graph, port)} to {name}, input {k}"))
+    boxes = [_box(node, point(*layout.at[node.name], 0.0), statistics.get(node.name), cycles) for node in kept]
+    size = layout.width * ACROSS, layout.layers * DOWN
+    return svg(*size, Markup("").join([*wires, *boxes]), f"dataflow graph of {graph.name}")
+
+
+def _stream(graph: Graph, port: Port) -> str:
+    names = graph.by_name[port.node].port_names()
+    return f"{port.node}.{names[port.output]}"
+
+
+def _box(node: Node, top: tuple[float, float], did: Any, cycles: int) -> Markup:
+    x, y = top[0] - WIDE / 2, top[1]
+    what = f"{node.op} {detail(node)}".rstrip()
+    busy = min(did["occupied"] / cycles, 1.0) if did and cycles else 0.0
+    tip = f"{node.name}: {what}" + (f"; {did['firings']:,} firings, busy {100 * busy:.1f} %" if did else "")
+    inside = [
+        element("title", tip),
+        element("rect", x=x, y=y, width=WIDE, height=HIGH, rx=4),
+        element("rect", x=x, y=y + HIGH - 4, width=busy * WIDE, height=4, class_="busy") if busy else Markup(""),
+        text(top[0], y + 13, cut(node.name, LETTERS), "name", "middle"),
+        text(top[0], y + 25, cut(what, LETTERS + 2), "op", "middle"),
+    ]
+    return element("g", Markup("").join(inside), class_=f"node {KINDS[node.op]}")

@@ -1,0 +1,132 @@
+"""The roofline: FLOPs a cycle over FLOPs a byte, both logarithmic, one point a region."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fuseflow.report.page.svg import Markup, cut, element, line, number, svg, text
+
+LEFT, TOP, WIDE, HIGH = 64, 12, 560, 300
+RIGHT, BELOW = 150, 46
+LETTERS, LETTER = 24, 6
+"""Of a name, and how wide one is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A region: its FLOPs, the bytes that were moved for it, the cycles that it took and those that its busiest node takes."""
+
+    name: str
+    flops: int
+    bytes: int
+    cycles: int
+    compute: int
+
+    @property
+    def intensity(self) -> float:
+        return self.flops / self.bytes
+
+    @property
+    def speed(self) -> float:
+        return self.flops / self.cycles
+
+    @property
+    def ceiling(self) -> float:
+        """FLOPs a cycle if the busiest node never waited."""
+        return self.flops / self.compute
+
+
+def roofline(regions: Iterable[Point], peak: float | None) -> Markup | None:
+    """`peak`: bytes a cycle, None where memory answers at once. Regions without FLOPs or bytes have no point; None if there is none."""
+    points = [p for p in regions if p.flops and p.bytes and p.cycles and p.compute]
+    if not points:
+        return None
+    across = _Axis.around([p.intensity for p in points], LEFT, LEFT + WIDE)
+    roofs = [] if peak is None else [peak * across.low, peak * across.high]
+    speeds = [s for p in points for s in (p.speed, p.ceiling)]
+    top = max(speeds)
+    up = _Axis.around([*speeds, *(r for r in roofs if r < 10 * top)], TOP + HIGH, TOP)
+    parts = [*_grid(across, up)]
+    if peak is not None:
+        parts += _memory(peak, across, up)
+    taken: list[tuple[float, float, float]] = [
+        (across.at(p.intensity) - 5, across.at(p.intensity) + 5, up.at(p.speed)) for p in points
+    ]
+    for point in points:
+        parts.append(_mark(point, across, up, taken))
+    title = "roofline of the regions"
+    return svg(LEFT + WIDE + RIGHT, TOP + HIGH + BELOW, Markup("").join(parts), title)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """Powers of ten from `low` to `high`, drawn from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    @classmethod
+    def around(cls, values: Sequence[float], start: float, end: float) -> _Axis:
+        low, high = math.floor(math.log10(min(values)) - 0.1), math.ceil(math.log10(max(values)) + 0.1)
+        return cls(10.0**low, 10.0**high, start, end)
+
+    def at(self, value: float) -> float:
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return self.start + share * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[float]:
+        low, high = round(math.log10(self.low)), round(math.log10(self.high))
+        return [10.0**k for k in range(low, high + 1)]
+
+
+def _grid(across: _Axis, up: _Axis) -> Iterable[Markup]:
+    for tick in across.ticks:
+        x = across.at(tick)
+        yield line(x, TOP, x, TOP + HIGH, "grid")
+        yield text(x, TOP + HIGH + 16, f"{tick:g}", "op", "middle")
+    for tick in up.ticks:
+        y = up.at(tick)
+        yield line(LEFT, y, LEFT + WIDE, y, "grid")
+        yield text(LEFT - 6, y + 4, f"{tick:g}", "op", "end")
+    yield text(LEFT + WIDE / 2, TOP + HIGH + 36, "FLOPs a byte", "op", "middle")
+    turned = f"rotate(-90 14 {number(TOP + HIGH / 2)})"
+    yield element("text", "FLOPs a cycle", x=14, y=TOP + HIGH / 2, class_="op", text_anchor="middle", transform=turned)
+
+
+def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
+    """The roof of the memory, as far as it is in the picture."""
+    low = max(across.low, up.low / peak)
+    high = min(across.high, up.high / peak)
+    if low < high:
+        yield line(
+            across.at(low), up.at(peak * low), across.at(high), up.at(peak * high), "roof", f"memory: {peak:g} bytes a cycle"
+        )
+        at = min(high, low * (high / low) ** 0.6)
+        yield text(across.at(at) - 6, up.at(peak * at) - 4, f"memory: {peak:g} bytes a cycle", "op", "end")
+
+
+def _mark(point: Point, across: _Axis, up: _Axis, taken: list[tuple[float, float, float]]) -> Markup:
+    """`taken`: from where to where, and at which height, there are points and names; a name that would hide one only the mouse shows."""
+    x, y, roof = across.at(point.intensity), up.at(point.speed), up.at(point.ceiling)
+    name = cut(point.name, LETTERS)
+    place = x + 9, x + 9 + LETTER * len(name), y
+    free = all(abs(y - at) > LETTER * 2 or right < place[0] or place[1] < left for left, right, at in taken)
+    if free:
+        taken.append(place)
+    tip = (
+        f"{point.name}: {point.speed:.3g} FLOPs a cycle, {point.intensity:.3g} FLOPs a byte; "
+        f"{point.ceiling:.3g} if its busiest node never waited"
+    )
+    inside = [
+        element("title", tip),
+        line(x, y, x, roof, "gap"),
+        line(x - 9, roof, x + 9, roof, "roof"),
+        element("circle", cx=x, cy=y, r=5),
+        text(x + 9, y + 4, name, "op") if free else Markup(""),
+    ]
+    return element("g", Markup("").join(inside), class_="point")

@@ -1,0 +1,55 @@
+"""Small pieces of SVG. Colors are CSS classes of the page; names are escaped; numbers have at most two digits, so that bytes repeat."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+
+def number(value: float) -> str:
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def element(name: str, content: object = "", /, **attributes: object) -> Markup:
+    """An element; `class_` is the attribute `class`, and `text_anchor` is `text-anchor`."""
+    found = (
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), number(v) if isinstance(v, int | float) else v)
+        for key, v in attributes.items()
+        if v is not None
+    )
+    head = Markup("").join(found)
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), head, content)
+
+
+def svg(width: float, height: float, content: Markup, label: str) -> Markup:
+    """A drawing, as large as it is."""
+    box = f"0 0 {number(width)} {number(height)}"
+    return element("svg", element("title", label) + content, viewBox=box, width=width, height=height, role="img")
+
+
+def text(x: float, y: float, content: object, class_: str | None = None, anchor: str | None = None) -> Markup:
+    return element("text", content, x=x, y=y, class_=class_, text_anchor=anchor)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str, title: str = "") -> Markup:
+    inside = element("title", title) if title else ""
+    return element("line", inside, x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def curve(points: list[tuple[float, float]], class_: str, title: str = "") -> Markup:
+    """A curve from top to bottom through points, which leaves and reaches each of them straight down."""
+    (x, y), *rest = points
+    path = f"M{number(x)} {number(y)}"
+    for to_x, to_y in rest:
+        middle = number((y + to_y) / 2)
+        path += f"C{number(x)} {middle} {number(to_x)} {middle} {number(to_x)} {number(to_y)}"
+        x, y = to_x, to_y
+    return element("path", element("title", title) if title else "", d=path, class_=class_)
+
+
+def cut(name: str, letters: int) -> str:
+    """A name in so many letters."""
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
+
+
+__all__ = ["Markup", "curve", "cut", "element", "line", "number", "svg", "text"]

@@ -1,0 +1,70 @@
+"""`fuseflow report`: where the page goes, that the next run may replace it, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fuseflow.cli.main import main
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+SPMM = (EXAMPLE / "spmm.ein", "--tensors", EXAMPLE / "tensors.yaml", "-q")
+
+
+def fuseflow(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    assert fuseflow("run", *SPMM, "-o", "out", "--json", "run.json").exit_code == 0
+    return tmp_path
+
+
+def test_a_page_stands_in_its_run_and_the_next_run_may_replace_both(here: Path):
+    for _ in range(2):
+        assert "report: out/report.html" in fuseflow("report", "out").output
+        assert json.loads((here / "out" / "about.json").read_text())["files"].count("report.html") == 1
+    written = (here / "out" / "report.html").read_bytes()
+    assert fuseflow("run", *SPMM, "-o", "out").exit_code == 0
+    assert not (here / "out" / "report.html").exists()
+    assert fuseflow("report", "out", "-q").output == ""
+    assert (here / "out" / "report.html").read_bytes() == written
+
+
+def test_a_page_goes_where_it_is_told(here: Path):
+    assert fuseflow("report", "out", "-o", "new/page.html").exit_code == 0
+    assert (here / "new" / "page.html").read_text().endswith("</html>\n") and not (here / "out" / "report.html").exists()
+    assert fuseflow("report", "run.json").exit_code == 0 and (here / "run.html").exists()
+    assert fuseflow("report", "out", "-o", "-").output == (here / "new" / "page.html").read_text()
+
+
+def test_a_run_is_not_overwritten(here: Path):
+    before = (here / "run.json").read_text()
+    assert "is what the page is made of" in fuseflow("report", "run.json", "-o", "run.json").output
+    assert (here / "run.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.json"], "cannot read `nothing.json`"),
+        (["run.json", "--cycles", "run.json"], "`run.json` has schema 2"),
+        (["out", "-o", "out"], "it is a directory"),
+        (["."], "no directory of a run"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments: list[str], message: str, here: Path):
+    result = fuseflow("report", *arguments)
+    assert result.exit_code == 2 and message in result.output and "Traceback" not in result.output
+
+
+def test_the_result_of_a_graph_has_a_page(here: Path):
+    run = fuseflow("simulate", "out/01-full/graph.samml", "--tensors", EXAMPLE / "tensors.yaml", "-o", "sim", "-q")
+    assert run.exit_code == 0, run.output
+    assert fuseflow("report", "sim").exit_code == 0
+    assert "Region full" in (here / "sim" / "report.html").read_text()
