@@ -8,7 +8,8 @@ fuse: [layer1]
 from fuseflow.compiler import Compiled, Result, compile
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
+from fuseflow.explore.auto import autoschedule
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
-__all__ = ["Compiled", "FuseFlowError", "Machine", "Program", "Result", "Schedule", "compile", "load_machine"]
+__all__ = ["Compiled", "FuseFlowError", "Machine", "Program", "Result", "Schedule", "autoschedule", "compile", "load_machine"]

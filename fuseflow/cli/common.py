@@ -165,9 +165,11 @@ def _model_options(given: list[tuple[str, str]]) -> dict[str, str]:
 def schedule_options(command: Command) -> Command:
     """One schedule, from a file and flags; passed on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends."""
     options = [
-        click.option("--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, or a module or Einsum; repeatable."),
         click.option(
-            "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first or best: of all others."
+            "--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, auto, or a module or Einsum; repeatable."
+        ),
+        click.option(
+            "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first, best or auto: of all others."
         ),
         click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
         click.option("--block", multiple=True, metavar="TENSOR=16x16", help="Blocks in which a tensor is stored; repeatable."),

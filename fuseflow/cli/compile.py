@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-import fuseflow as ff
+from fuseflow.cli.auto import Auto, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
@@ -22,7 +22,6 @@ from fuseflow.cli.common import (
     write_out,
 )
 from fuseflow.cli.dump import Dump, dump_options, known_stage
-from fuseflow.cli.progress import working
 from fuseflow.errors import UsageError
 from fuseflow.report.tables import compiled_table, print_table
 from fuseflow.schedule import Schedule
@@ -31,6 +30,7 @@ from fuseflow.schedule import Schedule
 @click.command("compile", cls=StrictCommand, short_help="Compile a model to dataflow graphs.")
 @model_options
 @schedule_options
+@auto_options()
 @click.option("-o", "--output", metavar="PATH", type=FILE, help="Directory to write; with --emit a file, or -.")
 @click.option("--emit", metavar="STAGE", callback=known_stage, help="Write this stage only, to standard output without -o.")
 @dump_options
@@ -44,6 +44,7 @@ def compile_command(
     options: dict[str, str],
     seed: int,
     schedule: Schedule,
+    auto: Auto,
     output: Path | None,
     emit: str | None,
     dump: Dump,
@@ -58,13 +59,20 @@ def compile_command(
     target = output or (Path("out") / model.stem if emit is None else None)
     if emit is None and target is not None:
         require_replaceable(target)
-        refuse_inside(target, dump_dir=dump.directory)
+        refuse_inside(target, dump_dir=dump.directory, auto_schedule=auto.file)
     elif target is not None and str(target) != "-":
         require_writable(target, directory=emit == "fibertree")
-    with working("compiling", quiet):
-        compiled = ff.compile(
-            model, data=data, data_dir=data_dir, tensors=tensors, options=options, schedule=schedule, seed=seed, observe=dump
-        )
+    compiled = auto.compile(
+        model,
+        schedule,
+        data=data,
+        data_dir=data_dir,
+        tensors=tensors,
+        options=options,
+        seed=seed,
+        quiet=quiet,
+        observe=dump,
+    ).compiled
     if emit == "fibertree" and target is not None:
         compiled.save_fibertrees(target)
     elif emit is not None:

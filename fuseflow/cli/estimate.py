@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-import fuseflow as ff
+from fuseflow.cli.auto import Auto, Chosen, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
@@ -40,6 +40,7 @@ TABLES = {"operator": operator_table, "tensor": tensor_table}
 @click.command(cls=StrictCommand, short_help="FLOPs, bytes and cycles of a model, without running it.")
 @model_options
 @schedule_options
+@auto_options()
 @machine_options
 @click.option(
     "--stats", multiple=True, metavar="SPEC", help="Statistics in the place of a tensor: A.density=0.001,degree=powerlaw:2.3"
@@ -60,6 +61,7 @@ def estimate(
     options: dict[str, str],
     seed: int,
     schedule: Schedule,
+    auto: Auto,
     machine: Machine,
     stats: tuple[str, ...],
     statistics_only: bool,
@@ -78,24 +80,29 @@ def estimate(
         require_writable(json_file, directory=False)
     run = None if against is None else _run(against)
     estimator = Estimator(statistics_only, Given.parse(stats))
-    with working("estimating", quiet):
-        if model.is_dir():
-            found = _saved(model, tensors, machine, estimator, data=data, data_dir=data_dir, options=options, schedule=schedule)
-        else:
-            compiled = ff.compile(
-                model,
-                data=data,
-                data_dir=data_dir,
-                tensors=tensors,
-                options=options,
-                schedule=schedule,
-                machine=machine,
-                seed=seed,
-            )
-            found = compiled.estimate(estimator)
+    program: Chosen | None = None
+    if model.is_dir():
+        given = {"data": data, "data_dir": data_dir, "options": options, "auto_schedule": auto.file}
+        with working("estimating", quiet):
+            found = _saved(model, tensors, machine, estimator, schedule=schedule, **given)
+    else:
+        program = auto.compile(
+            model,
+            schedule,
+            machine,
+            data=data,
+            data_dir=data_dir,
+            tensors=tensors,
+            options=options,
+            seed=seed,
+            quiet=quiet,
+            estimator=estimator,
+        )
+        with working("estimating", quiet):
+            found = program.compiled.estimate(estimator)
     compared = None if run is None else against_table(found, run)
     if json_file is not None:
-        write_out(json_text(found.to_json()), json_file)
+        write_out(json_text(found.to_json() if program is None else program.json(found.to_json())), json_file)
     out = console(stderr=to_stdout)
     if not quiet:
         print_table(out, estimate_table(found))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-import fuseflow as ff
+from fuseflow.cli.auto import Auto, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
@@ -21,7 +21,7 @@ from fuseflow.cli.common import (
     schedule_options,
     write_out,
 )
-from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.progress import firings_bar
 from fuseflow.compiler.result import json_text
 from fuseflow.report.explain_cycles import cycles_json, cycles_lines, explain_cycles
 from fuseflow.report.tables import print_table
@@ -32,6 +32,7 @@ from fuseflow.sim import Engine, Machine
 @click.command("cycles", cls=StrictCommand, short_help="What a run spends its cycles on, and what would take fewer.")
 @model_options
 @schedule_options
+@auto_options(simulates=True)
 @machine_options
 @engine_option
 @click.option("--top", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="Rows of each table.")
@@ -47,6 +48,7 @@ def cycles(
     options: dict[str, str],
     seed: int,
     schedule: Schedule,
+    auto: Auto,
     machine: Machine,
     engine: Engine,
     top: int,
@@ -62,21 +64,22 @@ def cycles(
     to_stdout = str(json_file) == "-"
     if json_file is not None and not to_stdout:
         require_writable(json_file, directory=False)
-    with working("compiling", quiet):
-        compiled = ff.compile(
-            model,
-            data=data,
-            data_dir=data_dir,
-            tensors=tensors,
-            options=options,
-            schedule=schedule,
-            machine=machine,
-            seed=seed,
-        )
+    program = auto.compile(
+        model,
+        schedule,
+        machine,
+        data=data,
+        data_dir=data_dir,
+        tensors=tensors,
+        options=options,
+        seed=seed,
+        quiet=quiet,
+        engine=engine,
+    )
     with firings_bar(quiet) as progress:
-        report = explain_cycles(compiled, engine, progress, with_changes=not no_changes)
+        report = explain_cycles(program.compiled, engine, progress, with_changes=not no_changes)
     if json_file is not None:
-        write_out(json_text(cycles_json(report)), json_file)
+        write_out(json_text(program.json(cycles_json(report))), json_file)
     if quiet:
         return
     out = console(stderr=to_stdout)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fuseflow.cli.auto import Auto, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
@@ -16,7 +17,6 @@ from fuseflow.cli.common import (
     schedule_options,
     write_out,
 )
-from fuseflow.compiler import load
 from fuseflow.compiler.neighbours import explain_fusion
 from fuseflow.compiler.result import json_text
 from fuseflow.report.explain_fusion import pair_table, producer_table, report_json
@@ -27,6 +27,7 @@ from fuseflow.schedule import Schedule
 @click.command("fusion", cls=StrictCommand, short_help="What is fused and why, and what that costs.")
 @model_options
 @schedule_options
+@auto_options()
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the report as JSON; - is stdout.")
 @debug_option
 def fusion(
@@ -37,6 +38,7 @@ def fusion(
     options: dict[str, str],
     seed: int,
     schedule: Schedule,
+    auto: Auto,
     json_file: Path | None,
 ) -> None:
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
@@ -47,10 +49,11 @@ def fusion(
     to_stdout = str(json_file) == "-"
     if json_file is not None and not to_stdout:
         require_writable(json_file, directory=False)
-    source = load(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
+    program = auto.compile(model, schedule, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
+    source, schedule = program.compiled.source, program.compiled.schedule
     report = explain_fusion(source, schedule)
     if json_file is not None:
-        write_out(json_text(report_json(report, source.name, schedule.to_yaml())), json_file)
+        write_out(json_text(program.json(report_json(report, source.name, schedule.to_yaml()))), json_file)
     out = console(stderr=to_stdout)
     print_table(out, pair_table(report))
     out.print()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-import fuseflow as ff
+from fuseflow.cli.auto import Auto, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
@@ -26,6 +26,7 @@ from fuseflow.schedule import Schedule
 @click.command("order", cls=StrictCommand, short_help="What a loop order must respect, and why it was chosen.")
 @model_options
 @schedule_options
+@auto_options()
 @click.option("--count", "rule", type=click.Choice(["reference", "merged"]), help="Count the orders of each region by this rule.")
 @click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the report as JSON; - is stdout.")
 @debug_option
@@ -37,6 +38,7 @@ def order(
     options: dict[str, str],
     seed: int,
     schedule: Schedule,
+    auto: Auto,
     rule: Rule | None,
     json_file: Path | None,
 ) -> None:
@@ -49,10 +51,11 @@ def order(
     to_stdout = str(json_file) == "-"
     if json_file is not None and not to_stdout:
         require_writable(json_file, directory=False)
-    compiled = ff.compile(model, data=data, data_dir=data_dir, tensors=tensors, options=options, schedule=schedule, seed=seed)
+    program = auto.compile(model, schedule, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
+    compiled = program.compiled
     reports = explain_order(compiled, rule)
     if json_file is not None:
-        write_out(json_text(order_json(compiled, reports)), json_file)
+        write_out(json_text(program.json(order_json(compiled, reports))), json_file)
     out = console(stderr=to_stdout)
     if assumed := assumed_line(compiled):
         out.print(assumed, "\n", soft_wrap=True, sep="")

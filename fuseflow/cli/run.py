@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-import fuseflow as ff
+from fuseflow.cli.auto import Auto, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
@@ -29,7 +29,7 @@ from fuseflow.cli.common import (
     write_out,
 )
 from fuseflow.cli.dump import Dump, dump_options
-from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.trace import Trace, trace_options
 from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
@@ -41,6 +41,7 @@ from fuseflow.sim import Engine, Machine
 @click.command(cls=StrictCommand, short_help="Compile a model, execute it and check its outputs.")
 @model_options
 @schedule_options
+@auto_options(simulates=True)
 @machine_options
 @engine_option
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
@@ -61,6 +62,7 @@ def run(
     options: dict[str, str],
     seed: int,
     schedule: Schedule,
+    auto: Auto,
     machine: Machine,
     engine: Engine,
     no_check: bool,
@@ -82,27 +84,31 @@ def run(
         require_writable(json_file, directory=False)
     if output is not None:
         require_replaceable(output)
-        refuse_inside(output, json=json_file, dump_dir=dump.directory, trace=None if trace is None else trace.file)
-    with working("compiling", quiet):
-        compiled = ff.compile(
-            model,
-            data=data,
-            data_dir=data_dir,
-            tensors=tensors,
-            options=options,
-            schedule=schedule,
-            machine=machine,
-            seed=seed,
-            observe=dump,
+        refuse_inside(
+            output, json=json_file, dump_dir=dump.directory, auto_schedule=auto.file, trace=None if trace is None else trace.file
         )
+    program = auto.compile(
+        model,
+        schedule,
+        machine,
+        data=data,
+        data_dir=data_dir,
+        tensors=tensors,
+        options=options,
+        seed=seed,
+        quiet=quiet,
+        engine=engine,
+        observe=dump,
+    )
+    compiled = program.compiled
     with firings_bar(quiet) as progress:
         tracer = None if trace is None else trace.tracer(machine, len(compiled.regions), progress)
         watch = None if tracer is None else tracer.watch
-        result = compiled.run(progress, not no_check, engine, not no_dedup, watch)
+        result = program.run(progress, not no_check, engine, not no_dedup, watch)
     if output is not None:
         compiled.save(output, result)
     if json_file is not None:
-        write_out(json_text(result.to_json()), json_file)
+        write_out(json_text(program.json(result.to_json())), json_file)
     out = console(stderr=to_stdout)
     said = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:

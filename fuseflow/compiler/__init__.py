@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler.check import Check
 from fuseflow.compiler.compiled import Compiled, Progress, Watch
-from fuseflow.compiler.lower import lower
+from fuseflow.compiler.lower import lower, refuse_open
 from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import RegionResult, Result
 from fuseflow.compiler.sources import Source, load
@@ -30,6 +30,7 @@ __all__ = [
     "Source",
     "Watch",
     "compile",
+    "compile_source",
     "load",
     "lower",
 ]
@@ -63,9 +64,21 @@ def compile(
     True
     """
     schedule = schedule or Schedule()
+    refuse_open(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, options=options, seed=seed)
     observe(source)
+    return compile_source(source, schedule, hardware, seed, observe)
+
+
+def compile_source(
+    source: Source,
+    schedule: Schedule,
+    machine: Machine,
+    seed: int = 0,
+    observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
+) -> Compiled:
+    """The same, of a model that was loaded."""
     start = time.perf_counter()
     program, regions = lower(source.program, schedule, source.tensors, observe)
-    return Compiled(source, program, schedule, regions, hardware, seed, time.perf_counter() - start)
+    return Compiled(source, program, schedule, regions, machine, seed, time.perf_counter() - start)

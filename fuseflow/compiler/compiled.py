@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
 from fuseflow.einsum.sparse import operand
 from fuseflow.errors import UsageError
+from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor, repack
@@ -34,6 +36,20 @@ Progress = Callable[[str, int], None]
 """Called now and then while a region runs, with its name and the number of firings so far."""
 Watch = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
 """Called after every simulation with the region, what it read, and what came out."""
+
+
+class Execute(Protocol):
+    """What runs a graph: `sim.simulate`, or what remembers its results."""
+
+    def __call__(
+        self,
+        graph: Graph,
+        tensors: Mapping[str, Tensor],
+        machine: Machine,
+        progress: Callable[[int], None] | None = None,
+        *,
+        engine: Engine = "auto",
+    ) -> Simulation: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +124,14 @@ class Compiled:
         engine: Engine = "auto",
         dedup: bool = True,
         watch: Watch | None = None,
+        execute: Execute = simulate,
     ) -> Result:
         """Execute region after region on the intermediates of the regions before, and check every model output; or, if the schedule
         puts dense stand-ins in the place of intermediates, every region's.
 
         `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small regions. They give the same. `dedup`: a region
         that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
-        simulation.
+        simulation; `execute` runs each graph.
         """
         stand_ins = self.schedule.intermediates == "dense"
         if check and not stand_ins and self.source.expected is not None:
@@ -129,7 +146,7 @@ class Compiled:
             read = {name: memory[name] for name in region.graph.inputs}
             results = ran.again(region, read)
             if results is None:
-                simulation = simulate(region.graph, read, self.machine, report, engine=engine)
+                simulation = execute(region.graph, read, self.machine, report, engine=engine)
                 if watch is not None:
                     watch(region, read, simulation)
                 results = ran.first(region, read, simulation)

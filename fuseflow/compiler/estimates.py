@@ -18,6 +18,7 @@ from fuseflow.estimate.bound import Bound, bound
 from fuseflow.estimate.count import Work, count
 from fuseflow.estimate.patterns import Pattern, of_dense, of_seen, of_tensor
 from fuseflow.estimate.roofline import moved, peak
+from fuseflow.estimate.statistics import assume
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.layout import named
@@ -182,16 +183,37 @@ def _rounded(values: Any) -> Any:
 
 
 @dataclass(slots=True)
+class Contents:
+    """What is known of the tensors in memory: where they store something, how much, in which formats; and of pairs of inputs."""
+
+    patterns: dict[str, Pattern]
+    known: dict[str, TensorStatistics]
+    formats: dict[str, Format]
+    pairs: GivenPairs
+
+    def copy(self) -> Contents:
+        return Contents(dict(self.patterns), dict(self.known), dict(self.formats), self.pairs)
+
+    def write(self, graph: Graph, work: Work, called: Mapping[str, str]) -> None:
+        """Add what a graph writes; `called`: what the tensors of `work` are called here."""
+        self.patterns |= {called[name]: pattern for name, pattern in work.patterns.items()}
+        self.known |= {called[name]: each for name, each in work.statistics.items()}
+        self.formats |= {t.name: t.format for t in graph.tensors}
+
+
+@dataclass(slots=True)
 class Estimator:
     """Estimates programs on the same tensors; keeps what it counted, so that the next schedule finds it.
 
     `statistics_only`: forget where tensors store what they store; keep how much that is, and two numbers of each two tensors of which
-    one is looked up by the coordinates of the other.
+    one is looked up by the coordinates of the other. `assumed`: of a sparse input of which nothing is known, expect what the compiler
+    does.
     """
 
     statistics_only: bool = False
     given: Given = field(default_factory=Given)
     memo: Memo = field(default_factory=Memo)
+    assumed: bool = False
 
     def estimate(
         self,
@@ -204,33 +226,37 @@ class Estimator:
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
         """Raises `UsageError` for a sparse input of which nothing is known."""
-        measured, known = self._inputs(program, tensors)
-        patterns = {} if self.statistics_only else dict(measured)
-        pairs = self.given.pairs(MeasuredPairs(measured, self.memo))
-        formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
+        contents = self.contents(program, tensors)
         found: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the region that did the same, and how it calls its tensors
         for piece in pieces:
-            for view in piece.views:
-                if view.source in patterns:
-                    patterns[view.name] = self._seen(patterns[view.source], formats[view.source], view)
-                known[view.name] = seen_statistics(known[view.source], formats[view.source], view.format, view.shape)
-                formats[view.name] = view.format
+            self._see(piece, contents)
             names, shape = self._shape(piece.graph)
-            key = (shape, tuple(_same(patterns.get(name), known.get(name)) for name in names))
+            key = (shape, tuple(_same(contents.patterns.get(name), contents.known.get(name)) for name in names))
             if key not in first:
                 first[key] = len(found), names
-                found.append(self._region(piece, machine, known, patterns, pairs))
+                found.append(self._region(piece, machine, contents))
             at, theirs = first[key]
             called = dict(zip(theirs, names, strict=True))
             if found[at].name != piece.name:
                 again = Repeat(piece.name, piece.einsums, called)
                 found[at] = replace(found[at], repeats=(*found[at].repeats, again))
-            made = found[at].work
-            patterns |= {called[name]: pattern for name, pattern in made.patterns.items()}
-            known |= {called[name]: each for name, each in made.statistics.items()}
-            formats |= {t.name: t.format for t in piece.graph.tensors}
+            contents.write(piece.graph, found[at].work, called)
         return ProgramEstimate(model, data, machine, tuple(found), notices)
+
+    def contents(self, program: Program, tensors: Mapping[str, Tensor]) -> Contents:
+        """What is known before the first region. Raises `UsageError` for a sparse input of which nothing is."""
+        measured, known = self._inputs(program, tensors)
+        formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
+        pairs = self.given.pairs(MeasuredPairs(measured, self.memo))
+        return Contents({} if self.statistics_only else dict(measured), known, formats, pairs)
+
+    def region(self, piece: Piece, machine: Machine, contents: Contents) -> RegionEstimate:
+        """What one graph does; `contents` then knows what it writes."""
+        self._see(piece, contents)
+        found = self._region(piece, machine, contents)
+        contents.write(piece.graph, found.work, {name: name for name in piece.graph.declared})
+        return found
 
     def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
         """Of every input where it stores something, if that is known, and how much."""
@@ -250,6 +276,8 @@ class Estimator:
                 tensor = self._stored(tensors[name], declared, format)
                 patterns[name] = self.memo.once("pattern", (tensor,), partial(of_tensor, tensor))
                 known[name] = measure(tensor)
+            elif self.assumed:
+                known[name] = assume(declared)
             else:
                 raise UsageError(
                     f"nothing is known of what `{name}` stores",
@@ -257,20 +285,22 @@ class Estimator:
                 )
         return patterns, known
 
+    def _see(self, piece: Piece, contents: Contents) -> None:
+        """Add the views that a piece reads."""
+        patterns, known, formats = contents.patterns, contents.known, contents.formats
+        for view in piece.views:
+            if view.source in patterns:
+                patterns[view.name] = self._seen(patterns[view.source], formats[view.source], view)
+            known[view.name] = seen_statistics(known[view.source], formats[view.source], view.format, view.shape)
+            formats[view.name] = view.format
+
     def _seen(self, pattern: Pattern, before: Format, view: View) -> Pattern:
         what = ("seen", str(before), str(view.format), view.shape)
         return self.memo.once(what, (pattern,), lambda: of_seen(pattern, before, view.format, view.shape))
 
-    def _region(
-        self,
-        piece: Piece,
-        machine: Machine,
-        known: Mapping[str, TensorStatistics],
-        patterns: Mapping[str, Pattern],
-        pairs: GivenPairs,
-    ) -> RegionEstimate:
+    def _region(self, piece: Piece, machine: Machine, contents: Contents) -> RegionEstimate:
         graph = piece.graph
-        work = count(graph, machine, known, patterns, self.memo, pairs)
+        work = count(graph, machine, contents.known, contents.patterns, self.memo, contents.pairs)
         writes: dict[str, float] = dict.fromkeys(graph.outputs, 0)
         for row in work.traffic:
             if row.direction == "write":

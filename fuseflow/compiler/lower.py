@@ -37,10 +37,7 @@ def lower(
     results, orders = region_results(program, regions), chains(formed, schedule)
     refuse_unread(schedule, regions, results, orders)
     refuse_unwritten(program, schedule, {name for names in results.values() for name in names})
-    stored = {t.name: t for t in program.inputs}
-    views = {e.name: e for e in program.einsums if e.name in formed.refined.views}
-    called = {ours: name for name, ours in formed.refined.named.items()}
-    lowering = Lowering(program, schedule, formed.declared, stored, statistics(stored, in_blocks(stored, tensors)), views, called)
+    lowering = begin(formed, schedule, tensors)
     compiled = []
     for region in regions:
         if not results[region.name]:
@@ -50,6 +47,15 @@ def lower(
             observe(made)
     refuse_missing(schedule, (made.fused for made in compiled if made.einsums))
     return program, tuple(compiled)
+
+
+def begin(formed: Formed, schedule: Schedule, tensors: Mapping[str, Tensor]) -> Lowering:
+    """What is known before the first region is lowered."""
+    program = formed.program
+    stored = {t.name: t for t in program.inputs}
+    views = {e.name: e for e in program.einsums if e.name in formed.refined.views}
+    called = {ours: name for name, ours in formed.refined.named.items()}
+    return Lowering(program, schedule, formed.declared, stored, statistics(stored, in_blocks(stored, tensors)), views, called)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class Formed:
 
 def form(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None = None) -> Formed:
     """Cut a program into the regions of the schedule, unless they are given; its reshapes end regions, and vanish."""
+    refuse_open(schedule)
     program = with_formats(program, schedule)
     declared = frozenset(t.name for t in program.tensors if t.format is not None)
     given = infer(program)
@@ -93,6 +100,17 @@ def _refined_regions(program: Program, refined: Refined, regions: tuple[Region, 
         found[at] = (*found.get(at, ()), *members)
         home |= dict.fromkeys(members, at)
     return tuple(Region(name, einsums) for name, einsums in found.items() if einsums)
+
+
+def refuse_open(schedule: Schedule) -> None:
+    """What is left to choose is chosen before a program is compiled, from estimates and runs."""
+    if schedule.open:
+        section = "fuse" if schedule.fuse_regions == ("auto",) else "order_policy"
+        raise ScheduleError(
+            f"`{section}: auto` is still to be chosen",
+            hint="`fuseflow.autoschedule` takes the same arguments, chooses, and compiles",
+            span=schedule.place("fuse", "auto"),
+        )
 
 
 def refuse_unread(

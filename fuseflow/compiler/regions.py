@@ -167,7 +167,7 @@ class Lowering:
     def _fuse(self, region: Region, results: tuple[str, ...], chain: tuple[str, ...]) -> FusedRegion:
         if chain:
             return self._first(region, results, chain, self._named(region, results, chain))[1]
-        key = self._key(region, results)
+        key = self.key(region, results)
         if key in self._chosen:
             way, like = self._chosen[key]
             fused = self._scheduled(self._fused(region, results, (), way))
@@ -176,7 +176,7 @@ class Lowering:
         self._chosen[key] = self._unasked(region, results)
         return self._chosen[key][1]
 
-    def _key(self, region: Region, results: tuple[str, ...]) -> Hashable:
+    def key(self, region: Region, results: tuple[str, ...]) -> Hashable:
         """What the choice for a region follows from, equal for regions that differ in names alone: a model repeats its layers."""
         einsums = [self.program.defined[e] for e in region.einsums]
         names = {name: n for n, name in enumerate(dict.fromkeys(n for e in einsums for n in (*e.operands, e.name)))}

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler import Compiled, Source, load, lower
+from fuseflow.compiler import Compiled, Source, compile_source, load
+from fuseflow.compiler.compiled import Execute
+from fuseflow.compiler.estimates import Estimator
 from fuseflow.errors import CheckError
+from fuseflow.explore.auto import TOP, choose
 from fuseflow.explore.point import Point
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine
+from fuseflow.sim import Machine, simulate
 
 KEPT = 2
 """Traced models that a process keeps: neighbours in a sweep share one, and large data must not pile up."""
@@ -21,18 +24,26 @@ KEPT = 2
 Values = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model with its data, and an estimator that keeps what it counted of them."""
+
+    source: Source
+    estimator: Estimator = field(default_factory=lambda: Estimator(assumed=True))
+
+
 @dataclass(slots=True)
 class Sources:
     """Models with their data, loaded once for all points that share them; the latest `KEPT`."""
 
-    _kept: OrderedDict[str, Source] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[str, Loaded] = field(default_factory=OrderedDict)
 
-    def of(self, point: Point) -> Source:
+    def of(self, point: Point) -> Loaded:
         key = point.source
         if key not in self._kept:
             while len(self._kept) >= KEPT:
                 self._kept.popitem(last=False)
-            self._kept[key] = _load(point)
+            self._kept[key] = Loaded(_load(point))
         self._kept.move_to_end(key)
         return self._kept[key]
 
@@ -59,30 +70,38 @@ def _forget(folder: Path) -> None:
             del sys.modules[name]
 
 
-def compiled(source: Source, point: Point) -> Compiled:
+def compiled(loaded: Loaded, point: Point, top: int) -> tuple[Compiled, Execute]:
+    """The program, and what runs its graphs. `top`: how many schedules `auto` simulates, where the point leaves something to it."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
-    program, regions = lower(source.program, schedule, source.tensors)
     machine = Machine.model_validate(point.machine)
-    return Compiled(source, program, schedule, regions, machine, point.seed, 0.0)
+    if schedule.open:
+        choice = choose(loaded.source, schedule, machine, seed=point.seed, top=top, estimator=loaded.estimator)
+        return choice.compiled, choice.ran.exactly()
+    return compile_source(loaded.source, schedule, machine, point.seed), simulate
 
 
-def estimated(source: Source, point: Point) -> Values:
-    """What the regions are expected to cost, one after the other, from statistics of their tensors."""
-    regions = compiled(source, point).regions
+def estimated(loaded: Loaded, point: Point) -> Values:
+    """What the regions are expected to do on the machine, one after the other."""
+    program, _ = compiled(loaded, point, top=0)
+    found = program.estimate(loaded.estimator)
+    moved, orders = found.stats["bytes"], {r.name: list(r.fused.order) for r in program.regions}
     return {
-        "cycles": round(sum(r.estimate.rank for r in regions)),
-        "bytes": round(sum(r.estimate.bytes for r in regions)),
-        "flops": round(sum(r.estimate.flops for r in regions)),
-        "firings": round(sum(r.estimate.firings for r in regions)),
-        "nodes": sum(len(r.graph.nodes) for r in regions),
-        "regions": [{"name": r.name, "order": list(r.fused.order), "cycles": round(r.estimate.rank)} for r in regions],
+        "cycles": round(found.cycles),
+        "bytes": round(moved["read"] + moved["write"]),
+        "flops": round(found.flops),
+        "firings": round(found.firings),
+        "nodes": sum(len(r.graph.nodes) for r in program.regions),
+        **_chosen(point, program),
+        "regions": [
+            {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in found.regions
+        ],
     }
 
 
-def simulated(source: Source, point: Point) -> Values:
+def simulated(loaded: Loaded, point: Point) -> Values:
     """What the simulator counts; raises `CheckError` for outputs that are wrong."""
-    program = compiled(source, point)
-    result = program.run(check=point.check)
+    program, execute = compiled(loaded, point, TOP)
+    result = program.run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}")
     orders = {r.name: list(r.fused.order) for r in program.regions}
@@ -98,9 +117,16 @@ def simulated(source: Source, point: Point) -> Values:
         "nodes": sum(r.times * len(r.simulation.nodes) for r in result.regions),
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
-        "notices": list(source.notices),
+        "notices": list(loaded.source.notices),
+        **_chosen(point, program),
         "regions": [{"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles} for r in result.regions],
     }
 
 
-MEASURES: dict[str, Callable[[Source, Point], Values]] = {"estimate": estimated, "simulate": simulated}
+def _chosen(point: Point, program: Compiled) -> Values:
+    """What `auto` chose."""
+    chosen = program.schedule.to_yaml()
+    return {} if chosen == point.schedule else {"schedule": chosen}
+
+
+MEASURES: dict[str, Callable[[Loaded, Point], Values]] = {"estimate": estimated, "simulate": simulated}

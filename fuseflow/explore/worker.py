@@ -31,10 +31,10 @@ def serve(reader: IO[str], writer: IO[str]) -> None:
         forget_peak()
         try:
             point = Point(**task["point"])
-            source = sources.of(point)
+            loaded = sources.of(point)
             _say(writer, loaded=task["key"])
             start = time.perf_counter()
-            found: dict[str, Any] = {"values": MEASURES[task["mode"]](source, point)}
+            found: dict[str, Any] = {"values": MEASURES[task["mode"]](loaded, point)}
         except FuseFlowError as error:
             found = {"reason": error.code, "error": str(error)}
         except MemoryError:

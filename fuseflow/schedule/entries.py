@@ -11,13 +11,13 @@ from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import LARGEST, Block, checked
 from fuseflow.tensors.format import SHORT_NAMES
 
-KEYWORDS = ("none", "layerwise", "full")
+KEYWORDS = ("none", "layerwise", "full", "auto")
 
 CHOICES = {
     "iteration": ("factored", "global"),
     "locate": ("auto", "always", "never"),
     "repeat": ("value", "reference"),
-    "order_policy": ("best", "first"),
+    "order_policy": ("best", "first", "auto"),
     "intermediates": ("real", "dense"),
 }
 """Settings that hold for all regions, with what they may be; the first is the default."""

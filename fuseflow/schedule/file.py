@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
+from fuseflow.schedule.entries import CHOICES
 from fuseflow.yaml_text import Path, YamlText, read_yaml
 
 
@@ -18,6 +19,7 @@ def _listed(value: Any) -> Any:
     return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
 
 
+POLICIES = list(CHOICES["order_policy"])
 Words = Annotated[list[str], BeforeValidator(_listed)]
 
 
@@ -40,6 +42,14 @@ class Sections(BaseModel):
     order_policy: str | None = None
     intermediates: str | None = None
     drop_zeros: Words | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _policy(cls, content: Any) -> Any:
+        """`order: auto` is `order_policy: auto`; so are the others."""
+        if isinstance(content, dict) and content.get("order") in POLICIES and "order_policy" not in content:
+            return {key: value for key, value in content.items() if key != "order"} | {"order_policy": content["order"]}
+        return content
 
 
 @dataclass(frozen=True, slots=True)

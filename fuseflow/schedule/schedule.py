@@ -63,7 +63,7 @@ class Schedule:
     """
 
     fuse_regions: tuple[str, ...] = ("layerwise",)
-    """What is fused: one of `none`, `layerwise`, `full`, or names of modules, Einsums and `regions`."""
+    """What is fused: one of `none`, `layerwise`, `full`, `auto`, or names of modules, Einsums and `regions`."""
     regions: Pairs[tuple[str, ...]] = ()
     """Named regions: the Einsums and modules of each."""
     orders: Pairs[tuple[str, ...]] = ()
@@ -85,7 +85,8 @@ class Schedule:
     repeat: str = "value"
     """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
     order_policy: str = "best"
-    """Which legal order a region gets without one of its own: the `best`-ranked, or the `first`, nearest to the program."""
+    """Which legal order a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or
+    `auto`."""
     intermediates: str = "real"
     """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
@@ -107,9 +108,14 @@ class Schedule:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def open(self) -> bool:
+        """Whether it leaves something to `explore.auto`, so that it cannot be compiled."""
+        return self.fuse_regions == ("auto",) or self.order_policy == "auto"
+
     @_fluent
     def fuse(self, *names: str) -> Schedule:
-        """Fuse these regions, in addition to those named before; `none`, `layerwise` and `full` replace what was said before."""
+        """Fuse these regions, in addition to those named before; `none`, `layerwise`, `full` and `auto` replace what was said before."""
         if not names:
             return self
         before = () if set(names) & set(KEYWORDS) else tuple(n for n in self.fuse_regions if n not in KEYWORDS)

@@ -1,0 +1,48 @@
+"""What `auto` tried, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.explore.auto import Choice, Tried
+from fuseflow.explore.orders import TriedOrder
+from fuseflow.report.explain_order import assumed_line
+from fuseflow.report.tables import plain_table
+
+WIDTH = 60
+"""Of the names of a partition's regions."""
+
+
+def auto_lines(choice: Choice) -> Iterator[str | Table]:
+    """The report, piece by piece: lines are rich markup."""
+    if choice.assumed and (assumed := assumed_line(choice.compiled)):
+        yield assumed
+    searched = f"{choice.units} {choice.cut} to cut between, {choice.ranges} regions estimated " if choice.cut else "estimated "
+    yield f"auto: {searched}on {escape(choice.compiled.machine.name)}"
+    if choice.tried:
+        yield _table("partition", choice, [(_short(t), f"{t.regions}", t) for t in choice.tried])
+    if choice.orders:
+        yield _table("region", choice, [(escape(t.region), ",".join(t.order), t) for t in choice.orders])
+    if not choice.top:
+        yield "chosen by estimate: nothing was simulated"
+
+
+def _table(first: str, choice: Choice, rows: list[tuple[str, str, Tried | TriedOrder]]) -> Table:
+    second, numbers = ("regions", 1) if first == "partition" else ("order", 2)
+    columns = ("estimated\ncycles", *(["cycles"] if choice.top else []), "")
+    table = plain_table(first, second, *columns, numbers_from=numbers)
+    for name, number, tried in rows:
+        estimate = "" if tried.estimate is None else f"{tried.estimate:,.0f}"
+        cycles = [] if not choice.top else ["" if tried.cycles is None else f"{tried.cycles:,}"]
+        said = "chosen" if tried.chosen else escape(tried.refused)
+        table.add_row(name, number, estimate, *cycles, said)
+    table.columns[-1].justify = "left"
+    return table
+
+
+def _short(tried: Tried) -> str:
+    name = tried.name
+    return escape(name if len(name) <= WIDTH else f"{name[: WIDTH - 4]} ...")
