@@ -77,7 +77,8 @@ class Auto:
             choice = choose(
                 source, schedule, machine, seed=seed, top=self.top, engine=engine, estimator=estimator, progress=progress
             )
-        compile_source(source, choice.schedule, machine, seed, observe)
+        for stage in (choice.compiled.program, *choice.compiled.regions):
+            observe(stage)
         if self.file is not None:
             write_out(choice.schedule.to_yaml(), self.file)
         if not quiet:

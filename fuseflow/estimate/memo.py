@@ -32,6 +32,11 @@ class Memo:
         result: Result = self._found[key][1]
         return result
 
+    def forget(self, limit: int) -> None:
+        """Forget everything, if that is more than `limit` results."""
+        if len(self._found) > limit:
+            self._found.clear()
+
     def afford(self, elements: int) -> None:
         """Raise `Uncountable` if a count of so many elements is too much."""
         if elements > self.budget:

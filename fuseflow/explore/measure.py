@@ -21,6 +21,9 @@ from fuseflow.sim import Machine, simulate
 KEPT = 2
 """Traced models that a process keeps: neighbours in a sweep share one, and large data must not pile up."""
 
+COUNTED = 50_000
+"""Results of counting that are kept for the next point: many points must not pile up."""
+
 Values = dict[str, Any]
 
 
@@ -82,6 +85,7 @@ def compiled(loaded: Loaded, point: Point, top: int) -> tuple[Compiled, Execute]
 
 def estimated(loaded: Loaded, point: Point) -> Values:
     """What the regions are expected to do on the machine, one after the other."""
+    loaded.estimator.memo.forget(COUNTED)
     program, _ = compiled(loaded, point, top=0)
     found = program.estimate(loaded.estimator)
     moved, orders = found.stats["bytes"], {r.name: list(r.fused.order) for r in program.regions}

@@ -221,10 +221,15 @@ def table(works: Iterable[Study]) -> str:
             f"{best:,}",
             f"{auto.cycles:,}" if auto else "",
             f"{auto.cycles / best:.3f}" if auto else "",
-            f"`{auto.state.removeprefix('chose ').rpartition(' of ')[0]}`" if auto else "",
+            _chosen(auto) if auto else "",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _chosen(auto: Row) -> str:
+    """What auto chose, as a cell."""
+    return f"`{auto.state.removeprefix('chose ').rpartition(' of ')[0].replace(' | ', ', ')}`"
 
 
 def deviation(made: Study) -> tuple[int, float]:
