@@ -77,8 +77,9 @@ class Auto:
             choice = choose(
                 source, schedule, machine, seed=seed, top=self.top, engine=engine, estimator=estimator, progress=progress
             )
-        for stage in (choice.compiled.program, *choice.compiled.regions):
-            observe(stage)
+        observe(choice.compiled.program)
+        for region in choice.compiled.regions:
+            observe(region)
         if self.file is not None:
             write_out(choice.schedule.to_yaml(), self.file)
         if not quiet:
