@@ -212,6 +212,7 @@ def plot(rows: Mapping[str, Row], picture: str, data: str, heads: int) -> None:
         axes.set_yscale("log", base=2)
         axes.grid(alpha=0.3)
     speeds.set(yticks=FACTORS, yticklabels=FACTORS)
+    bytes_moved.yaxis.set_major_formatter("{x:.0f}")
     speeds.legend(fontsize="small")
     save(figure, picture)
 
