@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy import sparse
 
-import fuseflow as ff
 from fuseflow.cli.main import main
 from fuseflow.compiler import Compiled
 from fuseflow.schedule import Schedule
