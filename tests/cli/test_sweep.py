@@ -168,7 +168,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     write_model(tmp_path / "sleeps.py", first="open('begun', 'w').close(); time.sleep(60)", imports="import time")
     (tmp_path / "s.yaml").write_text("model: sleeps.py\n")
     running = subprocess.Popen(
-        [sys.executable, "-m", "fuseflow", "sweep", "s.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "fuseflow", "sweep", "s.yaml"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )
     while not (tmp_path / "begun").exists() and running.poll() is None:
         time.sleep(0.01)
