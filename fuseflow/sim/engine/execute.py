@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from fuseflow.samml import nodes as n
@@ -16,7 +17,7 @@ from fuseflow.sim.engine.outcome import deadlock, fault, full_reader, outcome
 from fuseflow.sim.engine.place import Limits
 from fuseflow.sim.engine.service import Gathered, serve
 from fuseflow.sim.engine.streams import MANY
-from fuseflow.sim.engine.trial import POSSIBLE, tried
+from fuseflow.sim.engine.trial import POSSIBLE, Ended, tried
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.statistics import Outcome
@@ -67,7 +68,8 @@ def _deadlock(
 
     def smallest(edges: Sequence[n.Edge]) -> int | None:
         if POSSIBLE:
-            return tried(lambda alive: smallest_depth(layout, edges, library, alive))
+            with suppress(Ended):  # the same from the start says why, if it does
+                return tried(lambda alive: smallest_depth(layout, edges, library, alive))
         return smallest_depth(anew(depths), edges, library)
 
     return deadlock(layout, smallest, deepened)

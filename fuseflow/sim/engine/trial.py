@@ -10,15 +10,17 @@ import os
 import warnings
 from collections.abc import Callable
 
-from fuseflow.errors import SimulationError
-
 POSSIBLE = hasattr(os, "fork")
 NOTHING = b"-"
 
 
+class Ended(Exception):
+    """The copy failed, or was ended."""
+
+
 def tried(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
     """What `attempt` returns, in a copy of the process; it gets what to call now and then, which ends the copy if the original has
-    ended. Raises `SimulationError` if the copy ends without an answer."""
+    ended. Raises `Ended` if the copy ends without an answer."""
     reading, writing = os.pipe()
     original = os.getpid()
     with warnings.catch_warnings():
@@ -33,7 +35,7 @@ def tried(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
         said = pipe.read()
     os.waitpid(child, 0)
     if not said:
-        raise SimulationError("the search for depths of FIFOs was ended", hint="give them in the graph, or more memory")
+        raise Ended
     return None if said == NOTHING else int(said)
 
 
