@@ -98,14 +98,26 @@ def say(choice: Choice) -> None:
     err.print()
 
 
+def _refuse_shared(
+    file: Path, json_file: Path | None = None, emit: str | None = None, output: Path | None = None, **_: Any
+) -> None:
+    """The schedule and another output in one file, or one stream, are neither."""
+    emitted = None if emit is None else output or Path("-")
+    for option, other in (("--json", json_file), ("--emit", emitted)):
+        if other == file:
+            raise UsageError(f"`--auto-schedule` and `{option}` both write `{file}`", hint="give one of them another file")
+
+
 def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
     """`--auto-schedule`, and for a command that simulates `--auto-top`; passed on as `auto`, an `Auto`."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
         def build(*args: Any, auto_schedule: Path | None, auto_top: int | None = None, **kwargs: Any) -> Any:
-            if auto_schedule is not None and str(auto_schedule) != "-":
-                require_writable(auto_schedule, directory=False)
+            if auto_schedule is not None:
+                _refuse_shared(auto_schedule, **kwargs)
+                if str(auto_schedule) != "-":
+                    require_writable(auto_schedule, directory=False)
             options = {"--auto-top": auto_top, "--auto-schedule": auto_schedule}
             given = tuple(name for name, value in options.items() if value is not None)
             top = (TOP if auto_top is None else auto_top) if simulates else 0

@@ -81,3 +81,13 @@ def test_a_sweep_has_points_that_choose(tmp_path: Path) -> None:
     invoke("sweep", "run", str(file), "--store", str(tmp_path / "s.sqlite"), "-q")
     table, _ = invoke("sweep", "show", str(file), "--store", str(tmp_path / "s.sqlite"))
     assert [line.split()[:3] for line in table.splitlines()[-2:]] == [["auto", "simulated", "203"], ["none", "simulated", "291"]]
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [(("run", "--json", "-"), "--json"), (("compile", "--emit", "table"), "--emit"), (("estimate", "--json", "-"), "--json")],
+    ids=lambda given: given[0] if isinstance(given, tuple) else given,
+)
+def test_the_schedule_and_another_output_do_not_share_a_stream(command: tuple[str, ...], option: str) -> None:
+    stdout, stderr = invoke(*command, *SPMM, "--fuse", "auto", "--auto-schedule", "-", status=2)
+    assert stdout == "" and f"`--auto-schedule` and `{option}` both write `-`" in stderr
