@@ -14,7 +14,7 @@ from fuseflow.compiler.check import compare
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend import load_model
-from fuseflow.fusion.program import as_program
+from fuseflow.fusion.region_program import as_program
 
 ROOT = Path(__file__).parents[1]
 GCN = ROOT / "models" / "gcn.py"

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
+from fuseflow.autoscheduler.autoscheduler import TOP, ScheduleChoice, choose
 from fuseflow.cli.common import FILE, console, require_writable, write_out
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.compiler import Compiled, CompiledRegion, Progress, Result, Source, Watch, compile_source, load
 from fuseflow.compiler.estimates import Estimator
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
-from fuseflow.explore.auto import TOP, Choice, choose
 from fuseflow.report.auto_tables import auto_lines
 from fuseflow.report.tables import print_table
 from fuseflow.schedule import Schedule
@@ -27,11 +27,11 @@ Observe = Callable[[Source | Program | CompiledRegion], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ScheduledProgram:
     """A compiled program, and how its schedule was chosen, if it was."""
 
     compiled: Compiled
-    choice: Choice | None = None
+    choice: ScheduleChoice | None = None
 
     def run(self, progress: Progress | None, check: bool, engine: Engine, dedup: bool, watch: Watch | None) -> Result:
         return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
@@ -61,7 +61,7 @@ class Auto:
         estimator: Estimator | None = None,
         observe: Observe = lambda stage: None,
         **inputs: Any,
-    ) -> Chosen:
+    ) -> ScheduledProgram:
         """Compile a model, after choosing what its schedule leaves open; says on standard error what was tried."""
         if not schedule.open and self.given:
             raise UsageError(
@@ -72,7 +72,7 @@ class Auto:
             source = load(model, seed=seed, **inputs)
             observe(source)
             if not schedule.open:
-                return Chosen(compile_source(source, schedule, machine, seed, observe))
+                return ScheduledProgram(compile_source(source, schedule, machine, seed, observe))
         with working("choosing", quiet or self.top > 0), firings_bar(quiet) as progress:
             choice = choose(
                 source, schedule, machine, seed=seed, top=self.top, engine=engine, estimator=estimator, progress=progress
@@ -84,10 +84,10 @@ class Auto:
             write_out(choice.schedule.to_yaml(), self.file)
         if not quiet:
             say(choice)
-        return Chosen(choice.compiled, choice)
+        return ScheduledProgram(choice.compiled, choice)
 
 
-def say(choice: Choice) -> None:
+def say(choice: ScheduleChoice) -> None:
     """What was tried, on standard error."""
     err = console(stderr=True)
     for piece in auto_lines(choice):

@@ -25,8 +25,8 @@ from fuseflow.report.memory_tables import memory_tables
 from fuseflow.report.tables import deepened_lines, lane_lines, print_table, result_table, top_tables
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import CHOICES
-from fuseflow.sim.engines import ENGINES
-from fuseflow.sim.machine_file import Setting, load_machine
+from fuseflow.sim.machine.files import Setting, load_machine
+from fuseflow.sim.simulators import ENGINES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fuseflow.cli.auto import Auto, Chosen, auto_options
+from fuseflow.cli.auto import Auto, ScheduledProgram, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
@@ -27,7 +27,7 @@ from fuseflow.compiler.estimates import Estimator, ProgramEstimate
 from fuseflow.compiler.result import json_text
 from fuseflow.compiler.saved import load_saved
 from fuseflow.errors import FileError, UsageError
-from fuseflow.estimate import Given
+from fuseflow.estimate import Assumptions
 from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import against_table, estimate_table, exact_line, operator_table, tensor_table
 from fuseflow.report.tables import print_table
@@ -79,8 +79,8 @@ def estimate(
     if json_file is not None and not to_stdout:
         require_writable(json_file, directory=False)
     run = None if against is None else _run(against)
-    estimator = Estimator(statistics_only, Given.parse(stats))
-    program: Chosen | None = None
+    estimator = Estimator(statistics_only, Assumptions.parse(stats))
+    program: ScheduledProgram | None = None
     if model.is_dir():
         given = {"data": data, "data_dir": data_dir, "options": options, "auto_schedule": auto.file}
         with working("estimating", quiet):

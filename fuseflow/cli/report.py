@@ -13,7 +13,7 @@ from fuseflow.compiler.result import json_text
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import replacing
 from fuseflow.report.page.page import page
-from fuseflow.report.page.stored import read_run
+from fuseflow.report.page.run_directory import read_run
 
 PAGE = "report.html"
 

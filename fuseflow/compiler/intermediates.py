@@ -16,7 +16,7 @@ from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.stored import in_elements
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse import operand
+from fuseflow.einsum.sparse_operands import operand
 from fuseflow.tensors import Tensor, pack
 from fuseflow.tensors.blocks import blocked
 

@@ -9,10 +9,10 @@ from fuseflow.compiler.blocks import scheduled_blocks
 from fuseflow.compiler.lanes import refuse_missing
 from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.compiler.stored import in_blocks
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.padding import guarded
-from fuseflow.einsum.splits import Refined, is_reshape, refine
+from fuseflow.einsum.reshapes import ReshapeElimination, is_reshape, refine
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.estimate import statistics
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
@@ -64,7 +64,7 @@ class Formed:
     inferred. `declared` are the tensors whose format the user chose."""
 
     given: Program
-    refined: Refined
+    refined: ReshapeElimination
     program: Program
     regions: tuple[Region, ...]
     declared: frozenset[str]
@@ -87,7 +87,7 @@ def form(program: Program, schedule: Schedule, regions: tuple[Region, ...] | Non
     return Formed(given, refined, program, _refined_regions(program, refined, regions), declared)
 
 
-def _refined_regions(program: Program, refined: Refined, regions: tuple[Region, ...]) -> tuple[Region, ...]:
+def _refined_regions(program: Program, refined: ReshapeElimination, regions: tuple[Region, ...]) -> tuple[Region, ...]:
     """The regions of the program without reshapes. A reshape that only names an output again runs where its operand is computed."""
     found: dict[str, tuple[str, ...]] = {}
     home: dict[str, str] = {}

@@ -14,7 +14,7 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, statistics, traffic
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
-from fuseflow.schedule.borders import detour, why_cut, why_fused
+from fuseflow.schedule.region_borders import detour, why_cut, why_fused
 
 
 @dataclass(frozen=True, slots=True)

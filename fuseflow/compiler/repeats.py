@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import shapes
-from fuseflow.fusion.program import as_program
 from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.region_program import as_program
 from fuseflow.samml.nodes import Drop, Graph, TensorDecl
 from fuseflow.sim.memory.layout import named
 from fuseflow.tensors import Tensor

@@ -9,7 +9,7 @@ from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import FusionError
 from fuseflow.estimate import TensorStatistics
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.seen import seen, seen_format
+from fuseflow.tensors.view import seen, seen_format
 
 
 @dataclass(frozen=True, slots=True)

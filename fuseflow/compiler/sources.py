@@ -19,8 +19,8 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.files import pack_declared, plain_array
-from fuseflow.tensors.listing import load_tensors
+from fuseflow.tensors.array_files import pack_declared, plain_array
+from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
     import torch

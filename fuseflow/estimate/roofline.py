@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from math import inf, prod
 
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.work import asked
+from fuseflow.estimate.node_work import asked
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine import Machine
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import DTYPES

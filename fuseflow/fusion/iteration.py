@@ -10,7 +10,7 @@ rounding differs, and infinities and NaN may.
 
 from __future__ import annotations
 
-from fuseflow.fusion.tree import Op, Reduction, Tree, Trees, View, free_indices, nodes
+from fuseflow.fusion.tree import Operation, Reduction, Tree, Trees, View, free_indices, nodes
 
 LINEAR: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
 """Operators that a sum moves out of, from these operands."""
@@ -26,7 +26,7 @@ def one_space(tree: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
 
 def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
     match node:
-        case Op():
+        case Operation():
             return _out_of(trees.op(node.name, tuple(memo[a] for a in node.args)), trees)
         case Reduction():
             body = memo[node.body]
@@ -39,7 +39,7 @@ def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
 
 def _out_of(node: Tree, trees: Trees) -> Tree:
     """The sum of the products instead of the product of the sums."""
-    if not isinstance(node, Op):
+    if not isinstance(node, Operation):
         return node
     for place in LINEAR.get(node.name, ()):
         inner = node.args[place]

@@ -14,7 +14,7 @@ from fuseflow.compiler.lanes import lanes
 from fuseflow.errors import FuseFlowError
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, Simulation, simulate
-from fuseflow.sim.events.path import CriticalPath
+from fuseflow.sim.events.critical_path import CriticalPath
 from fuseflow.tensors import Tensor
 
 LOOPS = 3

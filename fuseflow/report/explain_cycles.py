@@ -14,8 +14,8 @@ from fuseflow.report.changes import Change, Ran, changes
 from fuseflow.report.tables import plain_table
 from fuseflow.samml.nodes import Fork, Graph, Merge
 from fuseflow.sim import Engine, Simulation
-from fuseflow.sim.events.path import CriticalPath, Kind, Step
-from fuseflow.sim.events.replay import find_critical_path
+from fuseflow.sim.events.critical_path import CriticalPath, Kind, PathStep
+from fuseflow.sim.replay import find_critical_path
 from fuseflow.tensors import Tensor
 
 SCHEMA = 1
@@ -176,7 +176,7 @@ def path_table(region: RegionCycles, top: int) -> Table:
     return table
 
 
-def _what(step: Step) -> str:
+def _what(step: PathStep) -> str:
     if step.kind == "full" and step.edge is not None:  # else between who asks the memory and who waits for the answers
         return f"FIFO {step.edge.input} full"
     if step.port is not None:

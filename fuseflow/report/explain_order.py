@@ -13,8 +13,8 @@ from fuseflow.compiler import Compiled, CompiledRegion
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.statistics import DEFAULT_DENSITY
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.expand import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.fusion.fuse import effort
+from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.fusion.orders import NEAR, Candidate
 from fuseflow.fusion.text import order_edges
 from fuseflow.fusion.tree import reductions

@@ -16,7 +16,7 @@ from fuseflow.compiler import Compiled, RegionResult, Result
 from fuseflow.compiler.lanes import imbalance
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim.statistics import NodeStatistics
+from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -28,7 +28,7 @@ Key: TypeAlias = tuple[str, int]
 """A stream of a message: readers number the streams of each kind apart."""
 
 
-class Reader:
+class ProtoReader:
     """Makes nodes from operations. `messages` holds the operations by the names of their nodes."""
 
     def __init__(self, message: pb.ComalGraph) -> None:
@@ -234,19 +234,19 @@ OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
 }
 
 
-def _root(r: Reader, name: str, m: pb.Generator) -> n.Node:
+def _root(r: ProtoReader, name: str, m: pb.Generator) -> n.Node:
     return n.Root(name, ())
 
 
-def _scan(r: Reader, name: str, m: pb.FiberLookup) -> n.Node:
+def _scan(r: ProtoReader, name: str, m: pb.FiberLookup) -> n.Node:
     return n.Scan(name, (r.port_or_root(name, m.input_ref, m.root),), m.tensor, m.mode, m.sequential)
 
 
-def _range(r: Reader, name: str, m: pb.Range) -> n.Node:
+def _range(r: ProtoReader, name: str, m: pb.Range) -> n.Node:
     return n.Range(name, (r.port(name, m.input_ref),), m.size)
 
 
-def _locate(r: Reader, name: str, m: pb.Locate) -> list[n.Node]:
+def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Node]:
     crd = r.port(name, m.input_crd)
     if m.tensor:
         parent = () if m.outermost else (r.port(name, m.parent_ref if m.HasField("parent_ref") else m.input_ref),)
@@ -262,7 +262,7 @@ def _through(name: str) -> str:
     return f"{name}.through"
 
 
-def _join(r: Reader, name: str, m: pb.Joiner) -> n.Node:
+def _join(r: ProtoReader, name: str, m: pb.Joiner) -> n.Node:
     counts = tuple(m.payloads) or tuple(int(pair.HasField("in_ref")) for pair in m.input_pairs)
     if sum(max(count, 1) for count in counts) != len(m.input_pairs):
         r.refuse(name, f"has {len(m.input_pairs)} input pairs, its payload counts are {counts}")
@@ -277,23 +277,23 @@ def _join(r: Reader, name: str, m: pb.Joiner) -> n.Node:
     return n.Join(name, tuple(inputs), "union" if m.join_type == pb.Joiner.UNION else "intersect", counts)
 
 
-def _align(r: Reader, name: str, m: pb.Align) -> n.Node:
+def _align(r: ProtoReader, name: str, m: pb.Align) -> n.Node:
     return n.Align(name, r.ports(name, (m.old_crd, m.new_crd, _one(m.input, "stream"))))
 
 
-def _repeat(r: Reader, name: str, m: pb.Repeat) -> n.Node:
+def _repeat(r: ProtoReader, name: str, m: pb.Repeat) -> n.Node:
     stream = r.port_or_root(name, _one(m, "input_ref"), m.root)
     if m.HasField("signal"):
         return n.Repeat(name, (stream, n.Port(m.signal.node, m.signal.output)))
     return n.Repeat(name, (stream, r.port(name, _one(m, "input_rep_sig"))))
 
 
-def _load(r: Reader, name: str, m: pb.ArrayVals) -> n.Node:
+def _load(r: ProtoReader, name: str, m: pb.ArrayVals) -> n.Node:
     r.sized(name, m)
     return n.Load(name, (r.port(name, m.input_ref),), m.tensor, m.sequential)
 
 
-def _alu(r: Reader, name: str, m: pb.ALU) -> n.Node:
+def _alu(r: ProtoReader, name: str, m: pb.ALU) -> n.Node:
     r.sized(name, m)
     inputs = r.ports(name, m.vals.inputs)
     if m.function:
@@ -316,60 +316,60 @@ def _alu(r: Reader, name: str, m: pb.ALU) -> n.Node:
 _BINARY, _UNARY, _SCALAR, _REDUCE = ({v: k for k, v in table.items()} for table in (BINARY, UNARY, SCALAR, REDUCE))
 
 
-def _reduce(r: Reader, name: str, m: pb.Reduce) -> n.Node:
+def _reduce(r: ProtoReader, name: str, m: pb.Reduce) -> n.Node:
     r.sized(name, m)
     function = m.function or _REDUCE.get(m.reduce_type, "sum")  # ADDSUM differs from ADD on tiles only
     return n.Reduce(name, (r.port(name, m.input_val),), function)
 
 
-def _accumulate(r: Reader, name: str, m: pb.SparseAccumulator) -> n.Node:
+def _accumulate(r: ProtoReader, name: str, m: pb.SparseAccumulator) -> n.Node:
     r.sized(name, m)
     inputs = r.ports(name, (*reversed(m.input_outer_crds), m.input_inner_crd, m.input_val))
     return n.Accumulate(name, inputs, m.function or "sum", m.order or len(m.input_outer_crds))
 
 
-def _coord_drop(r: Reader, name: str, m: pb.CoordDrop) -> n.Node:
+def _coord_drop(r: ProtoReader, name: str, m: pb.CoordDrop) -> n.Node:
     # An outer coordinate leaves when no inner one is below it: the inner coordinates are their own values.
     outer, inner = r.ports(name, (m.input_outer_crd, m.input_inner_crd))
     return n.Drop(name, (outer, inner, inner))
 
 
-def _drop(r: Reader, name: str, m: pb.Drop) -> n.Node:
+def _drop(r: ProtoReader, name: str, m: pb.Drop) -> n.Node:
     inputs = r.ports(name, (*m.input_crds, _one(m.input, "stream")))
     return n.Drop(name, inputs, m.value if m.HasField("value") else None)
 
 
-def _permute(r: Reader, name: str, m: pb.Permute) -> n.Node:
+def _permute(r: ProtoReader, name: str, m: pb.Permute) -> n.Node:
     return n.Permute(name, r.ports(name, (*m.input_crds, m.input_val)), tuple(m.order))
 
 
-def _flatten(r: Reader, name: str, m: pb.Flatten) -> n.Node:
+def _flatten(r: ProtoReader, name: str, m: pb.Flatten) -> n.Node:
     return n.Flatten(name, r.ports(name, (m.outer_crd, m.inner_crd)), m.size)
 
 
-def _split(r: Reader, name: str, m: pb.Split) -> n.Node:
+def _split(r: ProtoReader, name: str, m: pb.Split) -> n.Node:
     return n.SplitLevel(name, r.ports(name, (m.input_crd,)), m.size)
 
 
-def _fork(r: Reader, name: str, m: pb.Fork) -> n.Node:
+def _fork(r: ProtoReader, name: str, m: pb.Fork) -> n.Node:
     return n.Fork(name, (r.port(name, _bundle(m).input),), len(_bundle(m).outputs))
 
 
-def _merge(r: Reader, name: str, m: pb.Join) -> n.Node:
+def _merge(r: ProtoReader, name: str, m: pb.Join) -> n.Node:
     if not _bundle(m).inputs:
         r.refuse(name, "joins no lanes")
     return n.Merge(name, r.ports(name, _bundle(m).inputs), m.levels if m.HasField("levels") else 1)
 
 
-def _write(r: Reader, name: str, m: pb.FiberWrite) -> n.Node:
+def _write(r: ProtoReader, name: str, m: pb.FiberWrite) -> n.Node:
     return n.WriteLevel(name, (r.port(name, m.input_crd),), m.tensor, int(m.mode_val) if m.mode_val.isdecimal() else -1)
 
 
-def _write_values(r: Reader, name: str, m: pb.ValWrite) -> n.Node:
+def _write_values(r: ProtoReader, name: str, m: pb.ValWrite) -> n.Node:
     return n.WriteValues(name, (r.port(name, m.input_val),), m.tensor)
 
 
-READERS: dict[str, Callable[[Reader, str, Any], n.Node | list[n.Node]]] = {
+READERS: dict[str, Callable[[ProtoReader, str, Any], n.Node | list[n.Node]]] = {
     "root": _root,
     "fiber_lookup": _scan,
     "range": _range,

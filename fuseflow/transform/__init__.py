@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from fuseflow.samml.nodes import Graph
-from fuseflow.transform.fifos import fifos
-from fuseflow.transform.parallelize import Parallel, parallelize
+from fuseflow.transform.fiber_fifos import fifos
+from fuseflow.transform.parallelize import LaneGraph, parallelize
 from fuseflow.transform.prune import prune
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {"prune": prune, "fifos": fifos}
 
 """Those that need nothing but the graph."""
 
-__all__ = ["PASSES", "Parallel", "fifos", "parallelize", "prune"]
+__all__ = ["PASSES", "LaneGraph", "fifos", "parallelize", "prune"]

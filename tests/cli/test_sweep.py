@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from sweeps import Here, opened, write_model, write_program
 
 from fuseflow.cli.main import main
-from fuseflow.explore import read_sweep, space
+from fuseflow.sweep import read_sweep, space
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\
@@ -131,7 +131,7 @@ def test_status_says_what_is_left_and_why_points_failed(here: Path) -> None:
 
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("report.sweep_status", "explore.sweep"):
+    for module in ("report.sweep_status", "sweep.sweep"):
         monkeypatch.setattr(f"fuseflow.{module}.code", lambda: "another")
     assert "`--again stale`" in fuseflow("sweep", "status", "s.yaml").stdout
 

@@ -14,7 +14,7 @@ from fuseflow.compiler.neighbours import explain_fusion
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import ScheduleError
 from fuseflow.samml.nodes import Fork
-from fuseflow.sim.statistics import NodeStatistics
+from fuseflow.sim.outcome.statistics import NodeStatistics
 
 PROGRAM = """
 tensor A[6, 6] csr

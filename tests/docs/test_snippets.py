@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from fuseflow.cli.main import main
 from fuseflow.schedule import Schedule
-from fuseflow.sim.machine_file import read_machine
+from fuseflow.sim.machine.files import read_machine
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

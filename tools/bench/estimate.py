@@ -24,7 +24,7 @@ from fuseflow.compiler import CompiledRegion, Source, load, lower
 from fuseflow.compiler.estimates import Estimator, pieces
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import measure
-from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.counted.patterns import of_tensor
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 

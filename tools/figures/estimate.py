@@ -23,7 +23,7 @@ from model_summary import NAMES
 from fuseflow.compiler import Source, load, lower
 from fuseflow.compiler.estimates import Estimator, ProgramEstimate, pieces
 from fuseflow.estimate import measure
-from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.counted.patterns import of_tensor
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

@@ -15,7 +15,7 @@ from frame import ROOT, ROWS, Check, Data, Figure, Options, command, doubtful, m
 from model_summary import NAMES
 
 from fuseflow.compiler import load, lower
-from fuseflow.fusion.expand import OrderCount, count_legal, count_merged, count_reference
+from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.schedule import Schedule
 
 MODELS = ("gcn", "graphsage")

@@ -15,7 +15,7 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.report.explain_cycles import cycles_json, explain_cycles
 from fuseflow.report.page import dataflow
 from fuseflow.report.page.page import page
-from fuseflow.report.page.stored import Stored, read_run
+from fuseflow.report.page.run_directory import StoredRun, read_run
 from fuseflow.schedule import Schedule
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
@@ -118,7 +118,7 @@ def test_names_are_not_markup(tmp_path: Path):
     region |= {"name": evil, "einsums": [evil]}
     for node in region["statistics"]["nodes"]:
         node["name"] = evil
-    text = page(Stored(result))
+    text = page(StoredRun(result))
     text.encode()
     assert "<script>alert" not in text and Reader(text).text.count("alert(1)") > 8
 
@@ -126,8 +126,8 @@ def test_names_are_not_markup(tmp_path: Path):
 def test_a_run_that_failed_its_check_says_so(tmp_path: Path):
     result = json.loads((run(tmp_path) / "result.json").read_text())
     result["check"] |= {"passed": False, "max_rel_error": None}
-    assert "check FAILED" in Reader(page(Stored(result))).text
-    assert "not checked" in Reader(page(Stored({**result, "check": None}))).text
+    assert "check FAILED" in Reader(page(StoredRun(result))).text
+    assert "not checked" in Reader(page(StoredRun({**result, "check": None}))).text
 
 
 BROKEN = {

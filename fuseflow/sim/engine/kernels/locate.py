@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, set_int
-from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -19,13 +18,14 @@ from fuseflow.sim.engine.streams import (
     take,
     visible,
     word_in,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, set_int
 
 LOCATE = Record("size")
 state_at = LOCATE.at
 
 
-def locate(node: n.Locate, place: Place) -> list[Part]:
+def locate(node: n.Locate, place: NodeLayout) -> list[Part]:
     decl = place.declared[node.tensor]
     return place.part(run_locate, place.state(LOCATE, size=decl.shape[decl.format.order[node.level]]))
 

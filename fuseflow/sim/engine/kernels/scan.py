@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_int, inline, prefetch
-from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Link, Part, Place, Rule
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import Link, NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -25,7 +24,8 @@ from fuseflow.sim.engine.streams import (
     stop,
     take,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_int, inline, prefetch
 from fuseflow.tensors.levels.compressed import CompressedFibers
 from fuseflow.tensors.levels.singleton import SingletonFibers
 
@@ -40,11 +40,11 @@ ANY = 1 << 60  # parents of a level without elements, or without a tensor: no re
 state_at = SCAN.at
 
 
-def scan(node: n.Scan, place: Place) -> list[Part]:
+def scan(node: n.Scan, place: NodeLayout) -> list[Part]:
     return place.part(run_scan, place.state(SCAN, **fibers_of(node, place)), computes=False)
 
 
-def fibers_of(node: n.Scan, place: Place) -> dict[str, int]:
+def fibers_of(node: n.Scan, place: NodeLayout) -> dict[str, int]:
     """The fields of `SCAN` that say where the fibers of the level are."""
     level = place.tensors[node.tensor].levels[node.level]
     match level:
@@ -60,13 +60,13 @@ def fibers_of(node: n.Scan, place: Place) -> dict[str, int]:
             return {"size": level.size, "parents": level.entries // level.size if level.size else ANY}
 
 
-def range_(node: n.Range, place: Place) -> list[Part]:
+def range_(node: n.Range, place: NodeLayout) -> list[Part]:
     state = place.state(SCAN, size=node.size, parents=ANY, every=1)
     return [Part(run_scan, state, node.inputs, (*place.outputs, Link()), computes=False)]
 
 
 def _repeating(
-    place: Place, crd: np.ndarray, firsts: np.ndarray, lows: np.ndarray, highs: np.ndarray
+    place: NodeLayout, crd: np.ndarray, firsts: np.ndarray, lows: np.ndarray, highs: np.ndarray
 ) -> dict[str, int]:  # fmt: skip
     """Fibers in which runs of equal coordinates are one element: bounds count the runs."""
     return {

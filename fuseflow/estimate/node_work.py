@@ -1,0 +1,115 @@
+"""What a node does with its streams: firings, FLOPs, and the elements that it asks memory for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TypeAlias
+
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.tensors.levels import Compressed
+from fuseflow.tile_ops import Tile, flops, work
+
+Firings: TypeAlias = tuple[Number, Number]
+"""Of one process: on values, and on stops or `D`."""
+
+
+def firings(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine) -> list[Firings]:
+    """Of every process of the node; `steps` are the comparisons of one that merges."""
+    if machine.rules == "comal" and (found := _comal(node, inputs, outputs)) is not None:
+        return found
+    match node:
+        case n.Root():
+            return [(1, 1)]
+        case n.Scan() | n.Range():
+            ref, crd = inputs[0], outputs[0]
+            return [(crd.elements + crd.inner - crd.inner_filled, ref.elements + ref.stops - ref.inner_filled + 1)]
+        case n.Repeat():
+            signal = inputs[1]
+            return [(signal.elements + signal.inner - signal.inner_filled, signal.stops + 1)]
+        case n.Join():
+            return [(steps, inputs[0].stops + 1)]
+        case n.Align():
+            old, new, x = inputs
+            return [(steps + x.elements, x.stops - (old.stops - old.inner_filled) + new.stops + 1)]
+        case n.Reduce():
+            x = inputs[0]
+            return [(x.elements, x.stops + (x.filled[-2] if x.depth > 1 else 0) + 1)]
+        case n.Accumulate() | n.Permute():
+            x, out = inputs[-1], outputs[-1]
+            childless = x.empty(inputs[0].depth + 1, x.depth)
+            return [(x.elements, x.stops + childless + 1), (out.elements, out.stops + 1)]
+        case n.Drop():
+            x, out = inputs[-1], outputs[-1]
+            childless = x.empty(inputs[0].depth + 1, x.depth)
+            return [(x.elements + childless, x.stops + max(0, out.stops - inputs[0].stops) + 1)]
+        case n.Flatten():
+            x = inputs[1]
+            return [(x.elements + x.inner - x.inner_filled, x.stops + 1)]
+        case n.SplitLevel():
+            return [(inputs[0].elements, inputs[0].stops + outputs[0].elements - inputs[0].inner_filled + 1)]
+        case n.Merge():
+            return [(outputs[0].elements, outputs[0].stops + 1)]
+        case _:
+            return [(inputs[0].elements, inputs[0].stops + 1)]
+
+
+def _comal(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[Firings] | None:
+    """Where the rules of `comal` take other firings."""
+    match node:
+        case n.Repeat():
+            return [(inputs[1].tokens, 0)] * 2
+        case n.Reduce():
+            return [(inputs[0].elements, inputs[0].stops + 1)]
+        case n.Accumulate():
+            reduced, x = inputs[0], inputs[-1]
+            return [(x.elements, x.stops - x.empty(1, reduced.depth) + reduced.stops + 1)]
+        case n.WriteLevel():
+            return [(inputs[0].elements, inputs[0].inner_filled + 1)]
+        case n.WriteValues():
+            return [(inputs[0].elements, 1)]
+        case _:
+            return None
+
+
+def floating(node: n.Node, inputs: Sequence[Flow], tiles: Sequence[Tile]) -> Number:
+    """FLOPs by the operator table, one for a value that a reduction folds."""
+    match node:
+        case n.Alu():
+            return flops(node.function, tiles) * inputs[0].elements
+        case n.Reduce() | n.Accumulate():
+            return work(node.function, tiles) * inputs[-1].elements
+        case _:
+            return 0
+
+
+def asked(node: n.Node, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> dict[str, Number]:
+    """Elements that a reader asks for, by array."""
+    present = inputs[0].elements - inputs[0].absent
+    match node:
+        case n.Load():
+            return {"val": present * prod(decl.tile)}
+        case n.Scan() if not (level := decl.format.levels[node.level]).full:
+            found = {"crd": outputs[0].read}
+            return {"pos": 2 * present, **found} if isinstance(level, Compressed) else found
+        case _:
+            return {}
+
+
+def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
+    """Elements of each array of a result, given what its level writers and its value writer get."""
+    entries = levels[-1].elements if levels else 1
+    parents: Number = 1
+    found: dict[str, Number] = {"pos": 0, "crd": 0}
+    for kind, flow, dimension in zip(decl.format.levels, levels, decl.format.order, strict=True):
+        unique = getattr(kind, "unique", True)
+        if kind.full:
+            parents *= decl.shape[dimension]
+            continue
+        if isinstance(kind, Compressed):
+            found["pos"] += parents + 1
+        parents = flow.elements if isinstance(kind, Compressed) and unique else entries
+        found["crd"] += parents
+    return {**found, "val": values.elements * prod(decl.tile)}
