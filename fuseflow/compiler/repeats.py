@@ -17,7 +17,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import shapes
 from fuseflow.fusion.program import as_program
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.samml.nodes import Drop, Graph, TensorDecl
+from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.sim.memory.layout import named
 from fuseflow.tensors import Tensor
 
@@ -36,7 +36,7 @@ class Repeat:
 
 def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     """What decides on the cycles of a graph, equal for graphs that differ in names and values alone. None if values decide too."""
-    if any(isinstance(node, Drop) and node.value is not None for node in graph.nodes):
+    if any(node.by_value for node in graph.nodes):
         return None
     names = {name: n for n, name in enumerate(named(graph))}
     place = {node.name: n for n, node in enumerate(graph.nodes)}

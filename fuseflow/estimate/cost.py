@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import assert_never
 
 from fuseflow import tile_ops
 from fuseflow.estimate.shapes import Shape, of_shapes, shapes
 from fuseflow.estimate.statistics import TensorStatistics
-from fuseflow.samml.nodes import (
-    Accumulate,
-    Alu,
-    Graph,
-    Join,
-    Load,
-    Node,
-    Permute,
-    Port,
-    Reduce,
-    Scan,
-    WriteLevel,
-    WriteValues,
-)
+from fuseflow.samml.nodes import Graph, Join, Load, Node, Port, Scan, Workspace, WriteLevel, WriteValues
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
 from fuseflow.tile_ops import Tile
 
@@ -95,43 +83,38 @@ def _streams(node: Node, found: Mapping[Port, Shape]) -> tuple[list[Shape], list
 
 
 def _firings(node: Node, inputs: list[Shape], outputs: list[Shape]) -> float:
-    match node:
-        case Join(kind="intersect" | "union"):
-            return max([outputs[0].tokens, *(inputs[crd].tokens for crd, _ in node.sides())])
-        case Accumulate() | Permute():
-            return max(inputs[-1].tokens, outputs[-1].tokens)
-        case _:
-            return max(s.tokens for s in (*inputs, *outputs))
+    if isinstance(node, Join) and node.kind != "left":
+        return max([outputs[0].tokens, *(inputs[crd].tokens for crd, _ in node.sides())])
+    if isinstance(node, Workspace):
+        return max(inputs[-1].tokens, outputs[-1].tokens)
+    return max(s.tokens for s in (*inputs, *outputs))
 
 
 def _interval(node: Node, tiles: list[Tile]) -> float:
     """Cycles from one firing to the next: as many as the work on a tile takes."""
-    match node:
-        case Alu():
-            return max(1.0, tile_ops.work(node.function, tiles) / TILE_MACS)
-        case Reduce() | Accumulate():
-            return max(1.0, prod(tiles[-1]) / TILE_MACS)
-        case _:
-            return 1.0
+    if not node.operator:
+        return 1.0
+    work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work(node.operator, tiles)
+    return max(1.0, work / TILE_MACS)
 
 
 def _flops(node: Node, inputs: list[Shape], tiles: list[Tile]) -> float:
-    match node:
-        case Alu():
-            return tile_ops.flops(node.function, tiles) * inputs[0].elements
-        case Reduce() | Accumulate():
-            return inputs[-1].elements * prod(tiles[-1])
-        case _:
-            return 0.0
+    if not node.operator:
+        return 0.0
+    if node.grain == "fold":
+        return inputs[-1].elements * prod(tiles[-1])
+    return tile_ops.flops(node.operator, tiles) * inputs[0].elements
 
 
-def _bytes(node: Node, inputs: list[Shape], outputs: list[Shape], full: bool, value_bytes: int) -> float:
+def _bytes(
+    node: Scan | Load | WriteLevel | WriteValues, inputs: list[Shape], outputs: list[Shape], full: bool, value_bytes: int
+) -> float:
     match node:
         case Load() | WriteValues():
             return inputs[0].stored * value_bytes
-        case Scan() if not full:
-            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * CRD_BYTES
-        case WriteLevel() if not full:
-            return inputs[0].fibers * POS_BYTES + inputs[0].elements * CRD_BYTES
-        case _:
-            return 0.0
+        case Scan():
+            return 0.0 if full else inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * CRD_BYTES
+        case WriteLevel():
+            return 0.0 if full else inputs[0].fibers * POS_BYTES + inputs[0].elements * CRD_BYTES
+        case unknown:
+            assert_never(unknown)

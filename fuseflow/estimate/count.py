@@ -72,7 +72,7 @@ class _Walk:
     shapes: dict[n.Port, Shape] = field(default_factory=dict)
     flows: dict[n.Port, Flow] = field(default_factory=dict)
 
-    def visit(self, node: n.Node) -> tuple[Number, bool]:
+    def visit(self, node: n.Primitive) -> tuple[Number, bool]:
         """Find the streams of a node; returns its comparisons, and whether all of that was counted."""
         if all(port in self.exact for port in node.inputs):
             try:
@@ -83,7 +83,7 @@ class _Walk:
                 for k, stream in enumerate(made.streams):
                     self.exact[n.Port(node.name, k)] = stream
                     self.flows[n.Port(node.name, k)] = counted(stream)
-                return made.steps, not (isinstance(node, n.Drop) and node.value is not None)
+                return made.steps, not node.by_value
         inputs = [self.shape(port) for port in node.inputs]
         for k, shape in enumerate(outputs_of(node, inputs, self.known, self.pairs)):
             self.shapes[n.Port(node.name, k)] = shape
@@ -122,8 +122,8 @@ def count(
         pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
         occupied = max(values * interval + closings * pause for values, closings in processes)
         floats = floating(node, inputs, tiles)
-        if isinstance(node, n.Alu | n.Reduce | n.Accumulate):
-            operators[node.function] += floats  # type: ignore[assignment]
+        if node.operator:
+            operators[node.operator] += floats  # type: ignore[assignment]
         nodes.append(NodeWork(node.name, node.op, _total(processes), occupied, floats, exact))
         if isinstance(node, n.Scan | n.Load):
             for kind, words in asked(node, graph.declared[node.tensor], inputs, outputs).items():

@@ -32,13 +32,11 @@ ANSWER = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
 def waiting(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
     """Cycles that an element waits for answers on its way through a node; a scan has two, one after the other."""
     answer = ANSWER[machine.memory.model]
-    match node:
-        case n.Scan() if decl is not None and not (level := decl.format.levels[node.level]).full:
-            return answer * (2 if isinstance(level, Compressed) else 1)
-        case n.Load() | n.WriteValues():
-            return answer
-        case _:
-            return 0
+    if isinstance(node, n.Load | n.WriteValues):
+        return answer
+    if isinstance(node, n.Scan) and decl is not None and not (level := decl.format.levels[node.level]).full:
+        return answer * (2 if isinstance(level, Compressed) else 1)
+    return 0
 
 
 def peak(machine: Machine) -> float:

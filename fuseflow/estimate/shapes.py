@@ -10,30 +10,31 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import (
     Accumulate,
     Align,
-    Alu,
     Drop,
+    Flatten,
     Fork,
     Graph,
     Join,
-    Load,
     Locate,
     Merge,
     Node,
     Permute,
+    Pointwise,
     Port,
+    Primitive,
     Range,
     Reduce,
     Repeat,
     Root,
     Scan,
-    WriteLevel,
-    WriteValues,
+    SplitLevel,
+    Writes,
 )
 
 Place = tuple[str, int]
@@ -109,7 +110,7 @@ def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, Sh
     return found
 
 
-def outputs_of(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatistics], pairs: Pairs | None = None) -> list[Shape]:
+def outputs_of(node: Primitive, inputs: list[Shape], known: Mapping[str, TensorStatistics], pairs: Pairs | None = None) -> list[Shape]:
     """The expected shapes of what a node makes of streams of these. Without `pairs`, coordinates of any two tensors are independent."""
     match node:
         case Root():
@@ -134,27 +135,28 @@ def outputs_of(node: Node, inputs: list[Shape], known: Mapping[str, TensorStatis
             return _drop(inputs)
         case Permute():
             return _permute(node, inputs)
-        case WriteLevel() | WriteValues():
+        case Writes():
             return []
-        case Load() | Alu():
+        case Pointwise():
             return [replace(inputs[0], present=1.0)]
         case Fork():
             return [replace(inputs[0].resized(inputs[0].elements / node.lanes), present=inputs[0].present)] * node.lanes
         case Merge():
             return [_merge(node, inputs[0])]
-        case _:
+        case Flatten() | SplitLevel():
             return [inputs[0]] * len(node.port_names())
+        case unknown:
+            assert_never(unknown)
 
 
 def union_of(node: Node, inputs: list[Shape]) -> float:
     """The comparisons expected of a node that merges: coordinates that any side has."""
-    match node:
-        case Join():
-            sides = [inputs[crd] for crd, _ in node.sides()]
-        case Align():
-            sides = inputs[:2]
-        case _:
-            return 0.0
+    if isinstance(node, Join):
+        sides = [inputs[crd] for crd, _ in node.sides()]
+    elif isinstance(node, Align):
+        sides = inputs[:2]
+    else:
+        return 0.0
     first = sides[0]
     missed = math.prod(1 - side.density for side in sides)
     return max(first.fibers * first.size * (1 - missed), *(side.elements for side in sides))

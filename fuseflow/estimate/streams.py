@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Rules:
     types: Mapping[n.Port, n.StreamType]
     values: frozenset[n.Port]
 
-    def make(self, node: n.Node, inputs: Sequence[Counted]) -> Made:
+    def make(self, node: n.Primitive, inputs: Sequence[Counted]) -> Made:
         """Raises `Uncountable` where that takes too many elements, and for a tensor without a pattern."""
         match node:
             case n.Root():
@@ -54,9 +55,7 @@ class Rules:
                 return self._align(inputs)
             case n.Repeat():
                 return Made((self._repeat(node, inputs),))
-            case n.Load():
-                return Made((Counted(inputs[0].nest),))
-            case n.Alu():
+            case n.Pointwise():
                 return Made((Counted(min(inputs, key=_size).nest),))
             case n.Reduce():
                 assert inputs[0].nest is not None
@@ -75,8 +74,10 @@ class Rules:
                 return Made(self._fork(node, inputs[0]))
             case n.Merge():
                 return Made((self._merge(node, inputs),))
-            case _:
+            case n.Writes():
                 return Made(())
+            case unknown:
+                assert_never(unknown)
 
     def _pattern(self, tensor: str) -> Pattern:
         if tensor not in self.patterns:
@@ -292,25 +293,18 @@ class Rules:
 
 def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> frozenset[n.Port]:
     """The streams of coordinates whose values say which fiber of a tensor is located: all but where its fibers are alike."""
-    found: set[n.Port] = set()
+    wanted: set[n.Port] = set()
     for node in reversed(graph.nodes):
         if isinstance(node, n.Locate) and node.tensor in patterns and patterns[node.tensor].below[node.level] is not None:
-            found.add(node.inputs[0])
-        elif any(n.Port(node.name, k) in found for k in range(len(node.port_names()))):
-            match node:
-                case n.Repeat():
-                    found.add(node.inputs[0])
-                case n.Fork() | n.Merge():
-                    found |= set(node.inputs)
-                case n.Align():
-                    found.add(node.inputs[2])
-                case n.Join():
-                    found |= {p for k, p in enumerate(_payloads(node)) if n.Port(node.name, k + 1) in found}
-    return frozenset(found)
-
-
-def _payloads(node: n.Join) -> list[n.Port]:
-    return [node.inputs[p] for _, payloads in node.sides() for p in payloads]
+            wanted.add(node.inputs[0])
+        else:
+            wanted |= {
+                node.inputs[j]
+                for k, carried in enumerate(node.carries())
+                if n.Port(node.name, k) in wanted
+                for j in carried
+            }
+    return frozenset(wanted)
 
 
 def _parts(inputs: Sequence[Counted]) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
@@ -16,10 +16,10 @@ Firings: TypeAlias = tuple[Number, Number]
 """Of one process: on values, and on stops or `D`."""
 
 
-def firings(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine) -> list[Firings]:
+def firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine) -> list[Firings]:
     """Of every process of the node; `steps` are the comparisons of one that merges."""
-    if machine.rules == "comal" and (found := _comal(node, inputs, outputs)) is not None:
-        return found
+    if machine.rules == "comal" and (taken := _comal(node, inputs, outputs)) is not None:
+        return taken
     match node:
         case n.Root():
             return [(1, 1)]
@@ -37,7 +37,7 @@ def firings(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow], steps
         case n.Reduce():
             x = inputs[0]
             return [(x.elements, x.stops + (x.filled[-2] if x.depth > 1 else 0) + 1)]
-        case n.Accumulate() | n.Permute():
+        case n.Workspace():
             x, out = inputs[-1], outputs[-1]
             childless = x.empty(inputs[0].depth + 1, x.depth)
             return [(x.elements, x.stops + childless + 1), (out.elements, out.stops + 1)]
@@ -52,50 +52,47 @@ def firings(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow], steps
             return [(inputs[0].elements, inputs[0].stops + outputs[0].elements - inputs[0].inner_filled + 1)]
         case n.Merge():
             return [(outputs[0].elements, outputs[0].stops + 1)]
-        case _:
+        case n.Pointwise() | n.Fork() | n.Writes():  # one a token
             return [(inputs[0].elements, inputs[0].stops + 1)]
+        case unknown:
+            assert_never(unknown)
 
 
-def _comal(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[Firings] | None:
+def _comal(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[Firings] | None:
     """Where the rules of `comal` take other firings."""
-    match node:
-        case n.Repeat():
-            return [(inputs[1].tokens, 0)] * 2
-        case n.Reduce():
-            return [(inputs[0].elements, inputs[0].stops + 1)]
-        case n.Accumulate():
-            reduced, x = inputs[0], inputs[-1]
-            return [(x.elements, x.stops - x.empty(1, reduced.depth) + reduced.stops + 1)]
-        case n.WriteLevel():
-            return [(inputs[0].elements, inputs[0].inner_filled + 1)]
-        case n.WriteValues():
-            return [(inputs[0].elements, 1)]
-        case _:
-            return None
+    if isinstance(node, n.Repeat):
+        return [(inputs[1].tokens, 0)] * 2
+    if isinstance(node, n.Reduce):
+        return [(inputs[0].elements, inputs[0].stops + 1)]
+    if isinstance(node, n.Accumulate):
+        reduced, x = inputs[0], inputs[-1]
+        return [(x.elements, x.stops - x.empty(1, reduced.depth) + reduced.stops + 1)]
+    if isinstance(node, n.WriteLevel):
+        return [(inputs[0].elements, inputs[0].inner_filled + 1)]
+    if isinstance(node, n.WriteValues):
+        return [(inputs[0].elements, 1)]
+    return None
 
 
-def floating(node: n.Node, inputs: Sequence[Flow], tiles: Sequence[Tile]) -> Number:
+def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[Tile]) -> Number:
     """FLOPs by the operator table, one for a value that a reduction folds."""
-    match node:
-        case n.Alu():
-            return flops(node.function, tiles) * inputs[0].elements
-        case n.Reduce() | n.Accumulate():
-            return work(node.function, tiles) * inputs[-1].elements
-        case _:
-            return 0
+    if not node.operator:
+        return 0
+    if node.grain == "fold":
+        return work(node.operator, tiles) * inputs[-1].elements
+    return flops(node.operator, tiles) * inputs[0].elements
 
 
-def asked(node: n.Node, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> dict[str, Number]:
+def asked(node: n.Scan | n.Load, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> dict[str, Number]:
     """Elements that a reader asks for, by array."""
     present = inputs[0].elements - inputs[0].absent
-    match node:
-        case n.Load():
-            return {"val": present * prod(decl.tile)}
-        case n.Scan() if not (level := decl.format.levels[node.level]).full:
-            found = {"crd": outputs[0].read}
-            return {"pos": 2 * present, **found} if isinstance(level, Compressed) else found
-        case _:
-            return {}
+    if isinstance(node, n.Load):
+        return {"val": present * prod(decl.tile)}
+    level = decl.format.levels[node.level]
+    if level.full:
+        return {}
+    found = {"crd": outputs[0].read}
+    return {"pos": 2 * present, **found} if isinstance(level, Compressed) else found
 
 
 def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:

@@ -153,13 +153,12 @@ def _place(region: CompiledRegion, name: str) -> str:
     lanes = region.places.get(name, ())
     if lanes:
         return f"; it is in lane {' '.join(f'{index}:{lane}' for index, lane in lanes)}"
-    match region.graph.by_name[name]:
-        case Fork(lanes=count):
-            return f"; it is the distributor, which deals to {count} lanes one token a cycle"
-        case Merge(lanes=count):
-            return f"; it is the collector, which takes from {count} lanes one token a cycle"
-        case _:
-            return "; it is outside the lanes, so that more of them do not help it"
+    node = region.graph.by_name[name]
+    if isinstance(node, Fork):
+        return f"; it is the distributor, which deals to {node.lanes} lanes one token a cycle"
+    if isinstance(node, Merge):
+        return f"; it is the collector, which takes from {node.lanes} lanes one token a cycle"
+    return "; it is outside the lanes, so that more of them do not help it"
 
 
 def path_table(region: RegionCycles, top: int) -> Table:

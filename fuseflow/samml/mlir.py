@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from torch_mlir import ir
@@ -15,6 +15,7 @@ from torch_mlir import ir
 from fuseflow.dialects import samml
 from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
+from fuseflow.samml.node import AttributeType
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format
 
@@ -85,14 +86,16 @@ def _graph_attributes(graph: n.Graph) -> dict[str, ir.Attribute]:
 def _write_node(node: n.Node, types: dict[n.Port, n.StreamType], values: dict[n.Port, ir.Value]) -> None:
     inputs = list(node.inputs)
     outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
-    attributes = {"node": _str(node.name)} | {f.name: f.write(getattr(node, f.field)) for f in _fields(type(node))}
+    attributes = {"node": _str(node.name)}
+    for attribute in n.attributes(type(node)):
+        attributes[_name(attribute)] = _CODECS[attribute.type].write(getattr(node, attribute.field))
     if isinstance(node, n.Join):
         sides = [[types[node.inputs[p]].kind for p in payloads] for _, payloads in node.sides()]
         attributes["payloads"] = _array(_array(map(_str, side)) for side in sides)
         inputs = [inputs[k] for k in _grouped(_input_kinds(sides))]
         outputs = [outputs[k] for k in _grouped(_output_kinds(sides))]
         attributes |= _segments(*([types[p].kind for p in ports] for ports in (inputs, outputs)))
-    if isinstance(node, n.Accumulate | n.Permute | n.Drop):
+    if isinstance(node, n.Workspace | n.Drop):
         attributes |= _level_segments(node.name, len(inputs) - 1, len(outputs) - 1)
     results = [samml.STREAM_TYPES[types[port].kind].get(_int(types[port].depth)) for port in outputs]
     op = ir.Operation.create(f"samml.{node.op}", results, [values[port] for port in inputs], attributes)
@@ -150,11 +153,6 @@ def _ints(numbers: Sequence[int]) -> ir.Attribute:
     return _array(map(_int, numbers))
 
 
-def _order(order: int | tuple[int, ...]) -> ir.Attribute:
-    """Of an accumulate a number, of a permute the levels."""
-    return _int(order) if isinstance(order, int) else _ints(order)
-
-
 def _float(number: float) -> ir.Attribute:
     return ir.FloatAttr.get(ir.F64Type.get(), number)
 
@@ -177,12 +175,12 @@ def _read_graph(op: ir.Operation) -> n.Graph:
     )
 
 
-def _read_node(op: ir.Operation) -> n.Node:
+def _read_node(op: ir.Operation) -> n.Primitive:
     kinds = {f"samml.{kind.op}": kind for kind in n.NODE_TYPES}
     if op.name not in kinds:
         raise GraphError(f"`{op.name}` is no primitive")
     kind = kinds[op.name]
-    values = {f.field: f.read(op.attributes[f.name]) for f in _fields(kind)}
+    values = {a.field: _CODECS[a.type].read(op.attributes[_name(a)]) for a in n.attributes(kind)}
     inputs = [_port(value) for value in op.operands]
     if kind is n.Join:
         sides = _sides(op)
@@ -215,10 +213,6 @@ def _whole(attribute: ir.Attribute) -> int:
 
 def _wholes(attribute: ir.Attribute) -> tuple[int, ...]:
     return tuple(map(_whole, ir.ArrayAttr(attribute)))
-
-
-def _order_of(attribute: ir.Attribute) -> int | tuple[int, ...]:
-    return _wholes(attribute) if isinstance(attribute, ir.ArrayAttr) else _whole(attribute)
 
 
 def _flag(attribute: ir.Attribute) -> bool:
@@ -272,31 +266,27 @@ def _grouped(kinds: Sequence[str]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
-    """A field of a node and the attribute that holds it."""
+class _Codec:
+    """How the attributes of a type are written and read."""
 
-    field: str
-    name: str
     write: Callable[[Any], ir.Attribute]
     read: Callable[[ir.Attribute], Any]
 
 
-_FIELDS = (
-    _Field("tensor", "tensor", _str, _text),
-    _Field("level", "level", _int, _whole),
-    _Field("sequential", "sequential", ir.BoolAttr.get, _flag),
-    _Field("size", "size", _int, _whole),
-    _Field("kind", "kind", _str, _text),
-    _Field("function", "function", _str, _text),
-    _Field("operands", "slots", _slots, _operands),
-    _Field("order", "order", _order, _order_of),
-    _Field("value", "value", _optional, _value),
-    _Field("lanes", "lanes", _int, _whole),
-    _Field("levels", "levels", _int, _whole),
-)
+_CODECS: dict[AttributeType, _Codec] = {
+    "tensor": _Codec(_str, _text),
+    "values": _Codec(_str, _text),
+    "level": _Codec(_int, _whole),
+    "word": _Codec(_str, _text),
+    "integer": _Codec(_int, _whole),
+    "integers": _Codec(_ints, _wholes),
+    "number": _Codec(_optional, _value),
+    "flag": _Codec(ir.BoolAttr.get, _flag),
+    "slots": _Codec(_slots, _operands),
+}
+"""The payload counts of a join are no attribute of the node: its operands tell them."""
 
 
-def _fields(kind: type[n.Node]) -> list[_Field]:
-    """The fields of a node that are attributes; the payload counts of a join are told by its operands."""
-    own = {field.name for field in fields(kind)}
-    return [field for field in _FIELDS if field.field in own]
+def _name(attribute: n.Attribute) -> str:
+    """What an attribute is called in MLIR, where `operands` are something else."""
+    return "slots" if attribute.type == "slots" else attribute.field

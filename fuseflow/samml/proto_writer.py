@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from fuseflow.samml import nodes as n
@@ -16,10 +16,10 @@ StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSi
 
 
 class Writer:
-    """Fills in one message for each node by its rule, then numbers the streams."""
+    """Fills in one message for each node by `write`, then numbers the streams."""
 
-    def __init__(self, graph: n.Graph, rules: Rules) -> None:
-        self.graph, self.rules = graph, rules
+    def __init__(self, graph: n.Graph, write: Callable[[Writer, n.Primitive], None]) -> None:
+        self.graph, self.write = graph, write
         self.declared = graph.declared
         self.known = streams(graph)
         self.read_by = graph.readers()
@@ -32,7 +32,7 @@ class Writer:
     def run(self) -> pb.ComalGraph:
         for node in self.graph.nodes:
             self.operations[node.name] = []
-            self.rules[type(node)](self, node)
+            self.write(self, node)
         self._number()
         message = pb.ComalGraph(name=self.graph.name, channel_size=CHANNEL_SIZE)
         message.graph.name = self.graph.name
@@ -125,7 +125,3 @@ def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operati
 def any_stream(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
     found: StreamMessage = getattr(stream, kind)
     return found
-
-
-Rules: TypeAlias = Mapping[type[n.Node], Callable[[Writer, Any], None]]
-"""How each primitive is written."""

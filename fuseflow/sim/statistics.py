@@ -106,7 +106,7 @@ def node_statistics(
     node: n.Node, waited: int, firings: int, starved: int, blocked: int, first: int, last: int, occupied: int
 ) -> NodeStatistics:
     """Of a node whose processes waited so long for the memory: a writer is blocked meanwhile, any other starved."""
-    if isinstance(node, n.WriteLevel | n.WriteValues):
+    if isinstance(node, n.Writes):
         blocked -= waited
     else:
         waited = min(waited, starved)
@@ -125,16 +125,14 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
     types = graph.types()
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
-        if isinstance(node, n.Alu):
-            found[node.function] += flops(node.function, tiles) * values[node.name]
-        elif isinstance(node, n.Reduce | n.Accumulate):
-            found[node.function] += work(node.function, tiles) * values[node.name]
+        if node.operator:
+            found[node.operator] += (work if node.grain == "fold" else flops)(node.operator, tiles) * values[node.name]
     return {function: count for function, count in sorted(found.items()) if count}
 
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
     """What was read and written of every array, in tensor order. `outputs`: as assembled."""
-    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Scan | n.Load)}
+    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Reads)}
     read: Counter[tuple[str, Array]] = Counter()
     for (node, array), count in outcome.elements.items():
         read[reads[node], array] += count

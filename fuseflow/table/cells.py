@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from fuseflow.samml.nodes import Node, Port, Root, StreamType, stream_name
+from fuseflow.samml.nodes import Port, Primitive, Root, StreamType, stream_name
 
 
 @dataclass(slots=True)
 class Cells:
-    """Makes nodes and knows the type of every stream. Node names come from what they do: `A_i`, `intersect_k`, `mul'2`."""
+    """Makes nodes and knows the type of every stream. Primitive names come from what they do: `A_i`, `intersect_k`, `mul'2`."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Primitive] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
     loops: dict[str, frozenset[str]] = field(default_factory=dict)  # by scan and range: the indices of the level that it makes
-    _made: dict[Node, tuple[Port, ...]] = field(default_factory=dict)
+    _made: dict[Primitive, tuple[Port, ...]] = field(default_factory=dict)
     _uses: dict[str, int] = field(default_factory=dict)
 
-    def put(self, node: Node) -> tuple[Port, ...]:
+    def put(self, node: Primitive) -> tuple[Port, ...]:
         """The output ports of `node`; of the equal node made before, if there is one. `node.name` is the wanted base name."""
         key = replace(node, name="")
         if key not in self._made:
@@ -29,7 +29,7 @@ class Cells:
             self._made[key] = ports
         return self._made[key]
 
-    def level(self, node: Node, index: str) -> tuple[Port, ...]:
+    def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
         """The same for a node that makes the level of `index`; one may make that of several."""
         ports = self.put(node)
         self.loops[ports[0].node] = self.loops.get(ports[0].node, frozenset()) | {index}

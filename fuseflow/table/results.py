@@ -8,7 +8,7 @@ from fuseflow.einsum.blocks import tile_indices
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Number, Reduction
-from fuseflow.samml.nodes import Drop, Join, Node, Permute, Port, Range, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.build import Builder
 from fuseflow.table.occupancy import may_be_empty
 from fuseflow.table.table import FusionTable
@@ -26,7 +26,7 @@ def build_table(region: FusedRegion) -> FusionTable:
         for t in builder.declared.values()
         if t.format
     }
-    writes: list[Node] = []
+    writes: list[Primitive] = []
     for result in region.results:
         declared, nodes = _write(builder, result)
         tensors[declared.name] = declared
@@ -44,7 +44,7 @@ def build_table(region: FusedRegion) -> FusionTable:
     )
 
 
-def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
+def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Primitive]]:
     """The nodes that store one result. Its stored mode order is the loop order; its level kinds are those of its declared format."""
     tree, fill = result.tree, builder.region.fill[result.tree]
     if isinstance(tree, Number):
@@ -73,7 +73,7 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Node]]:
     format = Format(levels, tuple(result.indices.index(v) for v in streams.loops))
     tensor = result.tensor
     declared = TensorDecl(result.name, tensor.stored_shape, format, tensor.dtype, fill, tensor.tile)
-    nodes: list[Node] = [
+    nodes: list[Primitive] = [
         WriteLevel(f"write_{result.name}_{v}", (crd,), result.name, p)
         for p, (v, crd) in enumerate(zip(streams.loops, streams.crds, strict=True))
     ]
@@ -158,13 +158,9 @@ def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
 def _is_full(builder: Builder, crd: Port) -> bool:
     """Whether a coordinate stream holds every coordinate of its dimension, below every parent that it has."""
     node = builder.cells.nodes[crd.node]
-    match node:
-        case Range():
-            return True
-        case Scan():
-            format = builder.declared[node.tensor].format
-            return format is not None and format.levels[node.level].full
-        case Join(kind="left"):
-            return _is_full(builder, node.inputs[0])
-        case _:
-            return False
+    if isinstance(node, Scan):
+        format = builder.declared[node.tensor].format
+        return format is not None and format.levels[node.level].full
+    if isinstance(node, Join) and node.kind == "left":
+        return _is_full(builder, node.inputs[0])
+    return isinstance(node, Range)

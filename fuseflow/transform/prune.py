@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.samml.nodes import Graph, Load, Locate, Scan, WriteLevel, WriteValues, upstream
+from fuseflow.samml.nodes import Graph, Names, Writes, upstream
 
 
 def prune(graph: Graph) -> Graph:
-    writes = [n for n in graph.nodes if isinstance(n, WriteLevel | WriteValues)]
+    writes = [n for n in graph.nodes if isinstance(n, Writes)]
     needed = {n.name for n in writes} | upstream(graph.by_name, (p for n in writes for p in n.inputs))
     nodes = tuple(n for n in graph.nodes if n.name in needed)
-    used = {n.tensor for n in nodes if isinstance(n, Scan | Locate | Load | WriteLevel | WriteValues)}
+    used = {n.tensor for n in nodes if isinstance(n, Names)}
     return replace(
         graph,
         nodes=nodes,

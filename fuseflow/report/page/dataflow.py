@@ -9,7 +9,7 @@ from typing import Any
 
 from fuseflow.report.page.layers import layered
 from fuseflow.report.page.svg import Markup, curve, cut, element, svg, text
-from fuseflow.samml.nodes import Graph, Node, Port
+from fuseflow.samml.nodes import Graph, Port, Primitive
 from fuseflow.samml.text import detail
 
 LARGEST = 1000
@@ -45,7 +45,7 @@ def draw(graph: Graph, places: Mapping[str, Any], statistics: Mapping[str, Any],
     return Drawing(_picture(graph, kept, statistics, cycles), note, operations)
 
 
-def _picture(graph: Graph, kept: list[Node], statistics: Mapping[str, Any], cycles: int) -> Markup:
+def _picture(graph: Graph, kept: list[Primitive], statistics: Mapping[str, Any], cycles: int) -> Markup:
     names = {node.name for node in kept}
     links = [(port, node.name, k) for node in kept for k, port in enumerate(node.inputs) if port.node in names]
     layout = layered([node.name for node in kept], [(port.node, name) for port, name, _ in links])
@@ -70,7 +70,7 @@ def _stream(graph: Graph, port: Port) -> str:
     return f"{port.node}.{names[port.output]}"
 
 
-def _box(node: Node, top: tuple[float, float], did: Any, cycles: int) -> Markup:
+def _box(node: Primitive, top: tuple[float, float], did: Any, cycles: int) -> Markup:
     x, y = top[0] - WIDE / 2, top[1]
     what = f"{node.op} {detail(node)}".rstrip()
     busy = min(did["occupied"] / cycles, 1.0) if did and cycles else 0.0

@@ -230,21 +230,13 @@ def requesters(part: Part) -> dict[str, int]:
 
 def looked_at(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     """The inputs of a part that every firing looks at, whether or not it takes from them."""
-    match node:
-        case n.Repeat() if comal:
-            return list(range(inputs))
-        case n.Accumulate() if comal:
-            return []
-        case n.Join():
-            return list(range(inputs))
-        case n.Repeat():
-            return [inputs - 1]
-        case n.Align():
-            return [0, 1]
-        case n.Accumulate() | n.Permute() | n.Drop() | n.Flatten():
-            return [inputs - 1]
-        case _:
-            return []
+    if node is None:
+        return []
+    if comal and isinstance(node, n.Repeat):
+        return list(range(inputs))
+    if comal and isinstance(node, n.Accumulate):
+        return []
+    return list(node.watched(inputs))
 
 
 def _ending(layout: Layout, tracing: Tracing, machine: Machine) -> Ending:

@@ -80,10 +80,12 @@ def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
 def _values(layout: Layout) -> dict[str, int]:
     found: dict[str, int] = {}
     for node, record, part in zip(layout.owners, layout.nodes, layout.parts, strict=True):
-        if isinstance(node, n.Alu | n.Reduce):
-            found[node.name] = int(record["firings"] - record["closings"])
-        elif isinstance(node, n.Accumulate):
+        if node is None or not node.operator:
+            continue
+        if isinstance(node, n.Workspace):  # of two parts, which share their state
             found[node.name] = int(part.state[0]["values"])
+        else:
+            found[node.name] = int(record["firings"] - record["closings"])
     return found
 
 

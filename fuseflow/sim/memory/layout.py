@@ -12,7 +12,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from fuseflow.errors import SimulationError
-from fuseflow.samml.nodes import Graph, Load, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Graph, Reads, TensorDecl, Writes
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels import Compressed, Singleton
 from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
@@ -57,7 +57,7 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
 
 def named(graph: Graph) -> tuple[str, ...]:
     """The tensors of a graph, in the order in which its nodes name them."""
-    return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Scan | Load | WriteLevel | WriteValues)))
+    return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Reads | Writes)))
 
 
 def arrays(tensor: TensorDecl) -> list[tuple[Array, int]]:
