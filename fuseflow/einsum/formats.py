@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, accesses, index_names, walk
 from fuseflow.einsum.text import show_einsum, show_number
@@ -84,6 +84,8 @@ def presence(node: Expr, index: str, scope: Scope) -> Presence:
             return _of_operator(node, index, scope)
         case Reduce():
             return presence(node.body, index, scope)
+        case unknown:
+            assert_never(unknown)
 
 
 def _of_access(node: Access, index: str, scope: Scope) -> Presence:
@@ -135,6 +137,8 @@ def fill_of(node: Expr, fills: Mapping[str, float], sizes: Mapping[str, int]) ->
                 if fixed is not None:
                     return fixed
             return row.scalar(*values)
+        case unknown:
+            assert_never(unknown)
 
 
 def _constants(node: Apply) -> list[float | None]:
@@ -168,6 +172,8 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
         case Reduce():
             empty = math.prod(scope.extents[name] for name in node.over) == 0
             return empty and math.isinf(reducer(node.op).identity)
+        case unknown:
+            assert_never(unknown)
 
 
 def _refuse_fill(einsum: Einsum, declared: TensorType, fill: float) -> None:

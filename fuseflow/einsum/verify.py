@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, NoReturn
+from typing import Final, NoReturn, assert_never
 
 from fuseflow.einsum.nodes import (
     DTYPES,
     Access,
     Apply,
+    Const,
     Einsum,
     Expr,
     Index,
@@ -142,6 +143,10 @@ def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: froz
         case Reduce():
             _check_reduction(einsum, node, left, reduced)
             _check_scope(einsum, node.body, left, reduced | set(node.over))
+        case Const():
+            pass
+        case unknown:
+            assert_never(unknown)
 
 
 def _check_arity(einsum: Einsum, node: Apply) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf, prod
+from typing import assert_never
 
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.work import asked
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine import Machine
-from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, clock_ratio
+from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import DTYPES
 from fuseflow.tensors.levels import Compressed
@@ -46,8 +47,10 @@ def peak(machine: Machine) -> float:
             return float(CHANNEL_BYTES * memory.channels * clock_ratio(memory.clock_ghz, machine.clock_ghz))
         case ComalFixedMemory():
             return FIXED_BYTES
-        case _:
+        case IdealMemory():
             return inf
+        case unknown:
+            assert_never(unknown)
 
 
 def refresh(machine: Machine) -> float:

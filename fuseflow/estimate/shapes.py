@@ -110,7 +110,9 @@ def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, Sh
     return found
 
 
-def outputs_of(node: Primitive, inputs: list[Shape], known: Mapping[str, TensorStatistics], pairs: Pairs | None = None) -> list[Shape]:
+def outputs_of(
+    node: Primitive, inputs: list[Shape], known: Mapping[str, TensorStatistics], pairs: Pairs | None = None
+) -> list[Shape]:
     """The expected shapes of what a node makes of streams of these. Without `pairs`, coordinates of any two tensors are independent."""
     match node:
         case Root():

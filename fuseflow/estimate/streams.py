@@ -299,10 +299,7 @@ def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> froze
             wanted.add(node.inputs[0])
         else:
             wanted |= {
-                node.inputs[j]
-                for k, carried in enumerate(node.carries())
-                if n.Port(node.name, k) in wanted
-                for j in carried
+                node.inputs[j] for k, carried in enumerate(node.carries()) if n.Port(node.name, k) in wanted for j in carried
             }
     return frozenset(wanted)
 

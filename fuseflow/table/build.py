@@ -8,7 +8,7 @@ from then on; where a loop that it lacks comes before one of its free indices, i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
@@ -215,6 +215,8 @@ class Builder:
                 case Op():
                     pairs = zip(node.args, self.fixes(node), strict=True)
                     trees[node] = combine([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Number)])
+                case unknown:
+                    assert_never(unknown)
         return trees[body], scanned
 
     def fixes(self, node: Op) -> tuple[bool, ...]:
@@ -273,11 +275,10 @@ class Builder:
     def step(self, body: Tree, v: str, scanned: dict[View, Port], moved: Mapping[Port, Moved], ctx: Context, env: Env) -> None:
         """Advance every view and bundle of the nest past loop `v`, the last of `ctx`."""
         for node in self.reach((body,), env):
-            match node:
-                case View() if v in node.indices:
-                    env[node] = self.step_view(node, v, scanned, moved, ctx, env)
-                case Reduction() if isinstance(bundle := env.get(node), Bundle) and bundle.levels:
-                    env[node] = self.step_bundle(node, bundle, v, moved, ctx)
+            if isinstance(node, View) and v in node.indices:
+                env[node] = self.step_view(node, v, scanned, moved, ctx, env)
+            elif isinstance(node, Reduction) and isinstance(bundle := env.get(node), Bundle) and bundle.levels:
+                env[node] = self.step_bundle(node, bundle, v, moved, ctx)
 
     def step_view(
         self, view: View, v: str, scanned: dict[View, Port], moved: Mapping[Port, Moved], ctx: Context, env: Env
@@ -361,6 +362,10 @@ class Builder:
                     value = self.arithmetic.apply(node.name, terms, self.arithmetic.axes(node), ctx)
                     self.evaluated(node, value, ctx)
                     memo[node] = value, False
+                case Number():
+                    pass  # the operator has it as a constant
+                case unknown:
+                    assert_never(unknown)
         return memo
 
     def evaluated(self, node: Tree, value: Port, ctx: Context) -> None:

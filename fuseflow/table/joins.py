@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.samml.nodes import Join, Port
 from fuseflow.table.cells import Cells
@@ -116,6 +116,8 @@ class Joiner:
                 return self._join("left", [(crd, dict(payloads)), *map(self._realize, tree.probed)], full=True)
             case Joined():
                 return self._join(tree.kind, [self._realize(s) for s in tree.sides])
+            case unknown:
+                assert_never(unknown)
 
     def _join(self, kind: JoinKind, parts: Sequence[tuple[Port, Payloads]], full: bool = False) -> tuple[Port, Payloads]:
         groups = _by_coordinates(parts)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Number, Reduction, Tree, View, free_indices
+from fuseflow.fusion.tree import Number, Op, Reduction, Tree, View, free_indices
 from fuseflow.samml.nodes import Alu, Operand, Port
 from fuseflow.table.access import Context
 from fuseflow.table.cells import Cells
@@ -118,5 +119,7 @@ def column_of(node: Tree) -> str:
             return str(node)
         case Reduction():
             return node.label
-        case _:
+        case Number() | Op():
             return "alu"
+        case unknown:
+            assert_never(unknown)
