@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.node import Role
 from fuseflow.samml.text import detail
 
+COLORS: dict[Role, str] = {
+    "source": "gray90", "level": "palegreen", "value": "lightyellow", "join": "plum", "move": "lightcyan", "lane": "lightcyan",
+    "compute": "lightsalmon", "write": "lightyellow",
+}  # fmt: skip
 STYLES: dict[n.Kind, str] = {"crd": "dashed", "ref": "dotted", "val": "solid"}
 
 
@@ -15,7 +20,7 @@ def dot(graph: n.Graph) -> str:
     lines = [f"digraph {_quote(graph.name)} {{", '  node [shape=box style=filled fontname="monospace"];']
     for node in graph.nodes:
         label = f"{node.name}\n{node.word or node.op} {detail(node)}".rstrip()
-        lines.append(f"  {_quote(node.name)} [label={_quote(label)} fillcolor={node.color}];")
+        lines.append(f"  {_quote(node.name)} [label={_quote(label)} fillcolor={COLORS[node.role]}];")
     for port, edges in readers.items():
         names = by_name[port.node].port_names()
         label = f"{names[port.output]}({types[port].depth})"

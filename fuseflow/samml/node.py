@@ -113,6 +113,10 @@ Grain: TypeAlias = Literal["element", "fiber", "fold", "tensor"]
 """What a node must see together, so what its lanes may not share: an element, a fiber, a fiber that it folds (in any grouping), or
 everything."""
 
+Role: TypeAlias = Literal["source", "level", "value", "join", "move", "lane", "compute", "write"]
+"""What a node is for: it starts the streams, gives coordinates or references of a level, reads values, brings coordinates together or
+takes them apart, puts elements elsewhere, deals lanes, computes, or writes."""
+
 
 # Nodes ----------------------------------------------------------------------------------------------------------------------
 
@@ -131,8 +135,8 @@ class Node:
     """Its name in the text form, where that is not `op`."""
     ports: ClassVar[tuple[str, ...]] = ()
     """Names of the outputs, for printing; variadic nodes compute theirs in `port_names`."""
-    color: ClassVar[str]
-    """Of its box in drawings."""
+    role: ClassVar[Role]
+    """What it is for, in drawings and reports."""
     grain: ClassVar[Grain]
     """What it must see together."""
     holds_back: ClassVar[bool] = False
@@ -230,6 +234,7 @@ class Reads(Names):
 class Writes(Names):
     """A trait: writes the tensor to memory. It makes no streams."""
 
+    role: ClassVar[Role] = "write"
     grain: ClassVar[Grain] = "tensor"
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:

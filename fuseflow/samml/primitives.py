@@ -20,6 +20,7 @@ from fuseflow.samml.node import (
     Node,
     Pointwise,
     Reads,
+    Role,
     StreamType,
     TensorDecl,
     Unit,
@@ -37,7 +38,7 @@ class Root(Node):
     """`0 D`: one reference to the whole of every tensor."""
 
     op: ClassVar[str] = "root"
-    color: ClassVar[str] = "gray90"
+    role: ClassVar[Role] = "source"
     grain: ClassVar[Grain] = "element"
     ports: ClassVar[tuple[str, ...]] = ("ref",)
 
@@ -59,7 +60,7 @@ class Scan(Reads):
     """
 
     op: ClassVar[str] = "scan"
-    color: ClassVar[str] = "palegreen"
+    role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
     ports: ClassVar[tuple[str, ...]] = ("crd", "ref")
 
@@ -91,7 +92,7 @@ class Range(Node):
     """ref(d) -> crd(d+1): all coordinates 0..size-1 for every reference (`N` included); no tensor, no memory."""
 
     op: ClassVar[str] = "range"
-    color: ClassVar[str] = "palegreen"
+    role: ClassVar[Role] = "level"
     grain: ClassVar[Grain] = "element"
     ports: ClassVar[tuple[str, ...]] = ("crd",)
 
@@ -121,7 +122,7 @@ class Locate(Pointwise, Names):
     """
 
     op: ClassVar[str] = "locate"
-    color: ClassVar[str] = "palegreen"
+    role: ClassVar[Role] = "level"
     ports: ClassVar[tuple[str, ...]] = ("ref",)
 
     level: int = field(metadata=attribute("level"))
@@ -146,7 +147,7 @@ class Join(Node):
     """
 
     op: ClassVar[str] = "join"
-    color: ClassVar[str] = "plum"
+    role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
 
     kind: Literal["intersect", "union", "left"] = field(metadata=attribute("word"))
@@ -188,7 +189,7 @@ class Align(Node):
     `new`. A coordinate only in `old` loses its subtree, one only in `new` gets an empty one."""
 
     op: ClassVar[str] = "align"
-    color: ClassVar[str] = "plum"
+    role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
     ports: ClassVar[tuple[str, ...]] = ("out",)
 
@@ -210,7 +211,7 @@ class Repeat(Node):
     """x(d-1), signal(d) -> x(d): x once for every value of the signal's fiber; the stops are the signal's."""
 
     op: ClassVar[str] = "repeat"
-    color: ClassVar[str] = "lightcyan"
+    role: ClassVar[Role] = "move"
     grain: ClassVar[Grain] = "element"
     ports: ClassVar[tuple[str, ...]] = ("out",)
 
@@ -233,7 +234,7 @@ class Load(Pointwise, Reads):
     """ref(d) -> val(d): the value array of `tensor`; `N` gives its implicit value."""
 
     op: ClassVar[str] = "load"
-    color: ClassVar[str] = "lightyellow"
+    role: ClassVar[Role] = "value"
     ports: ClassVar[tuple[str, ...]] = ("val",)
 
     sequential: bool = field(default=False, metadata=attribute("flag"))
@@ -268,7 +269,7 @@ class Alu(Pointwise):
     """val(d)... -> val(d): a pointwise operator, or one on tiles (`tile_ops`); inputs are aligned token by token."""
 
     op: ClassVar[str] = "alu"
-    color: ClassVar[str] = "lightsalmon"
+    role: ClassVar[Role] = "compute"
     ports: ClassVar[tuple[str, ...]] = ("val",)
 
     function: str = field(metadata=attribute("word"))
@@ -297,7 +298,7 @@ class Reduce(Node):
     """val(d) -> val(d-1): folds each innermost fiber in token order; an empty one gives the identity."""
 
     op: ClassVar[str] = "reduce"
-    color: ClassVar[str] = "lightsalmon"
+    role: ClassVar[Role] = "compute"
     grain: ClassVar[Grain] = "fold"
     holds_back: ClassVar[bool] = True
     ports: ClassVar[tuple[str, ...]] = ("val",)
@@ -330,7 +331,7 @@ class Accumulate(Workspace):
     workspace for each fiber of crd_0, keyed by the other coordinates and emitted in sorted order when that fiber ends."""
 
     op: ClassVar[str] = "accumulate"
-    color: ClassVar[str] = "lightsalmon"
+    role: ClassVar[Role] = "compute"
     grain: ClassVar[Grain] = "fold"
 
     function: str = field(metadata=attribute("word"))
@@ -367,7 +368,7 @@ class Permute(Workspace):
     (so for each element of the level around it), keyed by all m coordinates, emitted in sorted order when that fiber ends."""
 
     op: ClassVar[str] = "permute"
-    color: ClassVar[str] = "lightcyan"
+    role: ClassVar[Role] = "move"
     grain: ClassVar[Grain] = "fiber"
     beyond_comal: ClassVar[str] = "permutes the levels of a tensor"
 
@@ -399,7 +400,7 @@ class Drop(Node):
     nothing is left leaves with it, all levels at once. The last stream may be of any kind, aligned with the innermost crds."""
 
     op: ClassVar[str] = "drop"
-    color: ClassVar[str] = "plum"
+    role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
 
     value: float | None = field(default=None, metadata=attribute("number", keyed=True))
@@ -430,7 +431,7 @@ class Flatten(Node):
     """crd(d), crd(d+1) -> crd(d): two levels as one, coordinate outer * size + inner."""
 
     op: ClassVar[str] = "flatten"
-    color: ClassVar[str] = "plum"
+    role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
     ports: ClassVar[tuple[str, ...]] = ("crd",)
 
@@ -461,7 +462,7 @@ class SplitLevel(Node):
     """crd(d) -> crd(d), crd(d+1): one level as two, outer = coordinate // size, inner = coordinate % size."""
 
     op: ClassVar[str] = "split"
-    color: ClassVar[str] = "plum"
+    role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
     ports: ClassVar[tuple[str, ...]] = ("outer", "inner")
 
@@ -489,7 +490,7 @@ class Fork(Node):
     """x(d) -> one x(d) for each lane: the values go to the lanes in turn, the turn running on across fibers; stops go to all."""
 
     op: ClassVar[str] = "fork"
-    color: ClassVar[str] = "lightcyan"
+    role: ClassVar[Role] = "lane"
     grain: ClassVar[Grain] = "fiber"
 
     lanes: int = field(metadata=attribute("integer"))
@@ -513,7 +514,7 @@ class Merge(Node):
     An element is a value (0), or a list of that many levels."""
 
     op: ClassVar[str] = "merge"
-    color: ClassVar[str] = "lightcyan"
+    role: ClassVar[Role] = "lane"
     grain: ClassVar[Grain] = "fiber"
     ports: ClassVar[tuple[str, ...]] = ("out",)
 
@@ -538,7 +539,6 @@ class WriteLevel(Writes):
     """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate."""
 
     op: ClassVar[str] = "write"
-    color: ClassVar[str] = "lightyellow"
 
     level: int = field(metadata=attribute("level"))
 
@@ -555,7 +555,6 @@ class WriteValues(Writes):
 
     op: ClassVar[str] = "write_values"
     word: ClassVar[str] = "write"
-    color: ClassVar[str] = "lightyellow"
 
     tensor: str = field(metadata=attribute("values"))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from fuseflow.report.page.layers import layered
 from fuseflow.report.page.svg import Markup, curve, cut, element, svg, text
+from fuseflow.samml.node import Role
 from fuseflow.samml.nodes import Graph, Port, Primitive
 from fuseflow.samml.text import detail
 
@@ -18,11 +19,11 @@ WIDE, HIGH = 132, 34
 ACROSS, DOWN = 142, 62
 LETTERS = 20
 
-KINDS = {
-    "root": "none", "scan": "reads", "range": "reads", "locate": "reads", "load": "reads", "join": "joins", "align": "joins",
-    "drop": "joins", "flatten": "joins", "split": "joins", "repeat": "repeats", "permute": "repeats", "fork": "lanes", "merge": "lanes",
-    "alu": "computes", "reduce": "computes", "accumulate": "computes", "write": "writes", "write_values": "writes",
+KINDS: dict[Role, str] = {
+    "source": "none", "level": "reads", "value": "reads", "join": "joins", "move": "repeats", "lane": "lanes", "compute": "computes",
+    "write": "writes",
 }  # fmt: skip
+"""The style of a box in the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +83,4 @@ def _box(node: Primitive, top: tuple[float, float], did: Any, cycles: int) -> Ma
         text(top[0], y + 13, cut(node.name, LETTERS), "name", "middle"),
         text(top[0], y + 25, cut(what, LETTERS + 2), "op", "middle"),
     ]
-    return element("g", Markup("").join(inside), class_=f"node {KINDS[node.op]}")
+    return element("g", Markup("").join(inside), class_=f"node {KINDS[node.role]}")
