@@ -280,7 +280,8 @@ _CODECS: dict[AttributeType, _Codec] = {
     "word": _Codec(_str, _text),
     "integer": _Codec(_int, _whole),
     "integers": _Codec(_ints, _wholes),
-    "number": _Codec(_optional, _value),
+    "number": _Codec(_float, _real),
+    "number or none": _Codec(_optional, _value),
     "flag": _Codec(ir.BoolAttr.get, _flag),
     "slots": _Codec(_slots, _operands),
 }

@@ -66,9 +66,11 @@ class TensorDecl:
 
 # Attributes -----------------------------------------------------------------------------------------------------------------
 
-AttributeType: TypeAlias = Literal["tensor", "level", "values", "word", "integer", "integers", "number", "flag", "slots"]
-"""What the text, MLIR and protobuf forms write of a field. A `level` stands behind its tensor (`A.0`); `values` is a tensor of which the
-values are meant (`A.vals`); a `flag` is written if it is set, a `number` unless it is None; `slots` are the operands of an operator."""
+AttributeType: TypeAlias = Literal[
+    "tensor", "level", "values", "word", "integer", "integers", "number", "number or none", "flag", "slots"
+]
+"""What the written forms make of a field. A `level` stands behind its tensor (`A.0`). `values` is a tensor of which the values are meant
+(`A.vals`). A `flag` is written if it is set, a `number or none` unless it is None. `slots` are the operands of an operator."""
 
 
 @dataclass(frozen=True, slots=True)

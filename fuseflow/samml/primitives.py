@@ -403,7 +403,7 @@ class Drop(Node):
     role: ClassVar[Role] = "join"
     grain: ClassVar[Grain] = "fiber"
 
-    value: float | None = field(default=None, metadata=attribute("number", keyed=True))
+    value: float | None = field(default=None, metadata=attribute("number or none", keyed=True))
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return tuple(inputs)

@@ -69,6 +69,8 @@ def detail(node: n.Node) -> str:
             case "integers":
                 words.append(key + ",".join(map(str, value)))
             case "number":
+                words.append(key + show_number(value))
+            case "number or none":
                 words += [] if value is None else [key + show_number(value)]
             case "flag":
                 words += [attribute.field] if value else []
@@ -218,7 +220,7 @@ def read_attributes(attributes: Sequence[n.Attribute], words: Sequence[str]) -> 
         if attribute.type == "level":
             continue  # read with its tensor
         key = attribute.field if attribute.type == "flag" else f"{attribute.field}=" if attribute.keyed else ""
-        if attribute.type in ("flag", "number") and not (left and left[0].startswith(key)):
+        if attribute.type in ("flag", "number or none") and not (left and left[0].startswith(key)):
             continue
         if not left or not left[0].startswith(key):
             raise ValueError
@@ -244,7 +246,7 @@ def _read_value(type: AttributeType, text: str) -> Any:
             return int(text)
         case "integers":
             return tuple(map(int, text.split(",")))
-        case "number":
+        case "number" | "number or none":
             return float(text)
         case "flag":
             if text:

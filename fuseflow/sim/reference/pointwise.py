@@ -155,4 +155,8 @@ def _many(p: Process, function: Callable[..., Any]) -> Steps:
             return
 
 
-RULES: dict[type[n.Node], Rule] = {n.Locate: locate, n.Load: load, n.Alu: alu}
+RULES: dict[type[n.Node], Rule] = {
+    n.Locate: locate,
+    n.Load: load,
+    n.Alu: alu,
+}
