@@ -1,10 +1,11 @@
 """The MLIR dialects of the Einsum program, the fusion table and the SAMML graph, and what reads and writes modules of them.
 
-Each dialect is declared in IRDL text beside this file (`einsum.irdl.mlir`, `table.irdl.mlir`, `samml.irdl.mlir`), which is its only declaration:
-`torch-mlir-opt --irdl-file=FILE` and `torch_mlir.dialects.irdl.load_dialects` take it too. docs/dialects.md lists the operations.
+Each dialect is declared in IRDL text beside this file: `einsum.irdl.mlir`, `table.irdl.mlir`, `samml.irdl.mlir`. The text is its only
+declaration; `torch-mlir-opt --irdl-file=FILE` and `torch_mlir.dialects.irdl.load_dialects` take it too. docs/dialects.md lists the
+operations.
 
-`attributes` makes attributes, `module` reads modules, `screen` refuses texts that MLIR's parser should not see, `listing` lists a declaration.
-They need torch-mlir and never torch, so none of them is imported here.
+`attributes` makes attributes, `module` reads modules, `screen` refuses texts that MLIR's parser should not see, and `listing` makes the
+list of operations. All of them but `screen` need torch-mlir and never torch, so none of them is imported here.
 """
 
 from __future__ import annotations

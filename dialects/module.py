@@ -6,7 +6,7 @@ MLIR checks an operation against its declaration when a text is parsed. What a r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -113,6 +113,13 @@ class Operation:
     def refuse(self, why: str, hint: str = "") -> NoReturn:
         raise self.module.error(f"`{self.name}` {why}", hint=hint, span=self.place)
 
+    def operand(self, position: int, values: Mapping[ir.Value, T]) -> T:
+        """What `values` holds for an operand. Operations of a module need not stand in order, so it may come too late."""
+        value = self.op.operands[position]
+        if value not in values:
+            self.refuse(f"reads its operand {position} before it is made", "an operation stands after those that it reads")
+        return values[value]
+
     def string(self, name: str) -> str:
         return self.read(name, string, "a string")
 
@@ -198,7 +205,7 @@ def booleans(attribute: ir.Attribute) -> tuple[bool, ...]:
 
 def optional(reader: Callable[[ir.Attribute], T]) -> Callable[[ir.Attribute], T | None]:
     """The same reader, with None for `unit`."""
-    return lambda attribute: None if isinstance(attribute, ir.UnitAttr) else reader(attribute)
+    return lambda attribute: None if isinstance(attribute.maybe_downcast(), ir.UnitAttr) else reader(attribute)
 
 
 def parameters(attribute: ir.Attribute, name: str) -> list[Any]:

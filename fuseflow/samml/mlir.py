@@ -5,16 +5,13 @@ Everything of the graph is in the text: `from_mlir(to_mlir(graph)) == graph`. Ev
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from torch_mlir import ir
 
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import TENSOR, check_types, read_node, read_tensor, write_nodes, write_tensor
+from fuseflow.samml.mlir_nodes import TENSOR, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
 from fuseflow.samml.verify import verify
 
 GRAPH, OUTPUT, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.output", "samml.fiber_fifo", "samml.fifo_depth"
@@ -58,7 +55,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         try:
             verify(graph)
         except GraphError as error:
-            raise _placed(error, nodes) from None
+            raise placed(error, nodes) from None
         types = graph.types()
         for op, node in nodes:
             check_types(op, node, types)
@@ -71,11 +68,3 @@ def _edge_attributes(edge: n.Edge) -> dict[str, ir.Attribute]:
 
 def _edge(op: m.Operation) -> n.Edge:
     return n.Edge(op.string("node"), op.integer("input"))
-
-
-def _placed(error: GraphError, nodes: Sequence[tuple[m.Operation, n.Node]]) -> GraphError:
-    """The same error with the place of the node that it names, if it names one."""
-    named = re.search(r"node `([^`]+)`", error.message)
-    place = next((op.place for op, node in nodes if named and node.name == named[1]), None)
-    error.span = error.span or place
-    return error

@@ -5,6 +5,7 @@ The operands and results of a node stand in its own order, except those of a joi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -121,6 +122,14 @@ def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamTy
         wanted = stream_type(types[port])
         if result.type != wanted:
             op.refuse(f"gives result {k} the type {result.type}; node `{node.name}` makes {wanted}")
+
+
+def placed(error: GraphError, nodes: Sequence[tuple[m.Operation, n.Node]]) -> GraphError:
+    """The same error with the place of the node that it names, if it names one."""
+    named = re.search(r"node `([^`]+)`", error.message)
+    place = next((op.place for op, node in nodes if named and node.name == named[1]), None)
+    error.span = error.span or place
+    return error
 
 
 def _port(value: ir.Value, reader: m.Operation) -> n.Port:

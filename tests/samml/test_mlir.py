@@ -115,20 +115,54 @@ def module(line: str) -> str:
         # Depths and kinds that hang together
         ('"samml.root"() {node = "x"} : () -> ref1', "expected '0 : i64' but got '1 : i64'"),
         ('"samml.scan"(%a#1) {node = "x", tensor = "A", LEVEL1} : (ref1) -> (crd1, ref2)', "expected '1 : i64' but got '2 : i64'"),
-        ('"samml.range"(%r) {node = "x", size = 3 : i64} : (ref0) -> crd0', "result 0 the type !samml.crd<0 : i64>; node `x` makes !samml.crd<1 : i64>"),
-        ('"samml.locate"(%b#0, %a#1) {node = "x", tensor = "A", level = 0 : i64} : (crd2, ref1) -> ref1', "expected '2 : i64' but got '1 : i64'"),
+        (
+            '"samml.range"(%r) {node = "x", size = 3 : i64} : (ref0) -> crd0',
+            "result 0 the type !samml.crd<0 : i64>; node `x` makes !samml.crd<1 : i64>",
+        ),
+        (
+            '"samml.locate"(%b#0, %a#1) {node = "x", tensor = "A", level = 0 : i64} : (crd2, ref1) -> ref1',
+            "expected '2 : i64' but got '1 : i64'",
+        ),
         ('"samml.align"(%a#0, %a#0, %b#0) {node = "x"} : (crd1, crd1, crd2) -> val2', "expected '!samml.crd<2 : i64>' but got '!samml.val"),
-        ('"samml.align"(%a#0, %a#0, %a#0) {node = "x"} : (crd1, crd1, crd1) -> crd1', "input 2 .`a.crd`. is crd.1.; this node takes depth 2 or more"),
-        ('"samml.repeat"(%a#1, %b#0) {node = "x"} : (ref1, crd2) -> val2', "result 0 the type !samml.val<2 : i64>; node `x` makes !samml.ref<2 : i64>"),
+        (
+            '"samml.align"(%a#0, %a#0, %a#0) {node = "x"} : (crd1, crd1, crd1) -> crd1',
+            "input 2 .`a.crd`. is crd.1.; this node takes depth 2 or more",
+        ),
+        (
+            '"samml.repeat"(%a#1, %b#0) {node = "x"} : (ref1, crd2) -> val2',
+            "result 0 the type !samml.val<2 : i64>; node `x` makes !samml.ref<2 : i64>",
+        ),
         ('"samml.repeat"(%r, %b#0) {node = "x"} : (ref0, crd2) -> ref2', "input 1 .`b.crd`. is crd.2.; this node takes depth 1 there"),
-        ('"samml.alu"(%v, %v) {node = "x", function = "add", values = array<f64: 0.0, 0.0>, constants = array<i1: false, false>} : (val2, val2) -> val1', "expected '!samml.val<2 : i64>' but got '!samml.val<1"),
-        ('"samml.reduce"(%v) {node = "x", function = "sum"} : (val2) -> val2', "result 0 the type !samml.val<2 : i64>; node `x` makes !samml.val<1 : i64>"),
-        ('"samml.flatten"(%a#0, %a#0) {node = "x", size = 2 : i64} : (crd1, crd1) -> crd1', "input 1 .`a.crd`. is crd.1.; this node takes depth 2 there"),
-        ('"samml.split"(%a#0) {node = "x", size = 2 : i64} : (crd1) -> (crd1, crd1)', "result 1 the type !samml.crd<1 : i64>; node `x` makes !samml.crd<2 : i64>"),
-        ('"samml.output"() {tensor = "Y"} : () -> () "samml.write"(%a#0) {node = "x", tensor = "Y", level = 1 : i64} : (crd1) -> ()', "input 0 .`a.crd`. is crd.1.; this node takes depth 2 there"),
+        (
+            '"samml.alu"(%v, %v) {node = "x", function = "add", values = array<f64: 0.0, 0.0>, constants = array<i1: false, false>}'
+            ' : (val2, val2) -> val1',
+            "expected '!samml.val<2 : i64>' but got '!samml.val<1",
+        ),
+        (
+            '"samml.reduce"(%v) {node = "x", function = "sum"} : (val2) -> val2',
+            "result 0 the type !samml.val<2 : i64>; node `x` makes !samml.val<1 : i64>",
+        ),
+        (
+            '"samml.flatten"(%a#0, %a#0) {node = "x", size = 2 : i64} : (crd1, crd1) -> crd1',
+            "input 1 .`a.crd`. is crd.1.; this node takes depth 2 there",
+        ),
+        (
+            '"samml.split"(%a#0) {node = "x", size = 2 : i64} : (crd1) -> (crd1, crd1)',
+            "result 1 the type !samml.crd<1 : i64>; node `x` makes !samml.crd<2 : i64>",
+        ),
+        (
+            '"samml.output"() {tensor = "Y"} : () -> () "samml.write"(%a#0) {node = "x", tensor = "Y", level = 1 : i64} : (crd1) -> ()',
+            "input 0 .`a.crd`. is crd.1.; this node takes depth 2 there",
+        ),
         ('"samml.fork"(%a#0) {node = "x", lanes = 3 : i64} : (crd1) -> (crd1, crd1)', "has 2 results for 3 lanes"),
-        ('"samml.fork"(%a#0) {node = "x", lanes = 2 : i64} : (crd1) -> (crd1, ref1)', "expected '!samml.crd<1 : i64>' but got '!samml.ref<1 : i64>'"),
-        ('"samml.merge"(%a#0, %b#0) {node = "x", levels = 0 : i64} : (crd1, crd2) -> crd1', "expected '!samml.crd<1 : i64>' but got '!samml.crd<2 : i64>'"),
+        (
+            '"samml.fork"(%a#0) {node = "x", lanes = 2 : i64} : (crd1) -> (crd1, ref1)',
+            "expected '!samml.crd<1 : i64>' but got '!samml.ref<1 : i64>'",
+        ),
+        (
+            '"samml.merge"(%a#0, %b#0) {node = "x", levels = 0 : i64} : (crd1, crd2) -> crd1',
+            "expected '!samml.crd<1 : i64>' but got '!samml.crd<2 : i64>'",
+        ),
     ],
 )  # fmt: skip
 def test_the_dialect_refuses(line: str, message: str):
@@ -174,7 +208,7 @@ def test_refuses(old: str, new: str, message: str, graphs: dict[str, n.Graph]):
 
 def test_refuses_an_order_of_other_levels(graphs: dict[str, n.Graph]):
     text = to_mlir(graphs["others"])
-    permute, ordered = [line for line in text.splitlines() if "samml.permute" in line][0], "order = array<i64: 1, 0>, "
+    permute, ordered = next(line for line in text.splitlines() if "samml.permute" in line), "order = array<i64: 1, 0>, "
     assert ordered in permute
     with pytest.raises(GraphError, match=r"\(permute\): takes 4 inputs \(crd, crd, crd, val\), not 3"):
         from_mlir(text.replace(permute, permute.replace(ordered, "order = array<i64: 1, 0, 2>, ")))
