@@ -21,9 +21,23 @@ from fuseflow.samml import dot, proto
 from fuseflow.samml import text as samml_text
 from fuseflow.table import text as table_text
 
+# These load torch_mlir, which nothing else behind the front end needs.
 
-def _mlir(region: CompiledRegion) -> str:
-    from fuseflow.samml import mlir  # loads torch_mlir, which nothing else behind the front end needs
+
+def _program_mlir(program: Program) -> str:
+    from fuseflow.einsum import mlir
+
+    return mlir.to_mlir(program)
+
+
+def _table_mlir(region: CompiledRegion) -> str:
+    from fuseflow.table import mlir
+
+    return mlir.to_mlir(region.table)
+
+
+def _graph_mlir(region: CompiledRegion) -> str:
+    from fuseflow.samml import mlir
 
     return mlir.to_mlir(region.graph)
 
@@ -34,7 +48,7 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
     "table": ("table.txt", lambda r: table_text.show(r.table)),
     "steps": ("steps.txt", lambda r: table_text.show_steps(r.table)),
     "samml": ("graph.samml", lambda r: samml_text.show(r.graph)),
-    "mlir": ("graph.mlir", _mlir),
+    "mlir": ("graph.mlir", _graph_mlir),
     "proto": ("graph.bin", lambda r: proto.to_proto(r.graph)),
     "proto-text": ("graph.txtpb", lambda r: proto.to_text(r.graph)),
     "dot": ("graph.dot", lambda r: dot.dot(r.graph)),
@@ -50,18 +64,24 @@ REGION_SCHEMA = 1
 
 STAGES = ("linalg", "einsum", *REGION_STAGES)
 
+FORMS = ("einsum-mlir", "table-mlir")
+"""Second forms of stages, as MLIR: they can be shown, and a directory of artifacts does not hold them."""
+
 
 def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
     """One stage as text (or bytes); regions one after the other. Raises `UsageError` for a stage that is not there."""
     if stage == "einsum":
         return einsum_text.show(program)
+    if stage == "einsum-mlir":
+        return _program_mlir(program)
     if stage == "linalg":
         if source.mlir is None:
             raise UsageError(f"`{source.name}` did not go through Linalg", hint="stages from `einsum` on can be shown")
         return source.mlir
-    if stage not in REGION_STAGES:
-        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, "fibertree"]))
-    shown = [REGION_STAGES[stage][1](r) for r in regions]
+    shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {"table-mlir": _table_mlir}
+    if stage not in shows:
+        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, *FORMS, "fibertree"]))
+    shown = [shows[stage](r) for r in regions]
     if len(shown) > 1 and stage == "proto":
         names = ", ".join(r.name for r in regions)
         raise UsageError(

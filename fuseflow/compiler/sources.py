@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,9 +104,9 @@ def _load_file(
                 f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats, options=options
             )
             text = read_text(path)
-            program = _program(path, text)
-            mlir = text if path.suffix == ".mlir" else None
-            return Source(path.stem, program, _tensors(tensors, program), None, mlir)
+            linalg = path.suffix == ".mlir" and not _holds_program(text)
+            program = _program(path, text, linalg)
+            return Source(path.stem, program, _tensors(tensors, program), None, text if linalg else None)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
 
@@ -126,10 +127,22 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
             return replace(source, program=with_indices(source.program, model.indices))
 
 
-def _program(path: Path, text: str) -> Program:
+def _holds_program(mlir: str) -> bool:
+    """Whether an MLIR text is a program of the `einsum` dialect, and not one of Linalg."""
+    return re.search(r'^\s*"einsum\.program"', mlir, re.MULTILINE) is not None
+
+
+def _program(path: Path, text: str, linalg: bool) -> Program:
     """The program in a file; an error without a place in it is at least about this file."""
     try:
-        program = parse(text, str(path)) if path.suffix == ".ein" else frontend.read_mlir(text, str(path))
+        if linalg:
+            program = frontend.read_mlir(text, str(path))
+        elif path.suffix == ".mlir":
+            from fuseflow.einsum import mlir  # loads torch_mlir
+
+            program = mlir.from_mlir(text, str(path))
+        else:
+            program = parse(text, str(path))
         verify(program)
         return program
     except FuseFlowError as error:
