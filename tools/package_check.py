@@ -73,12 +73,13 @@ def check_files(source: Path, wheel: Path) -> None:
 def install(wheel: Path, environment: Path) -> Path:
     """The folder of the commands of a new environment that has the wheel, and sees the dependencies that are installed here.
 
-    A `.pth` file adds a folder behind the environment's own packages, and does not read the `.pth` files that are in it. So fuseflow can
+    A `.pth` file adds folders behind the environment's own packages, and does not read the `.pth` files that are in them. So fuseflow can
     only come out of the wheel, also where this Python has it as an editable installation.
     """
     execute([sys.executable, "-m", "venv", str(environment)], ROOT)
     packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(environment), "platbase": str(environment)}))
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    borrowed = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
+    (packages / "dependencies.pth").write_text("".join(f"{folder}\n" for folder in borrowed), encoding="utf-8")
     commands = environment / "bin"
     pip = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     execute([*pip, "install", "--no-deps", "--ignore-installed", str(wheel)], environment)
