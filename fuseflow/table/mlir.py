@@ -149,7 +149,7 @@ class _Reader:
 
     tensors: list[n.TensorDecl] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    nodes: list[tuple[m.Operation, n.Node]] = field(default_factory=list)
+    nodes: list[tuple[m.Operation, n.Primitive]] = field(default_factory=list)
     steps: dict[ir.Value, tuple[str, list[tuple[str, str, str]]]] = field(default_factory=dict)
     cells: list[m.Operation] = field(default_factory=list)
     trees: dict[ir.Value, Tree] = field(default_factory=dict)

@@ -112,7 +112,7 @@ def test_commands(tmp_path: Path):
     assert printed.exit_code == 0 and "63,063,000" in printed.output and "| holds |" in printed.output
     assert call("table3", "--check").exit_code == 0 and call("figure4b", "--check").exit_code == 1
     for args, why in (
-        (("table2", "--run"), "estimate.py"),
+        (("table2", "--run"), "estimate_errors.py"),
         (("table3", "--plot", "x.svg"), "no picture"),
         (("figure12", "--only", "gcn/*"), "add --run"),
     ):

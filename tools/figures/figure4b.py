@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import model_runs
 from frame import (
     ROOT,
     ROWS,
@@ -35,7 +36,6 @@ from frame import (
 )
 from store import left, load, work
 
-import models
 from fuseflow.compiler import Source, lower
 from fuseflow.compiler import load as load_model
 from fuseflow.compiler.estimates import Estimator, pieces
@@ -65,8 +65,8 @@ JOINED = {
 PUBLISHED = {"unfused": "unfused", "figure4b/joined_best": "rewrite", "partial": "fuseflow"}
 
 
-def point(way: str, machine: str = MACHINE) -> models.Point:
-    return models.Point("gcn", "collab", DATA, way, machine)
+def point(way: str, machine: str = MACHINE) -> model_runs.Point:
+    return model_runs.Point("gcn", "collab", DATA, way, machine)
 
 
 def collect() -> Data:
@@ -149,10 +149,10 @@ def run(options: Options) -> None:
         lines = [json.dumps(row) for row in joinings(source)]
         (ROWS / "joinings.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     store = ROWS / "gcn.jsonl"
-    executed = load(store, models.Row)
-    asked = [point(way) for way in WAYS if way not in models.GRANULARITIES]  # those of `models.py` are its own
+    executed = load(store, model_runs.Row)
+    asked = [point(way) for way in WAYS if way not in model_runs.GRANULARITIES]  # those of `model_runs.py` are its own
     asked = [p for p in asked if not options.only or any(fnmatch.fnmatch(p.key, pattern) for pattern in options.only)]
-    work(left(asked, executed), lambda p: models.run(p, None, options.limit), store, executed)
+    work(left(asked, executed), lambda p: model_runs.run(p, None, options.limit), store, executed)
 
 
 def joinings(source: Source) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from frame import ROOT, ROWS, Check, Data, Figure, Options, command, doubtful, markdown, published, rows, within
-from model_summary import NAMES
+from model_runs_table import NAMES
 
 from fuseflow.compiler import load, lower
 from fuseflow.fusion.expand import OrderCount, count_legal, count_merged, count_reference

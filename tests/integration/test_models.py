@@ -16,7 +16,7 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.frontend import load_model
 from fuseflow.fusion.program import as_program
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GCN = ROOT / "models" / "gcn.py"
 PLANETOID = ROOT.parent / "shared" / "data" / "planetoid"
 CHOICES = ("none", "layer1", "layerwise", "full")

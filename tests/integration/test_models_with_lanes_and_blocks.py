@@ -1,5 +1,5 @@
 """Every model in blocks and on lanes, pairs of both: the outputs are PyTorch's, whatever was asked for. Every lane count meets every
-block size in some model; `tools/pairs.py` runs them all."""
+block size in some model; `tools/check_lanes_and_blocks.py` runs them all."""
 
 from itertools import product
 

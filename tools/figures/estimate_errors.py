@@ -1,7 +1,7 @@
-"""The estimate against the runs of `models.py`: FLOPs, bytes and cycles from tensors and from their statistics alone, in what time.
+"""The estimate against the runs of `model_runs.py`: FLOPs, bytes and cycles from tensors and from their statistics alone, in what time.
 
-    python tools/figures/estimate.py --runs tools/figures/rows/models.jsonl [--data-dir DIR] [--only 'gcn/*'] --store estimate.jsonl
-    python tools/figures/estimate.py --store estimate.jsonl --summary
+    python tools/figures/estimate_errors.py --runs tools/figures/rows/models.jsonl [--data-dir DIR] [--only 'gcn/*'] --store estimate.jsonl
+    python tools/figures/estimate_errors.py --store estimate.jsonl --summary
 
 A row holds one point of that study: both estimates, the run's numbers, and milliseconds of processor time: `first`, with nothing counted
 but the statistics of the tensors, and `again`, of the same point. Nothing is executed. `--extra` also estimates points that no run has.
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from model_summary import NAMES
+from model_runs_table import NAMES
 
 from fuseflow.compiler import Source, load, lower
 from fuseflow.compiler.estimates import Estimator, ProgramEstimate, pieces
@@ -178,7 +178,7 @@ def extra(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @click.command(help=__doc__.partition("\n")[0])
-@click.option("--runs", "path", type=click.Path(path_type=Path, exists=True), help="Rows of models.py.")
+@click.option("--runs", "path", type=click.Path(path_type=Path, exists=True), help="Rows of model_runs.py.")
 @click.option("--store", type=click.Path(path_type=Path, dir_okay=False), required=True, help="JSON lines.")
 @click.option(
     "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Where the files of the graphs are."

@@ -1,6 +1,6 @@
 """Firings a second of the simulator's engine on graphs with lanes: BigBird's attention with heads, query rows or both dealt.
 
-    python tools/bench/lanes.py [--heads 12] [--data bigbird:block=64] [--machine ideal] [--repeats 3] [--json FILE|-]
+    python tools/bench/engine_with_lanes.py [--heads 12] [--data bigbird:block=64] [--machine ideal] [--repeats 3] [--json FILE|-]
 
 The processor time of a simulation, from tensors to tensors, after one that loads the compiled kernels; medians, all graphs in turn. More
 lanes are more nodes for about as many firings. Exit status 1 if 4 x 4 lanes reach less than half the firings a second of one.

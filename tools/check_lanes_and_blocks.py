@@ -1,6 +1,6 @@
 """Every model at its small size, fused in every way, on every number of lanes and in every block size: the outputs are PyTorch's.
 
-    python tools/pairs.py [--only 'gcn.py/full/*'] [--machine ideal]
+    python tools/check_lanes_and_blocks.py [--only 'gcn.py/full/*'] [--machine ideal]
 
 Prints a line for each that is wrong, or refused; the last line sums up. Exit status 1 if any is.
 """

@@ -1,7 +1,7 @@
 """The paper's models, unfused, partially and fully fused: one run after the other, each in a process of its own, none twice.
 
-    python tools/figures/models.py --store models.jsonl [--data-dir DIR] [--machine comal] [--only 'gcn/cora/*'] [--limit 3600]
-    python tools/figures/models.py --store models.jsonl --table | --summary
+    python tools/figures/model_runs.py --store models.jsonl [--data-dir DIR] [--machine comal] [--only 'gcn/cora/*'] [--limit 3600]
+    python tools/figures/model_runs.py --store models.jsonl --table | --summary
 
 A point is a model, data, a granularity and a machine. Its result is a line of the store, written when it is there: a run that is killed
 loses the point that it was at, and goes on there. Failures and points that take longer than the limit are lines too, tried again only
@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 from frame import published
-from model_summary import summary
+from model_runs_table import summary
 from store import left, load, run_apart, work
 
 from fuseflow.frontend.data import FROM_FILES, has_files

@@ -1,6 +1,6 @@
 """How long an estimate takes: the statistics of a large matrix, and the paper's models at every granularity, in processor time.
 
-    python tools/bench/estimate.py [--data synthetic:collab] [--repeats 5] [--json FILE|-]
+    python tools/bench/estimate_time.py [--data synthetic:collab] [--repeats 5] [--json FILE|-]
 
 `statistics` is what is measured of the tensors once. `first` is the first estimate of a schedule: nothing is counted yet but statistics.
 `again` is the median of those that follow, with the same estimator; `statistics only` takes no counts. Exits with 1 above the bars:

@@ -8,11 +8,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import model_runs as study
 import pytest
 from click.testing import CliRunner, Result
 from store import append, load
 
-import models as study
 from fuseflow.frontend.data import FROM_FILES
 
 POINT = study.Point("gcn", "small", "random:nodes=30,features=8", "partial", "ideal", ("small=true",))

@@ -1,7 +1,7 @@
 """How long compilation takes, from Linalg MLIR or program text to verified graphs: every model and schedule of the repository, and chains
 of 64 Einsums that reuse their results.
 
-    python tools/bench/compile.py [--case NAME] [--repeats 7] [--json FILE|-]
+    python tools/bench/compile_time.py [--case NAME] [--repeats 7] [--json FILE|-]
 
 Prints medians in milliseconds, `extract` (MLIR or text to Einsum program) and `lower` (program to graphs, loop orders ranked), and how
 many nodes the graphs have.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import estimate as study
+import estimate_errors as study
 from click.testing import CliRunner
 
 import fuseflow as ff

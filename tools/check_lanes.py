@@ -1,6 +1,6 @@
 """Whether models compute with lanes what they do without.
 
-    python tools/lanes.py [--all] [--model gcn]... [--from 0]
+    python tools/check_lanes.py [--all] [--model gcn]... [--from 0]
 
 Runs every model of the repository at its small size: a few combinations of two factors, fusion, machine and dealt loops that hold every
 two choices together, or (`--all`) every combination, thousands. Values must be those of one lane, whole numbers exactly, others up to 1e-5

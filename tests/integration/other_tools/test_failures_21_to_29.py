@@ -293,5 +293,5 @@ def test_trap_29_declarations_that_disagree() -> None:
 
 def test_every_trap_is_a_test() -> None:
     """The 29 traps, by number."""
-    texts = "".join(path.read_text() for path in sorted(Path(__file__).parent.glob("test_traps_*.py")))
+    texts = "".join(path.read_text() for path in sorted(Path(__file__).parent.glob("test_failures_*.py")))
     assert sorted({int(n) for n in re.findall(r"^def test_trap_(\d\d)_", texts, re.MULTILINE)}) == list(range(1, 30))

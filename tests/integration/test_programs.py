@@ -20,7 +20,7 @@ from random_programs import Case, planned
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 
-KEPT = sorted((Path(__file__).parent / "data" / "programs").glob("*.yaml"))
+KEPT = sorted((Path(__file__).parents[1] / "data" / "programs").glob("*.yaml"))
 SEEDS, EXAMPLES = range(12), 25
 
 

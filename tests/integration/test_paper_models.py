@@ -10,7 +10,7 @@ import pytest
 import fuseflow as ff
 from fuseflow.compiler import load, lower
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "models" / "paper"
 SCHEDULES = ROOT / "schedules"
 GRANULARITIES = ("unfused", "partial", "full")

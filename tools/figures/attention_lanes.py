@@ -1,7 +1,7 @@
 """How far lanes speed up BigBird's attention: heads, query rows or both dealt, on a memory without limits and on HBM2.
 
-    python tools/figures/lanes.py --store lanes.jsonl [--machine ideal] [--only 'rda/rows=*'] [--limit 3600]
-    python tools/figures/lanes.py --store lanes.jsonl --table | --plot lanes.svg
+    python tools/figures/attention_lanes.py --store lanes.jsonl [--machine ideal] [--only 'rda/rows=*'] [--limit 3600]
+    python tools/figures/attention_lanes.py --store lanes.jsonl --table | --plot lanes.svg
 
 A point is a machine and how many lanes heads and query rows have. Each runs in a process of its own and is a line of the store, written
 when it is there: a run that is killed loses the point that it was at, and goes on there. Points that fail or take longer than the limit
