@@ -8,11 +8,12 @@ PROGRAMS := 20000
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint format proto clean
+.PHONY: help demo test docs fuzz lint format proto clean
 
 help:
 	@echo 'make demo    install into .venv, compile and run a two-layer GCN on the karate club, layer 1 fused'
 	@echo 'make test    install into .venv, then ruff, mypy and pytest'
+	@echo 'make docs    build the documentation site into build/docs; a link that leads nowhere is an error'
 	@echo 'make fuzz    20,000 random programs (PROGRAMS=n) at every level, 100,000 random graphs (GRAPHS=n) on both simulators'
 	@echo 'make format  format the code'
 	@echo 'make proto   regenerate the protobuf modules'
@@ -23,6 +24,10 @@ demo: .venv/installed
 
 test: .venv/installed-test lint
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
+
+docs: .venv/installed-docs
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+	@echo 'the site begins at build/docs/index.html'
 
 fuzz: .venv/installed-test
 	$(BIN)/python tools/fuzz.py --programs $(PROGRAMS) --jobs 2
@@ -40,7 +45,7 @@ proto: .venv/installed-test
 	$(BIN)/python tools/proto.py
 
 clean:
-	rm -rf .venv build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist out docs/reference *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -56,4 +61,9 @@ $(BIN)/python:
 	@echo 'installing the test tools into .venv'
 	@$(PIP) install --editable '.[test]'
 	@$(PIP) install --editable '.[test-models]' || echo 'no PyTorch Geometric or transformers here: tests of their models are skipped'
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	@echo 'installing the tools of the site into .venv'
+	@$(PIP) install --editable '.[docs]'
 	@touch $@
