@@ -134,7 +134,9 @@ def renewed(expected: str, printed: str) -> str:
 
 
 @pytest.mark.usefixtures("in_project")
-@pytest.mark.parametrize("block", [pytest.param(b, id=b.label) for b in ALL if b.language.startswith("yaml") and b.reason is None])
+@pytest.mark.parametrize(
+    "block", [pytest.param(b, id=b.label) for b in ALL if b.language.startswith("yaml") and b.reason is None]
+)
 def test_yaml(block: Block) -> None:
     READERS[block.language.removeprefix("yaml ")](block.text)
 

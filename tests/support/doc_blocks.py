@@ -1,8 +1,8 @@
 """Blocks of code of the documentation's pages, each with what the comment above it says of it.
 
-    <!-- not run: foreign data -->         no test runs it, for one of the `REASONS`
-    <!-- slow -->                          a slow test runs it
-    <!-- from tests/data/a_file.py -->     it is the text of that file, which a test uses
+<!-- not run: foreign data -->         no test runs it, for one of the `REASONS`
+<!-- slow -->                          a slow test runs it
+<!-- from tests/data/a_file.py -->     it is the text of that file, which a test uses
 """
 
 from __future__ import annotations
