@@ -24,8 +24,8 @@ RUN = ("python", "console", "sh", "yaml")
 
 
 def _sweep(text: str) -> object:
-    """A sweep names files relative to its own; these are relative to a folder of the project."""
-    path = Path("docs", "sweep.yaml").resolve().parent.parent / "work" / "sweep.yaml"
+    """A sweep names files relative to its own; this one stands in a folder of the project."""
+    path = Path("work", "sweep.yaml")
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
     return read_sweep(path)
