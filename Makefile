@@ -26,6 +26,7 @@ test: .venv/installed-test lint
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 
 docs: .venv/installed-docs
+	rm -rf docs/reference build/docs # what is left of a module that moved would be read again
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
 	@echo 'the site begins at build/docs/index.html'
 

@@ -33,6 +33,7 @@ apidoc_modules = [
 autodoc_default_options = {"ignore-module-all": True}  # each name once, in the module that defines it
 suppress_warnings = ["ref.python"]  # two classes of one short name, each documented where it is
 autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False  # those of other libraries are written for their own sites
 autodoc_typehints = "signature"
 default_role = "literal"  # docstrings quote code with single backticks
 
