@@ -145,3 +145,25 @@ def test_yaml(block: Block) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+PLACES = re.compile(r"`((?:fuseflow|tests|tools|docs|models|schedules|dialects)/[\w./-]*)`|(?<![\w./])(\.\./[\w./-]*)")
+"""Paths in the text of a page: of the project, in backticks, and any that leave the folder of the page."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_every_path_that_is_named_is_in_a_clone(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if page.stem == "extending":  # it names files that one adds; its own test looks at the others
+        text = re.sub(r"`[^`\n]*`", "", text)
+    for project, upwards in PLACES.findall(text):
+        path = (ROOT / project if project else page.parent / upwards).resolve()
+        assert path.is_relative_to(ROOT), f"{page.name} names {upwards}, which is outside of the project"
+        assert path.exists(), f"{page.name} names {project or upwards}, which is not there"
+
+
+def test_paths_are_seen() -> None:
+    assert PLACES.findall("in `tools/figures` and ../shared/golden, or a.b/../c") == [
+        ("tools/figures", ""),
+        ("", "../shared/golden"),
+    ]
