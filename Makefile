@@ -16,11 +16,12 @@ PROGRAMS := 20000
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test package fuzz lint format proto clean
+.PHONY: help demo test docs package fuzz lint format proto clean
 
 help:
 	@echo 'make demo     install into .venv, compile and run a two-layer GCN on the karate club, layer 1 fused'
 	@echo 'make test     install into .venv, then ruff, mypy and pytest'
+	@echo 'make docs     build the documentation site into build/docs; a link that leads nowhere is an error'
 	@echo 'make package  build wheel and sdist into dist, install the wheel into an empty environment and try it there'
 	@echo 'make fuzz     20,000 random programs (PROGRAMS=n) at every level, 100,000 random graphs (GRAPHS=n) on both simulators'
 	@echo 'make format   format the code'
@@ -33,6 +34,11 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed-test lint
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist worksteal
+
+docs: $(VENV)/installed-docs
+	rm -rf docs/reference build/docs # what is left of a module that moved would be read again
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs build/docs
+	@echo 'the site begins at build/docs/index.html'
 
 package: $(VENV)/installed-test
 	$(BIN)/python tools/package_check.py
@@ -53,7 +59,7 @@ proto: $(VENV)/installed-test
 	$(BIN)/python tools/proto.py
 
 clean:
-	rm -rf .venv .venv-* build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist out docs/reference *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -70,4 +76,9 @@ $(VENV)/installed-test: $(VENV)/installed
 	@echo 'installing the test tools into $(VENV)'
 	@$(PIP) install --editable '.[test]'
 	@$(PIP) install --editable '.[test-models]' || echo 'no PyTorch Geometric or transformers here: tests of their models are skipped'
+	@touch $@
+
+$(VENV)/installed-docs: $(VENV)/installed
+	@echo 'installing the tools of the site into $(VENV)'
+	@$(PIP) install --editable '.[docs]'
 	@touch $@

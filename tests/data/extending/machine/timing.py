@@ -1,0 +1,1 @@
+return _on_tiles(node.function, tiles, machine, machine.latency.of(reducer(node.function).unit), machine.reduce_interval)
