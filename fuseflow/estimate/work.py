@@ -9,7 +9,7 @@ from typing import TypeAlias
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine import Machine
-from fuseflow.tensors.levels import Compressed
+from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import Tile, flops, work
 
 Firings: TypeAlias = tuple[Number, Number]
@@ -91,11 +91,19 @@ def asked(node: n.Node, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Seq
     match node:
         case n.Load():
             return {"val": present * prod(decl.tile)}
-        case n.Scan() if not (level := decl.format.levels[node.level]).full:
-            found = {"crd": outputs[0].read}
-            return {"pos": 2 * present, **found} if isinstance(level, Compressed) else found
+        case n.Scan():
+            read = outputs[0].read
+            return {array.kind: array.scanned * present + array.entry * read for array in stored_arrays(decl, node.level)}
+        case n.Locate():
+            present = min(flow.elements - flow.absent for flow in inputs)  # coordinates are there, but for repeated ones
+            return {array.kind: present for array in stored_arrays(decl, node.level) if array.told}
         case _:
             return {}
+
+
+def stored_arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
+    """The arrays of a level of a tensor."""
+    return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
 def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
@@ -103,13 +111,10 @@ def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[st
     entries = levels[-1].elements if levels else 1
     parents: Number = 1
     found: dict[str, Number] = {"pos": 0, "crd": 0}
-    for kind, flow, dimension in zip(decl.format.levels, levels, decl.format.order, strict=True):
-        unique = getattr(kind, "unique", True)
-        if kind.full:
-            parents *= decl.shape[dimension]
-            continue
-        if isinstance(kind, Compressed):
-            found["pos"] += parents + 1
-        parents = flow.elements if isinstance(kind, Compressed) and unique else entries
-        found["crd"] += parents
+    for p, (kind, flow, dimension) in enumerate(zip(decl.format.levels, levels, decl.format.order, strict=True)):
+        own = flow.elements if kind.unique and not kind.follows else entries
+        below = parents * decl.shape[dimension] if kind.full else own
+        for array in stored_arrays(decl, p):
+            found[array.kind] += array.count(parents, below)
+        parents = below
     return {**found, "val": values.elements * prod(decl.tile)}

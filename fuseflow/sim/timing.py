@@ -25,7 +25,7 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[Tile]
             return _on_tiles(node.function, tiles, machine, machine.latency.of(reducer(node.function).unit), 1)
         case n.Permute():  # an accumulator with nothing to add
             return _on_tiles("sum", tiles, machine, machine.latency.of(reducer("sum").unit), 1)
-        case n.Scan() if not graph.declared[node.tensor].format.levels[node.level].full:
+        case n.Scan() | n.Locate() if graph.declared[node.tensor].format.levels[node.level].stored:
             unit = "memory"
         case n.Load() | n.WriteLevel() | n.WriteValues():
             unit = "memory"
