@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import assert_never
@@ -10,8 +10,9 @@ from typing import assert_never
 from fuseflow import tile_ops
 from fuseflow.estimate.shapes import Shape, of_shapes, shapes
 from fuseflow.estimate.statistics import TensorStatistics
-from fuseflow.samml.nodes import Graph, Join, Load, Node, Port, Scan, Workspace, WriteLevel, WriteValues
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.estimate.work import stored_arrays
+from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
+from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
 from fuseflow.tile_ops import Tile
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -69,11 +70,11 @@ def traffic(graph: Graph, found: Mapping[Port, Shape]) -> dict[str, float]:
     """The bytes expected to be read or written of every tensor of `graph`, whose streams have the shapes `found`."""
     moved = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:
-        if isinstance(node, Scan | Load | WriteLevel | WriteValues):
+        if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
             tensor = graph.declared[node.tensor]
-            full = tensor.format.levels[node.level].full if isinstance(node, Scan | WriteLevel) else False
+            arrays = stored_arrays(tensor, node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
             value_bytes = VALUE_BYTES[tensor.dtype] * prod(tensor.tile)
-            moved[node.tensor] += _bytes(node, *_streams(node, found), full, value_bytes)
+            moved[node.tensor] += _bytes(node, *_streams(node, found), arrays, value_bytes)
     return moved
 
 
@@ -107,14 +108,25 @@ def _flops(node: Node, inputs: list[Shape], tiles: list[Tile]) -> float:
 
 
 def _bytes(
-    node: Scan | Load | WriteLevel | WriteValues, inputs: list[Shape], outputs: list[Shape], full: bool, value_bytes: int
+    node: Scan | Load | Locate | WriteLevel | WriteValues,
+    inputs: list[Shape],
+    outputs: list[Shape],
+    arrays: Sequence[StoredArray],
+    value_bytes: int,
 ) -> float:
+    """Where a scan goes through entries, finding the two ends of a fiber counts as two positions, whether they are stored or seen in
+    the level above."""
     match node:
         case Load() | WriteValues():
             return inputs[0].stored * value_bytes
+        case Scan() if any(array.entry for array in arrays):
+            each = sum(array.entry * array.bytes for array in arrays)
+            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * each
         case Scan():
-            return 0.0 if full else inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * CRD_BYTES
+            return inputs[0].stored * sum(array.scanned * array.bytes for array in arrays)
+        case Locate():
+            return inputs[-1].stored * sum(array.bytes for array in arrays if array.told)
         case WriteLevel():
-            return 0.0 if full else inputs[0].fibers * POS_BYTES + inputs[0].elements * CRD_BYTES
+            return sum((inputs[0].fibers * array.fiber + inputs[0].elements * array.entry) * array.bytes for array in arrays)
         case unknown:
             assert_never(unknown)

@@ -11,14 +11,13 @@ from math import inf, prod
 from typing import assert_never
 
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.work import asked
+from fuseflow.estimate.work import asked, stored_arrays
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine import Machine
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import DTYPES
-from fuseflow.tensors.levels import Compressed
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.tensors.levels.base import WORD_BYTES
 
 CHANNEL_BYTES = 32
 """That a channel of HBM2 moves in one of its cycles."""
@@ -35,8 +34,11 @@ def waiting(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
     answer = ANSWER[machine.memory.model]
     if isinstance(node, n.Load | n.WriteValues):
         return answer
-    if isinstance(node, n.Scan) and decl is not None and not (level := decl.format.levels[node.level]).full:
-        return answer * (2 if isinstance(level, Compressed) else 1)
+    if isinstance(node, n.Scan) and decl is not None:
+        arrays = stored_arrays(decl, node.level)
+        return answer * (any(array.scanned for array in arrays) + any(array.entry for array in arrays))
+    if isinstance(node, n.Locate) and decl is not None:
+        return answer * any(array.told for array in stored_arrays(decl, node.level))
     return 0
 
 
@@ -74,10 +76,26 @@ def moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes
             inputs = [flows[port] for port in node.inputs]
             outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
             for kind, words in asked(node, decl, inputs, outputs).items():
-                width = {"pos": POS_BYTES, "crd": CRD_BYTES, "val": DTYPES[decl.dtype].itemsize}[kind]
-                bytes_ = words * width / (2 if kind == "pos" else 1)  # the end of a fiber is the start of the next
+                width, bytes_ = _spread(node, decl, kind, words, line)
                 total += line * _lines(_looked_up(node, made), bytes_, width, decl, flows, line) if words else 0
+        elif isinstance(node, n.Locate):
+            decl = graph.declared[node.tensor]
+            words_of = asked(node, decl, [flows[port] for port in node.inputs], [])
+            total += sum(WORD_BYTES[array.kind] * words_of[array.kind] for array in stored_arrays(decl, node.level) if array.told)
     return total
+
+
+def _spread(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
+    """Of so many elements of an array the bytes of one, and the bytes among which they lie, as far as these are on lines with elements:
+    what a scan asks for at one reference may reach into what it asks for at the next, or leave a gap before it."""
+    for array in stored_arrays(decl, node.level) if isinstance(node, n.Scan) else ():
+        if array.kind == kind and array.scanned:
+            each = min(array.fiber * array.bytes, max(line, array.scanned * array.bytes))
+            return array.bytes, words / array.scanned * each
+        if array.kind == kind:
+            return array.bytes, words * array.bytes
+    width = DTYPES[decl.dtype].itemsize
+    return width, words * width
 
 
 def _looked_up(node: n.Scan | n.Load, made: Mapping[str, n.Node]) -> n.Scan | n.Load | None:

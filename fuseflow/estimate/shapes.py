@@ -34,6 +34,7 @@ from fuseflow.samml.nodes import (
     Root,
     Scan,
     SplitLevel,
+    TensorDecl,
     Writes,
 )
 
@@ -105,13 +106,17 @@ def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, Sh
     """The expected shape of every stream of `graph`; `known` are the statistics of the tensors it reads."""
     found: dict[Port, Shape] = {}
     for node in graph.nodes:
-        outputs = outputs_of(node, [found[p] for p in node.inputs], known)
+        outputs = outputs_of(node, [found[p] for p in node.inputs], graph.declared, known)
         found |= {Port(node.name, k): s for k, s in enumerate(outputs)}
     return found
 
 
 def outputs_of(
-    node: Primitive, inputs: list[Shape], known: Mapping[str, TensorStatistics], pairs: Pairs | None = None
+    node: Primitive,
+    inputs: list[Shape],
+    tensors: Mapping[str, TensorDecl],
+    known: Mapping[str, TensorStatistics],
+    pairs: Pairs | None = None,
 ) -> list[Shape]:
     """The expected shapes of what a node makes of streams of these. Without `pairs`, coordinates of any two tensors are independent."""
     match node:
@@ -124,7 +129,8 @@ def outputs_of(
         case Repeat():
             return [replace(inputs[1], present=inputs[0].present, drawn=inputs[0].drawn)]
         case Locate():
-            return [replace(inputs[-1], drawn=inputs[0].drawn)]
+            there = 1.0 if tensors[node.tensor].format.levels[node.level].full else _density(known[node.tensor], node.level)
+            return [replace(inputs[-1], present=inputs[-1].present * there, drawn=inputs[0].drawn)]
         case Join():
             return _join(node, inputs, pairs)
         case Align():
@@ -179,6 +185,11 @@ def _scan(node: Scan, ref: Shape, stats: TensorStatistics, pairs: Pairs | None) 
     stored = stats.fanouts[node.level] < size
     below = ref.inner(elements, size)
     return [replace(below, drawn=((node.tensor, node.level),) if stored else ()), replace(below, drawn=())]
+
+
+def _density(stats: TensorStatistics, level: int) -> float:
+    """The share of the coordinates of a dimension that a fiber has."""
+    return min(1.0, stats.fanouts[level] / stats.sizes[level]) if stats.sizes[level] else 0.0
 
 
 def _rates(node: Join, inputs: list[Shape], pairs: Pairs | None) -> list[float]:

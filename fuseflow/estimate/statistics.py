@@ -58,8 +58,8 @@ def assume(tensor: TensorType) -> TensorStatistics:
     if tensor.format is None:
         return TensorStatistics(tensor.stored_shape, tuple(map(float, tensor.stored_shape)))
     sizes = tuple(tensor.stored_shape[d] for d in tensor.format.order)
-    fanouts = (n if level.full else n * DEFAULT_DENSITY for n, level in zip(sizes, tensor.format.levels, strict=True))
-    return TensorStatistics(sizes, tuple(map(float, fanouts)))
+    fanouts = (level.expected(size, DEFAULT_DENSITY) for size, level in zip(sizes, tensor.format.levels, strict=True))
+    return TensorStatistics(sizes, tuple(fanouts))
 
 
 def statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:

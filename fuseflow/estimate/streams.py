@@ -48,7 +48,8 @@ class Rules:
                 return Made((self._below(inputs[0], full(node.size), ("range", node.size), None, keep_absent=True),))
             case n.Locate():
                 below = self._pattern(node.tensor).below[node.level]
-                return Made((self.memo.once("locate", (below, *_parts(inputs)), lambda: self._locate(node, inputs)),))
+                key = (below, self._pattern(node.tensor).levels[node.level], *_parts(inputs))
+                return Made((self.memo.once("locate", key, lambda: self._locate(node, inputs)),))
             case n.Join():
                 return self._join(node, inputs)
             case n.Align():
@@ -106,16 +107,17 @@ class Rules:
         level, below = pattern.levels[node.level], pattern.below[node.level]
         nest, maps = self._together(*inputs)
         labels = [None if s.label is None else through(s.label, map) for s, map in zip(inputs, maps, strict=True)]
-        if below is None and all(label is None for label in labels):
+        if below is None and level.complete and all(label is None for label in labels):
             return Counted(nest)
         found = np.zeros(elements(nest), dtype=np.int64)
         absent = np.zeros(len(found), dtype=bool)
         for label in labels:
             absent |= False if label is None else label < 0
-        if below is not None:
+        if below is not None or not level.complete:
             crds = self._values(node.inputs[0], inputs[0], maps[0])
             fiber = labels[1] if len(inputs) == 2 and labels[1] is not None else np.zeros(len(crds), dtype=np.int64)
-            found = chosen(below, np.where(absent, EMPTY, chosen(level.pos[:-1], fiber, 0) + crds))
+            at = np.where(absent, EMPTY, level.find(fiber, crds))
+            found = np.minimum(at, 0) if below is None else chosen(below, at)
         return Counted(nest, plain(np.where(absent, EMPTY, found)))
 
     def _values(self, port: n.Port, stream: Counted, map: Map) -> Ints:
@@ -292,16 +294,21 @@ class Rules:
 
 
 def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> frozenset[n.Port]:
-    """The streams of coordinates whose values say which fiber of a tensor is located: all but where its fibers are alike."""
+    """The streams of coordinates whose values say what of a tensor is located: all but where all is there, and alike."""
     wanted: set[n.Port] = set()
     for node in reversed(graph.nodes):
-        if isinstance(node, n.Locate) and node.tensor in patterns and patterns[node.tensor].below[node.level] is not None:
+        if isinstance(node, n.Locate) and node.tensor in patterns and _tells(patterns[node.tensor], node.level):
             wanted.add(node.inputs[0])
         else:
             wanted |= {
                 node.inputs[j] for k, carried in enumerate(node.carries()) if n.Port(node.name, k) in wanted for j in carried
             }
     return frozenset(wanted)
+
+
+def _tells(pattern: Pattern, level: int) -> bool:
+    """Whether it depends on the coordinate what is located in a level."""
+    return pattern.below[level] is not None or not pattern.levels[level].complete
 
 
 def _parts(inputs: Sequence[Counted]) -> tuple[object, ...]:

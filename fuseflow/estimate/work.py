@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine import Machine
-from fuseflow.tensors.levels import Compressed
+from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import Tile, flops, work
 
 Firings: TypeAlias = tuple[Number, Number]
@@ -83,16 +83,27 @@ def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[Tile]) -
     return flops(node.operator, tiles) * inputs[0].elements
 
 
-def asked(node: n.Scan | n.Load, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> dict[str, Number]:
+def asked(
+    node: n.Scan | n.Locate | n.Load, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]
+) -> dict[str, Number]:
     """Elements that a reader asks for, by array."""
     present = inputs[0].elements - inputs[0].absent
-    if isinstance(node, n.Load):
-        return {"val": present * prod(decl.tile)}
-    level = decl.format.levels[node.level]
-    if level.full:
-        return {}
-    found = {"crd": outputs[0].read}
-    return {"pos": 2 * present, **found} if isinstance(level, Compressed) else found
+    match node:
+        case n.Load():
+            return {"val": present * prod(decl.tile)}
+        case n.Scan():
+            read = outputs[0].read
+            return {array.kind: array.scanned * present + array.entry * read for array in stored_arrays(decl, node.level)}
+        case n.Locate():
+            present = min(flow.elements - flow.absent for flow in inputs)  # coordinates are there, but for repeated ones
+            return {array.kind: present for array in stored_arrays(decl, node.level) if array.told}
+        case unknown:
+            assert_never(unknown)
+
+
+def stored_arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
+    """The arrays of a level of a tensor."""
+    return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
 def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
@@ -100,13 +111,10 @@ def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[st
     entries = levels[-1].elements if levels else 1
     parents: Number = 1
     found: dict[str, Number] = {"pos": 0, "crd": 0}
-    for kind, flow, dimension in zip(decl.format.levels, levels, decl.format.order, strict=True):
-        unique = getattr(kind, "unique", True)
-        if kind.full:
-            parents *= decl.shape[dimension]
-            continue
-        if isinstance(kind, Compressed):
-            found["pos"] += parents + 1
-        parents = flow.elements if isinstance(kind, Compressed) and unique else entries
-        found["crd"] += parents
+    for p, (kind, flow, dimension) in enumerate(zip(decl.format.levels, levels, decl.format.order, strict=True)):
+        own = flow.elements if kind.unique and not kind.follows else entries
+        below = parents * decl.shape[dimension] if kind.full else own
+        for array in stored_arrays(decl, p):
+            found[array.kind] += array.count(parents, below)
+        parents = below
     return {**found, "val": values.elements * prod(decl.tile)}

@@ -226,6 +226,10 @@ class Names(Node):
 
     tensor: str = field(metadata=attribute("tensor"))
 
+    def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
+        """Whether it reads or writes what is stored of the tensor."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Reads(Names):

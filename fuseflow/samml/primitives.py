@@ -84,7 +84,7 @@ class Scan(Reads):
         return (*around, own)
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return DEFAULT_UNIT if tensors[self.tensor].format.levels[self.level].full else MEMORY_UNIT
+        return MEMORY_UNIT if tensors[self.tensor].format.levels[self.level].stored else DEFAULT_UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,12 @@ class Locate(Pointwise, Names):
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
         return ((),)
+
+    def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
+        return tensors[self.tensor].format.levels[self.level].stored
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return MEMORY_UNIT if self.asks_memory(tensors) else DEFAULT_UNIT
 
 
 @dataclass(frozen=True, slots=True)

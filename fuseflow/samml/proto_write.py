@@ -14,7 +14,6 @@ from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_wire import BY_PRIMITIVE, Wire, placed
 from fuseflow.samml.proto_writer import StreamMessage, Writer, any_stream
 from fuseflow.samml.text import detail
-from fuseflow.tensors.levels import Compressed, Dense
 from fuseflow.tile_ops import Tile
 
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
@@ -30,12 +29,10 @@ JOIN = {"intersect": pb.Joiner.INTERSECT, "union": pb.Joiner.UNION}
 def _scan(w: Writer, node: n.Scan) -> None:
     level = w.declared[node.tensor].format.levels[node.level]
     operation = w.new(node)
-    if level in (Dense(), Compressed()):
-        lookup = operation.fiber_lookup
-    else:
-        lookup = operation.fiber_lookup_ext
-        w.warn(node.name, f"other readers have no {level.text} level")
-    lookup.tensor, lookup.mode, lookup.format, lookup.sequential = node.tensor, node.level, level.text, node.sequential
+    lookup = operation.fiber_lookup_ext if level.public is None else operation.fiber_lookup
+    w.storing(node.name, level)
+    lookup.tensor, lookup.mode, lookup.sequential = node.tensor, node.level, node.sequential
+    lookup.format = level.public or level.text
     w.reading(node.inputs[0], lookup.input_ref)
     w.making(node, 0, lookup.output_crd)
     w.making(node, 1, lookup.output_ref)
@@ -45,6 +42,8 @@ def _locate(w: Writer, node: n.Locate) -> None:
     message = w.new(node).locate
     message.tensor, message.level = node.tensor, node.level
     crd, *parent = node.inputs
+    if not (level := w.declared[node.tensor].format.levels[node.level]).full:
+        w.warn(node.name, f"other readers locate in full levels only, not in a {level.text} one")
     w.reading(crd, message.input_crd)
     w.making(node, 0, message.output_ref1)
     if w.kind(crd) != "crd":
@@ -243,7 +242,9 @@ def _write(w: Writer, node: n.WriteLevel) -> None:
     tensor = w.declared[node.tensor]
     message = w.new(node).fiber_write
     message.tensor, message.mode_val = node.tensor, str(node.level)
-    message.format = tensor.format.levels[node.level].text
+    level = tensor.format.levels[node.level]
+    w.storing(node.name, level)
+    message.format = level.public or level.text
     message.size = tensor.shape[tensor.format.order[node.level]]
     w.reading(node.inputs[0], message.input_crd)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.verify import streams
+from fuseflow.tensors.levels import Level
 
 CHANNEL_SIZE = 1024
 """The FIFO depth that published graphs ask for. Ours is the machine's to choose: our reader passes over it."""
@@ -107,6 +108,11 @@ class Writer:
             message.stream_shape = tile[0]
         elif tile:
             self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
+
+    def storing(self, name: str, level: Level) -> None:
+        """Say so where other readers take a level for another one: they know `compressed`, and take the rest for dense."""
+        if level.public is None:
+            self.warn(name, f"other readers have no {level.text} level")
 
     def warn(self, name: str, what: str) -> None:
         self.warnings.append(f"`{name}`: {what}")

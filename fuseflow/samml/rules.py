@@ -14,7 +14,7 @@ from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.bounds import UNKNOWN, below
 from fuseflow.samml.context import ROOT, Context, Made, Position, Streams, counted
-from fuseflow.tensors.levels import Compressed, Dense
+from fuseflow.tensors.levels import names
 from fuseflow.tile_ops import FUNCTIONS, TILE_OPERATORS, result_tile
 
 
@@ -29,7 +29,10 @@ def _scan(c: Context, node: n.Scan, inputs: Streams) -> list[Made]:
     c.indexes(node, inputs, 0, node.tensor, node.level)
     c.access(node)
     (ref,) = inputs
-    if tensor.format.levels[node.level].full and not ref.nullable:
+    level = tensor.format.levels[node.level]
+    if not level.ordered:
+        c.refuse(node, f"the coordinates of level {node.level} of `{node.tensor}` ({level.text}) do not ascend")
+    if level.full and not ref.nullable:
         shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[node.level]])
     else:
         shape = c.shapes.below(ref.shape, "scan", node.tensor, node.level, node.inputs[0])
@@ -46,12 +49,10 @@ def _range(c: Context, node: n.Range, inputs: Streams) -> list[Made]:
 def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[Made]:
     c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level)
-    if not tensor.format.levels[node.level].full:
-        c.refuse(
-            node,
-            f"level {node.level} of `{node.tensor}` is {tensor.format.levels[node.level].text}",
-            hint="only dense levels are located",
-        )
+    level = tensor.format.levels[node.level]
+    if not level.located:
+        able = names(lambda level: level.located)
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"only {able} levels are located")
     if inputs[0].position is not None:
         c.refuse(node, f"{c.stream(node, 0)} holds references; this node takes coordinates there")
     if len(inputs) == 1 and node.level > 0:
@@ -60,7 +61,8 @@ def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[Made]:
         c.indexes(node, inputs, 1, node.tensor, node.level)
         c.aligned(node, inputs, 0, 1)
     c.inside(node, inputs, 0, tensor.shape[tensor.format.order[node.level]], f"the size of level {node.level} of `{node.tensor}`")
-    return [Made(inputs[0].shape, any(x.nullable for x in inputs), Position(node.tensor, node.level + 1))]
+    absent = not level.full or any(x.nullable for x in inputs)
+    return [Made(inputs[0].shape, absent, Position(node.tensor, node.level + 1))]
 
 
 def _join(c: Context, node: n.Join, inputs: Streams) -> list[Made]:
@@ -244,12 +246,10 @@ def _merge(c: Context, node: n.Merge, inputs: Streams) -> list[Made]:
 def _write(c: Context, node: n.WriteLevel, inputs: Streams) -> list[Made]:
     c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level, written=True)
-    if tensor.format.levels[node.level] not in (Dense(), Compressed()):
-        c.refuse(
-            node,
-            f"level {node.level} of `{node.tensor}` is {tensor.format.levels[node.level].text}",
-            hint="dense and compressed levels are written",
-        )
+    level = tensor.format.levels[node.level]
+    if not level.appended:
+        able = names(lambda level: level.appended)
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"{able} levels are written")
     _reaches(c, node, inputs, node.level + 1)
     return []
 

@@ -13,7 +13,7 @@ from fuseflow.sim.memory.layout import Kind
 from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.written import Written
 from fuseflow.tensors import DTYPES, Tensor
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.tensors.levels.base import WORD_BYTES
 from fuseflow.tile_ops import flops, work
 
 Array: TypeAlias = Kind
@@ -132,14 +132,14 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
     """What was read and written of every array, in tensor order. `outputs`: as assembled."""
-    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Reads)}
+    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
     read: Counter[tuple[str, Array]] = Counter()
     for (node, array), count in outcome.elements.items():
         read[reads[node], array] += count
     wrote: Counter[tuple[str, Array]] = Counter()
     for name, tensor in outputs.items():
-        wrote[name, "pos"] = sum(level.pos_count for level in tensor.levels)
-        wrote[name, "crd"] = sum(level.crd_count for level in tensor.levels)
+        wrote[name, "pos"] = tensor.words("pos")
+        wrote[name, "crd"] = tensor.words("crd")
         wrote[name, "val"] = len(outcome.written[name].values)
     directions: tuple[tuple[Direction, Counter[tuple[str, Array]]], ...] = ("read", read), ("write", wrote)
     return tuple(
@@ -152,4 +152,4 @@ def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> 
 
 
 def _word_bytes(decl: n.TensorDecl, array: Array) -> int:
-    return {"pos": POS_BYTES, "crd": CRD_BYTES, "val": DTYPES[decl.dtype].itemsize}[array]
+    return DTYPES[decl.dtype].itemsize if array == "val" else WORD_BYTES[array]

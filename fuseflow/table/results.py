@@ -15,7 +15,7 @@ from fuseflow.table.table import FusionTable
 from fuseflow.table.values import Term
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.blocks import show_block
-from fuseflow.tensors.levels import Compressed, Dense, Level
+from fuseflow.tensors.levels import Level, names
 
 
 def build_table(region: FusedRegion) -> FusionTable:
@@ -134,9 +134,10 @@ def _level(result: Result, index: str) -> Level:
     format = result.tensor.format
     assert format is not None
     level = format.levels[format.order.index(result.indices.index(index))]
-    if level not in (Dense(), Compressed()):
+    if not level.appended:
+        able = names(lambda level: level.appended)
         raise FusionError(
-            f"result `{result.name}` cannot be written as {format.short()}: results have dense and compressed levels",
+            f"result `{result.name}` cannot be written as {format.short()}: results have {able} levels",
             hint=f"`--format {result.name}=dcsr` stores the same entries",
         )
     return level

@@ -21,12 +21,10 @@ from fuseflow.sim.machine import Machine
 from fuseflow.sim.statistics import Array as ArrayKind
 from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.written import Written
-from fuseflow.tensors import Tensor
-from fuseflow.tensors.levels.compressed import CompressedFibers
-from fuseflow.tensors.levels.singleton import SingletonFibers
+from fuseflow.tensors.levels.base import StoredArray
 
 
-def outcome(layout: Layout, tensors: Mapping[str, Tensor], machine: Machine, gathered: Gathered) -> Outcome:
+def outcome(layout: Layout, machine: Machine, gathered: Gathered) -> Outcome:
     """Of a run that came to its end."""
     gather_all(layout, gathered)
     nodes = statistics(layout)
@@ -47,7 +45,7 @@ def outcome(layout: Layout, tensors: Mapping[str, Tensor], machine: Machine, gat
         ),
         tokens={key: pushed[key] for key in layout.keys if isinstance(key, n.Port)},
         values=_values(layout),
-        elements=_elements(layout, tensors),
+        elements=_elements(layout),
         written=_written(layout, gathered),
         memory=None if layout.controller is None else layout.controller.statistics(),
         streams=_recordings(layout, gathered),
@@ -89,7 +87,7 @@ def _values(layout: Layout) -> dict[str, int]:
     return found
 
 
-def _elements(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, ArrayKind], int]:
+def _elements(layout: Layout) -> dict[tuple[str, ArrayKind], int]:
     found: dict[tuple[str, ArrayKind], int] = {}
     declared = layout.graph.declared
     for p, node in enumerate(layout.owners):
@@ -101,12 +99,18 @@ def _elements(layout: Layout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, 
                 declared[node.tensor].tile
             )
         elif isinstance(node, n.Scan):
-            level = tensors[node.tensor].levels[node.level]
-            if isinstance(level, CompressedFibers):
-                found[node.name, "pos"] = 2 * int(state["references"])
-            if isinstance(level, CompressedFibers | SingletonFibers):
-                found[node.name, "crd"] = int(state["entries"])
+            for array in _arrays(declared[node.tensor], node.level):
+                entries = int(state["entries"]) if array.entry else 0
+                found[node.name, array.kind] = array.scanned * int(state["references"]) + array.entry * entries
+        elif isinstance(node, n.Locate):
+            for array in _arrays(declared[node.tensor], node.level):
+                if array.told:
+                    found[node.name, array.kind] = int(state["asked"])
     return found
+
+
+def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
+    return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
 def _written(layout: Layout, gathered: Gathered) -> dict[str, Written]:
