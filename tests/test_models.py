@@ -10,11 +10,11 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.compiler import load
-from fuseflow.compiler.check import compare
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend import load_model
 from fuseflow.fusion.program import as_program
+from fuseflow.run.check import compare
 
 ROOT = Path(__file__).parents[1]
 GCN = ROOT / "models" / "gcn.py"

@@ -13,9 +13,9 @@ import click
 from fuseflow.cli.common import FILE, console, require_writable, write_out
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.compiler import Compiled, CompiledRegion, Progress, Result, Source, Watch, compile_source, load
-from fuseflow.compiler.estimates import Estimator
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
+from fuseflow.estimate.program import Estimator
 from fuseflow.explore.auto import TOP, Choice, choose
 from fuseflow.report.auto_tables import auto_lines
 from fuseflow.report.tables import print_table

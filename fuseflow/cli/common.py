@@ -17,12 +17,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from fuseflow.compiler import Result
-from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
 from fuseflow.frontend.data import ADJACENCIES
 from fuseflow.report.memory_tables import memory_tables
 from fuseflow.report.tables import deepened_lines, lane_lines, print_table, result_table, top_tables
+from fuseflow.run.artifacts import MANIFEST
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import CHOICES
 from fuseflow.sim.engines import ENGINES

@@ -23,14 +23,14 @@ from fuseflow.cli.common import (
     write_out,
 )
 from fuseflow.cli.progress import working
-from fuseflow.compiler.estimates import Estimator, ProgramEstimate
-from fuseflow.compiler.result import json_text
-from fuseflow.compiler.saved import load_saved
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Given
+from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import against_table, estimate_table, exact_line, operator_table, tensor_table
 from fuseflow.report.tables import print_table
+from fuseflow.run.result import json_text
+from fuseflow.run.saved import load_saved
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
@@ -126,7 +126,7 @@ def _saved(
         raise UsageError(f"`{directory}` is compiled, with the schedule in it", hint="estimate the model to try another schedule")
     saved = load_saved(directory, tensors)
     return estimator.estimate(
-        saved.pieces, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
+        saved.regions, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
     )
 
 

@@ -22,9 +22,10 @@ from fuseflow.cli.common import (
     write_out,
 )
 from fuseflow.cli.progress import firings_bar
-from fuseflow.compiler.result import json_text
-from fuseflow.report.explain_cycles import cycles_json, cycles_lines, explain_cycles
+from fuseflow.explain.cycles import explain_cycles
+from fuseflow.report.cycle_tables import cycles_json, cycles_lines
 from fuseflow.report.tables import print_table
+from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine
 

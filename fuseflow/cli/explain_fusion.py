@@ -17,10 +17,10 @@ from fuseflow.cli.common import (
     schedule_options,
     write_out,
 )
-from fuseflow.compiler.neighbours import explain_fusion
-from fuseflow.compiler.result import json_text
-from fuseflow.report.explain_fusion import pair_table, producer_table, report_json
+from fuseflow.explain.fusion import explain_fusion
+from fuseflow.report.fusion_tables import pair_table, producer_table, report_json
 from fuseflow.report.tables import print_table
+from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 
 

@@ -17,9 +17,10 @@ from fuseflow.cli.common import (
     schedule_options,
     write_out,
 )
-from fuseflow.compiler.result import json_text
-from fuseflow.report.explain_order import Rule, assumed_line, explain_order, order_json, order_lines
+from fuseflow.explain.order import Rule, explain_order
+from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.tables import print_table
+from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 
 

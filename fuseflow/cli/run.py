@@ -31,9 +31,9 @@ from fuseflow.cli.common import (
 from fuseflow.cli.dump import Dump, dump_options
 from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.trace import Trace, trace_options
-from fuseflow.compiler.result import json_text
 from fuseflow.errors import CheckError
 from fuseflow.report.tables import check_line
+from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine
 

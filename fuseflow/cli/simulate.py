@@ -29,10 +29,10 @@ from fuseflow.cli.common import (
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.trace import Trace, trace_options
 from fuseflow.compiler import RegionResult, Result
-from fuseflow.compiler.artifacts import save_run
-from fuseflow.compiler.graphs import load_graph, whole
-from fuseflow.compiler.result import Seconds, json_text
-from fuseflow.compiler.settings import Settings
+from fuseflow.run.artifacts import save_run
+from fuseflow.run.result import Seconds, json_text
+from fuseflow.run.settings import Settings
+from fuseflow.samml.files import load_graph, whole
 from fuseflow.sim import Engine, Machine
 from fuseflow.sim import simulate as run_graph
 

@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.compiler.check import Check
-from fuseflow.compiler.compiled import Compiled, Progress, Watch
 from fuseflow.compiler.lower import lower, refuse_open
 from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.result import RegionResult, Result
-from fuseflow.compiler.sources import Source, load
 from fuseflow.einsum.nodes import Program
+from fuseflow.frontend.sources import Source, load
+from fuseflow.run.check import Check
+from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.result import RegionResult, Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
-    from fuseflow.compiler.sources import Model
+    from fuseflow.frontend.sources import Model
 
 __all__ = [
     "Check",

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler import Compiled, Progress, Result, Source, Watch, compile_source, load
-from fuseflow.compiler.estimates import Estimator
 from fuseflow.compiler.lower import form
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
+from fuseflow.estimate.program import Estimator
 from fuseflow.explore.costs import Costs
 from fuseflow.explore.orders import TriedOrder, with_orders
 from fuseflow.explore.remembered import Remembered
@@ -20,7 +20,7 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, load_machine
 
 if TYPE_CHECKING:
-    from fuseflow.compiler.sources import Model
+    from fuseflow.frontend.sources import Model
 
 TOP = 3
 """Partitions, and orders of each region, that are simulated."""

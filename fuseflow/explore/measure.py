@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from fuseflow.compiler import Compiled, Source, compile_source, load
-from fuseflow.compiler.compiled import Execute
-from fuseflow.compiler.estimates import Estimator
 from fuseflow.errors import CheckError
+from fuseflow.estimate.program import Estimator
 from fuseflow.explore.auto import TOP, choose
 from fuseflow.explore.point import Point
+from fuseflow.run.compiled import Execute
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
 

@@ -9,10 +9,10 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.compiler import Source, compile_source, load
-from fuseflow.compiler.estimates import Estimator
 from fuseflow.compiler.lower import form
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator
 from fuseflow.explore.auto import choose
 from fuseflow.explore.costs import Costs
 from fuseflow.explore.remembered import Remembered

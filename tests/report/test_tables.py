@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from fuseflow.compiler import Check, Result
-from fuseflow.compiler.result import RegionResult, Seconds, region_json
-from fuseflow.compiler.settings import Settings
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.report.tables import (
     CheckRow,
@@ -26,6 +24,8 @@ from fuseflow.report.tables import (
     result_table,
     top_tables,
 )
+from fuseflow.run.result import RegionResult, Seconds, region_json
+from fuseflow.run.settings import Settings
 from fuseflow.sim import EdgeStatistics, Machine, NodeStatistics, Simulation, Traffic
 
 

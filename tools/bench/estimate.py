@@ -21,10 +21,11 @@ import click
 from host import host
 
 from fuseflow.compiler import CompiledRegion, Source, load, lower
-from fuseflow.compiler.estimates import Estimator, pieces
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import measure
 from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.program import Estimator
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -39,7 +40,7 @@ def milliseconds(run: Callable[[], object]) -> float:
 
 
 def estimate(estimator: Estimator, source: Source, program: Program, regions: tuple[CompiledRegion, ...]) -> None:
-    estimator.estimate(pieces(regions), program, source.tensors, load_machine("comal"))
+    estimator.estimate(region_graphs(regions), program, source.tensors, load_machine("comal"))
 
 
 def cases(model: str, data: str, repeats: int) -> list[dict[str, Any]]:

@@ -22,9 +22,9 @@ from store import append, load
 
 from fuseflow.compiler import Compiled, Source, compile_source
 from fuseflow.compiler import load as load_model
-from fuseflow.compiler.estimates import Estimator
 from fuseflow.compiler.lower import form
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator
 from fuseflow.explore.auto import choose
 from fuseflow.explore.remembered import Remembered
 from fuseflow.explore.search import cheapest

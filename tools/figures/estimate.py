@@ -21,9 +21,10 @@ import click
 from model_summary import NAMES
 
 from fuseflow.compiler import Source, load, lower
-from fuseflow.compiler.estimates import Estimator, ProgramEstimate, pieces
 from fuseflow.estimate import measure
 from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -75,7 +76,7 @@ def _row(row: dict[str, Any], source: Source, estimators: dict[str, Estimator], 
         results: list[ProgramEstimate] = []
 
         def once(machine: Machine = machine, estimator: Estimator = estimator, results: list[Any] = results) -> None:
-            results.append(estimator.estimate(pieces(regions), program, source.tensors, machine))
+            results.append(estimator.estimate(region_graphs(regions), program, source.tensors, machine))
 
         first, again = _ms(once), min(_ms(once) for _ in range(3))
         made = results[0]

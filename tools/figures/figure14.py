@@ -38,7 +38,8 @@ from store import left, load, work
 import models
 from fuseflow.compiler import load as load_model
 from fuseflow.compiler import lower
-from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.estimate.program import Estimator
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -224,7 +225,7 @@ def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
         moved = []
         for way in (schedule, schedule.lower(repeat="value")):
             program, regions = lower(source.program, way, source.tensors)
-            found = estimator.estimate(pieces(regions), program, source.tensors, machine)
+            found = estimator.estimate(region_graphs(regions), program, source.tensors, machine)
             moved.append(models.by_array(found.stats["bytes"]["by_tensor"]))
         arrays, once = moved
         yield {

@@ -38,7 +38,8 @@ from store import left, load, work
 import models
 from fuseflow.compiler import Source, lower
 from fuseflow.compiler import load as load_model
-from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.estimate.program import Estimator
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -170,7 +171,7 @@ def joinings(source: Source) -> Iterator[dict[str, Any]]:
         for name, group in regions.items():
             schedule = schedule.region(name, *group)
         program, compiled = lower(source.program, schedule, source.tensors)
-        found = estimator.estimate(pieces(compiled), program, source.tensors, machine)
+        found = estimator.estimate(region_graphs(compiled), program, source.tensors, machine)
         joined = " | ".join(" ".join(group) for group in groups)
         yield {"key": f"{iteration}: {joined}", "iteration": iteration, "joined": joined, "cycles": round(found.cycles)}
 

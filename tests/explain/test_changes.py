@@ -11,8 +11,8 @@ from scipy import sparse
 import fuseflow as ff
 from fuseflow.compiler import Compiled
 from fuseflow.einsum.parse import parse
-from fuseflow.report.changes import expected, with_schedule
-from fuseflow.report.explain_cycles import explain_cycles
+from fuseflow.explain.changes import expected, with_schedule
+from fuseflow.explain.cycles import explain_cycles
 from fuseflow.schedule import Schedule
 
 PROGRAM = """

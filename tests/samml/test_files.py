@@ -11,9 +11,9 @@ from scipy import sparse
 from tile_graphs import SPMM, blocked
 from tile_graphs import sparse as sparse_tiles
 
-from fuseflow.compiler.graphs import load_graph, whole
 from fuseflow.errors import FuseFlowError
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.files import load_graph, whole
 from fuseflow.samml.proto import to_proto
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate

@@ -12,10 +12,11 @@ from rich.console import Console
 
 import fuseflow as ff
 from fuseflow.compiler import Compiled
-from fuseflow.compiler.result import json_text
 from fuseflow.einsum.parse import parse
-from fuseflow.report.explain_cycles import CyclesReport, bottleneck, cycles_json, cycles_lines, explain_cycles, shares
+from fuseflow.explain.cycles import CyclesReport, explain_cycles, shares
+from fuseflow.report.cycle_tables import bottleneck, cycles_json, cycles_lines
 from fuseflow.report.tables import print_table
+from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fuseflow.compiler import Compiled, compile
-from fuseflow.compiler.intermediates import check_region, stand_in
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.einsum.parse import parse
+from fuseflow.run.stand_ins import check_region, stand_in
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.blocks import blocked, unblocked

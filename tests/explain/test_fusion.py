@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fuseflow.compiler import load
-from fuseflow.compiler.neighbours import FusionReport, Neighbours, explain_fusion
 from fuseflow.einsum.parse import parse
+from fuseflow.explain.fusion import FusionDecision, FusionReport, explain_fusion
 from fuseflow.schedule import Schedule
 
 SOFTMAX = """
@@ -32,7 +32,7 @@ def report(text: str, schedule: Schedule) -> FusionReport:
     return explain_fusion(load(parse(text)), schedule)
 
 
-def pair(found: FusionReport, producer: str, consumer: str) -> Neighbours:
+def pair(found: FusionReport, producer: str, consumer: str) -> FusionDecision:
     return next(p for p in found.pairs if (p.producer, p.consumer) == (producer, consumer))
 
 

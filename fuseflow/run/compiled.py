@@ -11,21 +11,22 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.compiler import artifacts
-from fuseflow.compiler.check import Check, check
-from fuseflow.compiler.estimates import Estimator, ProgramEstimate, estimate_compiled
-from fuseflow.compiler.intermediates import check_region, stand_in, worst
-from fuseflow.compiler.ran import Ran
 from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.result import Result, Seconds
-from fuseflow.compiler.settings import Settings
-from fuseflow.compiler.sources import Source
 from fuseflow.compiler.stored import in_blocks, in_elements
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
 from fuseflow.einsum.sparse import operand
 from fuseflow.errors import UsageError
+from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.frontend.sources import Source
+from fuseflow.run import artifacts
+from fuseflow.run.check import Check, check
+from fuseflow.run.history import RunHistory
+from fuseflow.run.region_graphs import region_graphs
+from fuseflow.run.result import Result, Seconds
+from fuseflow.run.settings import Settings
+from fuseflow.run.stand_ins import check_region, stand_in, worst
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
@@ -138,18 +139,18 @@ class Compiled:
             dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
         start = time.perf_counter()
         memory = self.memory()
-        ran, checks = Ran(dedup), list[Check]()
+        history, checks = RunHistory(dedup), list[Check]()
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)
             for step in region.before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
-            results = ran.again(region, read)
+            results = history.again(region, read)
             if results is None:
                 simulation = execute(region.graph, read, self.machine, report, engine=engine)
                 if watch is not None:
                     watch(region, read, simulation)
-                results = ran.first(region, read, simulation)
+                results = history.first(region, read, simulation)
                 if stand_ins and check and (one := check_region(self.program, region, memory, results)):
                     checks.append(one)
             memory |= results
@@ -162,11 +163,14 @@ class Compiled:
         outputs = in_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
-        return Result(replace(self.settings, engine=engine), outputs, ran.regions, compared, seconds)
+        return Result(replace(self.settings, engine=engine), outputs, history.regions, compared, seconds)
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """What a run would do, without one. An `Estimator` that is passed again finds what it counted for the same tensors."""
-        return estimate_compiled(self, estimator or Estimator())
+        source = self.source
+        return (estimator or Estimator()).estimate(
+            region_graphs(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
+        )
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""

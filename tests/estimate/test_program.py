@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler.estimates import Estimator, ProgramEstimate
-from fuseflow.compiler.saved import load_saved
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import Given
+from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.run.saved import load_saved
 
 ROOT = Path(__file__).parents[2]
 PAPER = {"gcn": "karate", "graphsage": "karate", "sae": None, "gpt": None}
@@ -94,7 +94,7 @@ def test_a_directory_is_enough(tmp_path: Path):
     made.save(tmp_path / "out")
     saved = load_saved(tmp_path / "out")
     given = Given.parse(["M.density=0.5"])
-    found = Estimator(given=given).estimate(saved.pieces, saved.source.program, {}, made.machine)
+    found = Estimator(given=given).estimate(saved.regions, saved.source.program, {}, made.machine)
     assert found.to_json()["regions"] == made.estimate(Estimator(given=given)).to_json()["regions"]
     with pytest.raises(FuseFlowError, match="no directory of a compiled program"):
         load_saved(tmp_path)

@@ -8,11 +8,11 @@ import json
 from rich.console import Console
 from rich.table import Table
 
-from fuseflow.compiler.neighbours import FusionReport, Neighbours, Producer
-from fuseflow.compiler.recompute import Instance
-from fuseflow.compiler.result import json_text
-from fuseflow.report.explain_fusion import pair_table, producer_table, report_json
+from fuseflow.explain.fusion import FusionDecision, FusionReport, Producer
+from fuseflow.explain.recompute import Instance
+from fuseflow.report.fusion_tables import pair_table, producer_table, report_json
 from fuseflow.report.tables import print_table
+from fuseflow.run.result import json_text
 
 ONE = Instance("T[i, j]", "mul", ("k",), 60.0)
 OTHER = Instance("T[j, i]", "mul'2", (), 20.0)
@@ -20,10 +20,10 @@ TWICE = Producer("T", "full", False, (ONE, OTHER), 20.0, 40.0, 90.0, 120.0, 270.
 NAME = Producer("R", "full", True, (), 0.0, 0.0, 5.0, 0.0, 0.0, 16.0, 64.0, 64.0)
 REPORT = FusionReport(
     (
-        Neighbours("T", "R", ("full", "full"), "`full` fuses what no reshape parts"),
-        Neighbours("R", "Y", ("full", "Y"), "a rule", "`H` reshapes its data"),
-        Neighbours("R", "Z", ("full", "Z"), "a rule"),
-        Neighbours("R", "H", ("full", "H"), "`H` reshapes its data", "`H` reshapes its data"),
+        FusionDecision("T", "R", ("full", "full"), "`full` fuses what no reshape parts"),
+        FusionDecision("R", "Y", ("full", "Y"), "a rule", "`H` reshapes its data"),
+        FusionDecision("R", "Z", ("full", "Z"), "a rule"),
+        FusionDecision("R", "H", ("full", "H"), "`H` reshapes its data", "`H` reshapes its data"),
     ),
     (TWICE, NAME),
 )

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fuseflow.compiler.check import Check
 from fuseflow.compiler.lanes import LaneLoad, Places, loads
-from fuseflow.compiler.memory_values import memory_values, roofline
-from fuseflow.compiler.repeats import Repeat
-from fuseflow.compiler.settings import Settings, versions
+from fuseflow.run.check import Check
+from fuseflow.run.memory_values import memory_values, roofline
+from fuseflow.run.settings import Settings, versions
 from fuseflow.sim import Simulation
+from fuseflow.sim.signature import RegionRepeat
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.files import save_array
 
@@ -32,7 +32,7 @@ class RegionResult:
     name: str
     einsums: tuple[str, ...]
     simulation: Simulation
-    repeats: tuple[Repeat, ...] = ()
+    repeats: tuple[RegionRepeat, ...] = ()
     places: Places = field(default_factory=dict)
 
     @property

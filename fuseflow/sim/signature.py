@@ -1,4 +1,4 @@
-"""Regions that repeat: their cycles are those of the first, their values are computed without a simulation.
+"""What the cycles of a graph follow from, so that graphs which run alike are simulated, or estimated, once.
 
 The streams of a graph are references, coordinates and values. Of the nodes only a `drop` of values decides by a value which tokens there
 are; to all others a value is a token like any other, and takes its time whatever it is. So two graphs that are equal up to names, which
@@ -8,25 +8,16 @@ read tensors of equal shapes, formats and patterns, pass the same tokens at the 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 
-from fuseflow.einsum.interpret import evaluate
-from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.verify import shapes
-from fuseflow.fusion.program import as_program
-from fuseflow.fusion.region import FusedRegion
 from fuseflow.samml.nodes import Drop, Graph, TensorDecl
 from fuseflow.sim.memory.layout import named
 from fuseflow.tensors import Tensor
 
-LARGEST = 1 << 27
-"""Elements of a dense array in which a repeat may be computed (1 GB): where more are needed, it is simulated."""
-
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class RegionRepeat:
     """A region that runs like another: `tensors` says what the tensors of that one are called here."""
 
     name: str
@@ -63,26 +54,3 @@ def _declared(declared: TensorDecl, tensor: Tensor | None) -> Hashable:
     arrays = [a for level in tensor.levels for a in level.arrays.values()] if tensor is not None else []
     pattern = tuple(hashlib.sha256(array.tobytes()).hexdigest() for array in arrays)
     return declared.shape, str(declared.format), declared.dtype, repr(declared.fill), declared.tile, pattern
-
-
-def repeated(region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
-    """The results of a region, by the dense interpreter; `patterns` are tensors that store what they store. None if that takes arrays that
-    are too large."""
-    program = as_program(region)
-    if _largest(program) > LARGEST or region.blocks:
-        return None
-    results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs})
-    found = {}
-    for name, like in patterns.items():
-        stored = (
-            results[name].transpose(like.format.order).ravel()
-            if like.format.all_dense
-            else results[name][tuple(like.coordinates())]
-        )
-        found[name] = Tensor(like.shape, like.format, like.levels, stored.astype(like.dtype), like.fill)
-    return found
-
-
-def _largest(program: Program) -> int:
-    """Elements of the largest array that the interpreter makes: a tensor, or the operand of a reduction, which it takes in parts."""
-    return max(math.prod(shape) for shape in shapes(program).values())

@@ -7,7 +7,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.compiler.neighbours import FusionReport, Neighbours, Producer
+from fuseflow.explain.fusion import FusionDecision, FusionReport, Producer
 from fuseflow.report.tables import plain_table
 
 SCHEMA = 1
@@ -22,7 +22,7 @@ def pair_table(report: FusionReport) -> Table:
     return table
 
 
-def _why(pair: Neighbours) -> str:
+def _why(pair: FusionDecision) -> str:
     if pair.fused:
         return pair.why
     if pair.refusal == pair.why:

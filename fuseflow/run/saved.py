@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.artifacts import MANIFEST
-from fuseflow.compiler.estimates import Piece, View
 from fuseflow.compiler.seen import source_of
-from fuseflow.compiler.sources import Source, load
 from fuseflow.einsum.nodes import Access
 from fuseflow.errors import FileError, UsageError
+from fuseflow.estimate.program import RegionGraph, StoredView
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.sources import Source, load
+from fuseflow.run.artifacts import MANIFEST
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify
@@ -25,7 +25,7 @@ class Saved:
     """What `fuseflow compile -o DIR` wrote: `model` and `data` are what it was compiled from."""
 
     source: Source
-    pieces: tuple[Piece, ...]
+    regions: tuple[RegionGraph, ...]
     model: str
     data: str | None
     notices: tuple[str, ...]
@@ -49,7 +49,7 @@ def load_saved(directory: Path, tensors: str | Path | None = None) -> Saved:
     if len(folders) != len(regions):
         raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(regions)}", hint="compile it again")
     graphs = [_graph(folder / "graph.samml") for folder in folders]
-    return Saved(source, tuple(_pieces(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
+    return Saved(source, tuple(_regions(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -69,18 +69,18 @@ def _graph(path: Path) -> Graph:
     return graph
 
 
-def _pieces(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[Piece]:
+def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[RegionGraph]:
     """A tensor that no region writes is another one in other dimensions, as the program says."""
     there = {t.name for t in source.program.inputs}
     for region, graph in zip(regions, graphs, strict=True):
-        views: list[View] = []
+        views: list[StoredView] = []
         for name in graph.inputs:
             views += _views(source, graph, name, there)
-        yield Piece(region["name"], tuple(region["einsums"]), graph, tuple(views))
+        yield RegionGraph(region["name"], tuple(region["einsums"]), graph, tuple(views))
         there |= set(graph.outputs)
 
 
-def _views(source: Source, graph: Graph, name: str, there: set[str]) -> Iterator[View]:
+def _views(source: Source, graph: Graph, name: str, there: set[str]) -> Iterator[StoredView]:
     if name in there:
         return
     einsum = source.program.defined.get(name)
@@ -91,4 +91,4 @@ def _views(source: Source, graph: Graph, name: str, there: set[str]) -> Iterator
         seen = next((t for t in sorted(there) if t.startswith(f"{seen}.dense")), seen)
     decl = graph.declared[name]
     there.add(name)
-    yield View(name, seen, decl.format, decl.shape)
+    yield StoredView(name, seen, decl.format, decl.shape)

@@ -6,16 +6,17 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.repeats import Repeat, repeated, signature
-from fuseflow.compiler.result import RegionResult
+from fuseflow.run.repeats import repeated
+from fuseflow.run.result import RegionResult
 from fuseflow.sim import Simulation
 from fuseflow.sim.memory.layout import named
+from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
 
 
 @dataclass(slots=True)
-class Ran:
-    """`dedup`: whether a region that runs like one before it counts like that one."""
+class RunHistory:
+    """The simulations of a run so far, region by region. `dedup`: whether a region that runs like one before it counts like that one."""
 
     dedup: bool
     _results: list[RegionResult] = field(default_factory=list)
@@ -44,6 +45,6 @@ class Ran:
         results = repeated(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
         if results is None:
             return None
-        repeat = Repeat(region.name, region.einsums, names)
+        repeat = RegionRepeat(region.name, region.einsums, names)
         self._results[at] = replace(self._results[at], repeats=(*self._results[at].repeats, repeat))
         return results

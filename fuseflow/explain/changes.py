@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from fuseflow.compiler import Compiled, CompiledRegion, RegionResult, Result, lower
-from fuseflow.compiler.estimates import Estimator, ProgramEstimate, RegionEstimate
 from fuseflow.compiler.lanes import lanes
+from fuseflow.compiler.lower import lower
+from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator, ProgramEstimate, RegionEstimate
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.result import RegionResult, Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, Simulation, simulate
 from fuseflow.sim.events.path import CriticalPath
@@ -44,8 +47,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A region, the run of it and its critical path."""
+class RegionRun:
+    """A region, what it read, the simulation of it and its critical path."""
 
     region: CompiledRegion
     read: Mapping[str, Tensor]
@@ -53,7 +56,7 @@ class Ran:
     path: CriticalPath
 
 
-def changes(compiled: Compiled, result: Result, ran: Ran, times: int) -> tuple[Change, ...]:
+def changes(compiled: Compiled, result: Result, ran: RegionRun, times: int) -> tuple[Change, ...]:
     """The changes that compile, the best first. `ran` is the region that takes most of the cycles, and counts `times`."""
     estimator, graphs = Estimator(), tuple(r.graph for r in compiled.regions)
     now = _by_region(compiled.estimate(estimator))
@@ -94,7 +97,7 @@ def expected(result: Result, now: ByRegion, then: ByRegion) -> int:
     return round(sum(cycles * (ran[key] / now[key] if key in ran else usual) for key, cycles in then.items()))
 
 
-def _on_other_machines(compiled: Compiled, result: Result, ran: Ran, times: int) -> Iterator[Change]:
+def _on_other_machines(compiled: Compiled, result: Result, ran: RegionRun, times: int) -> Iterator[Change]:
     """The estimate knows no FIFOs, and no order of requests in the memory: a region that waits for them is run with more."""
     if ran.simulation.firings > SHORT:
         return

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fuseflow.compiler.lower import Formed, form, lower, with_formats
-from fuseflow.compiler.recompute import Instance, expected_streams, instances
 from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.sources import Source
 from fuseflow.compiler.stored import in_blocks
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, statistics, traffic
+from fuseflow.explain.recompute import Instance, expected_streams, instances
+from fuseflow.frontend.sources import Source
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.borders import detour, why_cut, why_fused
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """`consumer` reads `producer`. `why`: the rule of the schedule that decided it. If they are not fused, `refusal` is what the
-    compiler says to one region of both their regions, empty if that compiles."""
+class FusionDecision:
+    """Whether `consumer`, an Einsum that reads `producer`, is fused with it. `why`: the rule of the schedule that decided it. If they are
+    not fused, `refusal` is what the compiler says to one region of both their regions, empty if that compiles."""
 
     producer: str
     consumer: str
@@ -64,7 +64,9 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class FusionReport:
-    pairs: tuple[Neighbours, ...]
+    """The decision on every pair of neighbouring Einsums, and the costs of every producer."""
+
+    pairs: tuple[FusionDecision, ...]
     producers: tuple[Producer, ...]
 
 
@@ -82,7 +84,7 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     return FusionReport(pairs, _producers(program, compiled, alone, known))
 
 
-def _pairs(given: Program, formed: Formed, schedule: Schedule, compiled: Sequence[CompiledRegion]) -> tuple[Neighbours, ...]:
+def _pairs(given: Program, formed: Formed, schedule: Schedule, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
     """Of the program as the user wrote it: a reshape is an Einsum of it."""
     program, regions = formed.given, form_regions(formed.given, schedule)
     home = {e: region.name for region in regions for e in region.einsums}
@@ -95,12 +97,12 @@ def _pairs(given: Program, formed: Formed, schedule: Schedule, compiled: Sequenc
         for producer in (n for n in einsum.operands if n in home):
             both = home[producer], home[einsum.name]
             if both[0] == both[1]:
-                found.append(Neighbours(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
+                found.append(FusionDecision(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
                 continue
             why = why_cut(program, schedule, regions, producer, einsum.name)
             if both not in refusals:
                 refusals[both] = _refusal(given, formed, schedule, regions, stored, producer, einsum.name)
-            found.append(Neighbours(producer, einsum.name, both, why, refusals[both]))
+            found.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))
     return tuple(found)
 
 

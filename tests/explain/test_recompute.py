@@ -9,8 +9,8 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.compiler import Compiled
-from fuseflow.compiler.neighbours import FusionReport, explain_fusion
 from fuseflow.einsum.parse import parse
+from fuseflow.explain.fusion import FusionReport, explain_fusion
 from fuseflow.samml.nodes import Port
 from fuseflow.schedule import Schedule
 from fuseflow.sim import simulate

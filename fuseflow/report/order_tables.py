@@ -1,63 +1,30 @@
-"""Why each region runs in the order it does, and how many orders there were: as text and tables, and as JSON."""
+"""The explanation of loop orders as text and tables, and as JSON: why each region runs in its order, and how many orders there were."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.compiler import Compiled, CompiledRegion
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.statistics import DEFAULT_DENSITY
+from fuseflow.explain.order import OrderReport, loops, sampled, without_data
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.expand import OrderCount, count_legal, count_merged, count_reference
-from fuseflow.fusion.fuse import effort
+from fuseflow.fusion.expand import OrderCount
 from fuseflow.fusion.orders import NEAR, Candidate
 from fuseflow.fusion.text import order_edges
-from fuseflow.fusion.tree import reductions
 from fuseflow.report.tables import plain_table
+from fuseflow.run.compiled import Compiled
 
 SCHEMA = 1
 
-Rule: TypeAlias = Literal["reference", "merged"]
 RULES: dict[str, str] = {
     "reference": "every use inlined on its own, all mode orders",
     "merged": "equal views merged, all mode orders",
     "legal": "as compiled: dense levels in any order",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class OrderReport:
-    """A region and how many orders it has, by rule (none were asked for: empty)."""
-
-    region: CompiledRegion
-    counts: Mapping[str, OrderCount] = field(default_factory=dict)
-
-
-def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderReport, ...]:
-    """Every region; with a `rule`, its orders are counted by that, and beside it with views merged and as they are legal here."""
-    if rule is None:
-        return tuple(OrderReport(region) for region in compiled.regions)
-    stored = {t.name: t for t in compiled.program.inputs}
-    found = []
-    for region in compiled.regions:
-        stored |= region.fused.stored
-        counts: dict[str, OrderCount] = {}
-        if region.einsums:  # a copy has no Einsums that could be inlined
-            counts |= {"reference": count_reference(compiled.program, region.fused, stored)} if rule == "reference" else {}
-            counts["merged"] = count_merged(compiled.program, region.fused, stored)
-        found.append(OrderReport(region, counts | {"legal": count_legal(region.fused)}))
-        stored |= region.written
-    return tuple(found)
-
-
-def without_data(compiled: Compiled) -> tuple[str, ...]:
-    """Inputs whose statistics had to be assumed."""
-    return tuple(t.name for t in compiled.program.inputs if t.name not in compiled.source.tensors)
 
 
 def order_lines(report: OrderReport) -> Iterator[str | Table]:
@@ -101,41 +68,6 @@ def _reason(candidate: Candidate, region: str) -> str:
     """Why an order was refused, without the name of the region that this stands under."""
     order = ",".join(candidate.order)
     return f"{order} {candidate.refusal.removeprefix(f'order {order} of region `{region}` ')}"
-
-
-def sampled(region: FusedRegion) -> bool:
-    """Whether there were more orders than were compared."""
-    return len(region.compared) >= effort(region) and count_legal(region).constrained.orders > len(region.compared)
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """What an index stands for: its size, and that of the blocks that it runs over (1: single elements); the results that keep it, the
-    reductions over it, the views that read along it, and what it is called in the Einsums where that is something else."""
-
-    index: str
-    size: int
-    block: int
-    results: tuple[str, ...]
-    reduced: tuple[str, ...]
-    views: tuple[str, ...]
-    names: tuple[str, ...]
-
-
-def loops(region: FusedRegion) -> list[Loop]:
-    made, blocks = reductions(*region.trees), region.blocks
-    return [
-        Loop(
-            index=v,
-            size=region.sizes[v],
-            block=blocks.get(v, 1),
-            results=tuple(r.name for r in region.results if v in r.indices),
-            reduced=tuple(dict.fromkeys(f"{r.op} {r}" for r in made if v in r.over)),
-            views=tuple(str(view) for view in region.views if v in view.indices),
-            names=tuple(f"{e}.{own}" for e, names in region.local.items() for own, now in names.items() if now == v != own),
-        )
-        for v in region.indices
-    ]
 
 
 def index_table(region: FusedRegion) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.compiler.check import check, compare
+from fuseflow.run.check import check, compare
 from fuseflow.tensors import Format, pack
 
 NAN, INF = np.nan, np.inf

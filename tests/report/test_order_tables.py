@@ -11,15 +11,14 @@ from rich.console import Console
 import fuseflow as ff
 from fuseflow.compiler import Compiled
 from fuseflow.einsum.parse import parse
+from fuseflow.explain.order import explain_order, loops
 from fuseflow.fusion.orders import CANDIDATES, NEAR, enumerate_orders
-from fuseflow.report.explain_order import (
+from fuseflow.report.order_tables import (
     assumed_line,
     candidate_table,
     chosen_because,
     count_table,
-    explain_order,
     index_table,
-    loops,
     order_json,
     order_lines,
 )

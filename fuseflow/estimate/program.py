@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.repeats import Repeat, signature
-from fuseflow.compiler.seen import seen_statistics
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
 from fuseflow.estimate import Given, GivenPairs, MeasuredPairs, Memo, TensorStatistics, measure
@@ -18,21 +15,19 @@ from fuseflow.estimate.bound import Bound, bound
 from fuseflow.estimate.count import Work, count
 from fuseflow.estimate.patterns import Pattern, of_dense, of_seen, of_tensor
 from fuseflow.estimate.roofline import moved, peak
-from fuseflow.estimate.statistics import assume
+from fuseflow.estimate.statistics import assume, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.layout import named
+from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Format, Tensor, repack
 from fuseflow.tensors.blocks import blocked
-
-if TYPE_CHECKING:
-    from fuseflow.compiler.compiled import Compiled
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StoredView:
     """The tensor `source` under another name, in other dimensions: the same memory."""
 
     name: str
@@ -42,13 +37,13 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A graph to estimate, and the views that it reads."""
+class RegionGraph:
+    """The graph of a region, to estimate, and the views that it reads."""
 
     name: str
     einsums: tuple[str, ...]
     graph: Graph
-    views: tuple[View, ...] = ()
+    views: tuple[StoredView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,7 @@ class RegionEstimate:
     einsums: tuple[str, ...]
     work: Work
     bound: Bound
-    repeats: tuple[Repeat, ...] = ()
+    repeats: tuple[RegionRepeat, ...] = ()
 
     @property
     def times(self) -> int:
@@ -183,7 +178,7 @@ def _rounded(values: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Contents:
+class TensorKnowledge:
     """What is known of the tensors in memory: where they store something, how much, in which formats; and of pairs of inputs."""
 
     patterns: dict[str, Pattern]
@@ -191,8 +186,8 @@ class Contents:
     formats: dict[str, Format]
     pairs: GivenPairs
 
-    def copy(self) -> Contents:
-        return Contents(dict(self.patterns), dict(self.known), dict(self.formats), self.pairs)
+    def copy(self) -> TensorKnowledge:
+        return TensorKnowledge(dict(self.patterns), dict(self.known), dict(self.formats), self.pairs)
 
     def write(self, graph: Graph, work: Work, called: Mapping[str, str]) -> None:
         """Add what a graph writes; `called`: what the tensors of `work` are called here."""
@@ -217,7 +212,7 @@ class Estimator:
 
     def estimate(
         self,
-        pieces: Iterable[Piece],
+        regions: Iterable[RegionGraph],
         program: Program,
         tensors: Mapping[str, Tensor],
         machine: Machine,
@@ -226,36 +221,36 @@ class Estimator:
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
         """Raises `UsageError` for a sparse input of which nothing is known."""
-        contents = self.contents(program, tensors)
+        knowledge = self.knowledge(program, tensors)
         found: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the region that did the same, and how it calls its tensors
-        for piece in pieces:
-            self._see(piece, contents)
-            names, shape = self._shape(piece.graph)
-            key = (shape, tuple(_same(contents.patterns.get(name), contents.known.get(name)) for name in names))
+        for region in regions:
+            self._see(region, knowledge)
+            names, shape = self._shape(region.graph)
+            key = (shape, tuple(_same(knowledge.patterns.get(name), knowledge.known.get(name)) for name in names))
             if key not in first:
                 first[key] = len(found), names
-                found.append(self._region(piece, machine, contents))
+                found.append(self._region(region, machine, knowledge))
             at, theirs = first[key]
             called = dict(zip(theirs, names, strict=True))
-            if found[at].name != piece.name:
-                again = Repeat(piece.name, piece.einsums, called)
+            if found[at].name != region.name:
+                again = RegionRepeat(region.name, region.einsums, called)
                 found[at] = replace(found[at], repeats=(*found[at].repeats, again))
-            contents.write(piece.graph, found[at].work, called)
+            knowledge.write(region.graph, found[at].work, called)
         return ProgramEstimate(model, data, machine, tuple(found), notices)
 
-    def contents(self, program: Program, tensors: Mapping[str, Tensor]) -> Contents:
+    def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
         """What is known before the first region. Raises `UsageError` for a sparse input of which nothing is."""
         measured, known = self._inputs(program, tensors)
         formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
         pairs = self.given.pairs(MeasuredPairs(measured, self.memo))
-        return Contents({} if self.statistics_only else dict(measured), known, formats, pairs)
+        return TensorKnowledge({} if self.statistics_only else dict(measured), known, formats, pairs)
 
-    def region(self, piece: Piece, machine: Machine, contents: Contents) -> RegionEstimate:
-        """What one graph does; `contents` then knows what it writes."""
-        self._see(piece, contents)
-        found = self._region(piece, machine, contents)
-        contents.write(piece.graph, found.work, {name: name for name in piece.graph.declared})
+    def region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+        """What one graph does; `knowledge` then knows what it writes."""
+        self._see(region, knowledge)
+        found = self._region(region, machine, knowledge)
+        knowledge.write(region.graph, found.work, {name: name for name in region.graph.declared})
         return found
 
     def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
@@ -285,22 +280,22 @@ class Estimator:
                 )
         return patterns, known
 
-    def _see(self, piece: Piece, contents: Contents) -> None:
-        """Add the views that a piece reads."""
-        patterns, known, formats = contents.patterns, contents.known, contents.formats
-        for view in piece.views:
+    def _see(self, region: RegionGraph, knowledge: TensorKnowledge) -> None:
+        """Add the views that a region reads."""
+        patterns, known, formats = knowledge.patterns, knowledge.known, knowledge.formats
+        for view in region.views:
             if view.source in patterns:
                 patterns[view.name] = self._seen(patterns[view.source], formats[view.source], view)
-            known[view.name] = seen_statistics(known[view.source], formats[view.source], view.format, view.shape)
+            known[view.name] = view_statistics(known[view.source], formats[view.source], view.format, view.shape)
             formats[view.name] = view.format
 
-    def _seen(self, pattern: Pattern, before: Format, view: View) -> Pattern:
+    def _seen(self, pattern: Pattern, before: Format, view: StoredView) -> Pattern:
         what = ("seen", str(before), str(view.format), view.shape)
         return self.memo.once(what, (pattern,), lambda: of_seen(pattern, before, view.format, view.shape))
 
-    def _region(self, piece: Piece, machine: Machine, contents: Contents) -> RegionEstimate:
-        graph = piece.graph
-        work = count(graph, machine, contents.known, contents.patterns, self.memo, contents.pairs)
+    def _region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+        graph = region.graph
+        work = count(graph, machine, knowledge.known, knowledge.patterns, self.memo, knowledge.pairs)
         writes: dict[str, float] = dict.fromkeys(graph.outputs, 0)
         for row in work.traffic:
             if row.direction == "write":
@@ -308,7 +303,7 @@ class Estimator:
         bytes_ = moved(graph, work.flows, machine, writes)
         occupied = {node.name: node.occupied for node in work.nodes}
         limits = bound(graph, machine, occupied, work.flows, bytes_, peak(machine))
-        return RegionEstimate(piece.name, piece.einsums, work, limits)
+        return RegionEstimate(region.name, region.einsums, work, limits)
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
         """The tensor as memory has it."""
@@ -325,22 +320,3 @@ class Estimator:
 
 def _same(pattern: Pattern | None, known: TensorStatistics | None) -> Hashable:
     return known if pattern is None else pattern.fingerprint
-
-
-def pieces(regions: Iterable[CompiledRegion]) -> Iterator[Piece]:
-    """Of a compiled program."""
-    for region in regions:
-        views = tuple(
-            View(step.name, step.source, step.type.format, step.type.stored_shape)
-            for step in region.before
-            if step.type.format is not None
-        )
-        yield Piece(region.name, region.einsums, region.graph, views)
-
-
-def estimate_compiled(compiled: Compiled, estimator: Estimator) -> ProgramEstimate:
-    """Of a compiled program, on its machine."""
-    source = compiled.source
-    return estimator.estimate(
-        pieces(compiled.regions), compiled.program, source.tensors, compiled.machine, compiled.name, source.data, source.notices
-    )
