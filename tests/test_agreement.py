@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import Case, cases
 
-from fuseflow.compiler import lower
+from fuseflow.compiler.lower import lower
 from fuseflow.errors import FusionError
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from fuseflow.cli.common import FILE, require_writable, write_out
-from fuseflow.compiler import Progress
 from fuseflow.errors import UsageError
 from fuseflow.explain.trace import Tracer
 from fuseflow.report.trace import trace_file, trace_line
+from fuseflow.run.compiled import Progress
 from fuseflow.sim import Machine
 from fuseflow.sim.events.log import Span
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.compiler import Compiled, compile_source
+from fuseflow.compiler import compile_source
 from fuseflow.compiler.lower import begin, chains, form
 from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.explore.costs import expected
 from fuseflow.explore.remembered import Remembered
+from fuseflow.run.compiled import Compiled
 from fuseflow.run.history import RunHistory
 from fuseflow.schedule import Region, Schedule, region_results
 from fuseflow.sim import Engine
@@ -145,4 +146,4 @@ def with_orders(
 ) -> tuple[Compiled, tuple[TriedOrder, ...]]:
     """The program with its regions in the orders that were chosen."""
     schedule, tried = Orders(compiled, top, estimator, ran, engine).choose()
-    return compile_source(compiled.source, schedule, compiled.machine, compiled.seed), tried
+    return compile_source(compiled.source, schedule, compiled.machine), tried

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.files import pack_declared, plain_array
 from fuseflow.tensors.listing import load_tensors
@@ -25,15 +26,13 @@ from fuseflow.tensors.listing import load_tensors
 if TYPE_CHECKING:
     import torch
 
-    Model: TypeAlias = torch.nn.Module | Program | Path | str
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A program with its numbers.
 
     `tensors` are the inputs that are known, by name; `expected` what PyTorch computes (None: the dense interpreter is the
-    reference); `mlir` the Linalg form, if the program went through it; `data` and `options` what a model file was built with;
+    reference); `mlir` the Linalg form, if the program went through it; `data`, `options` and `seed` what a model file was built with;
     `notices` what must stand beside every result; `seconds` the time that importing took.
     """
 
@@ -44,68 +43,42 @@ class Source:
     mlir: str | None = None
     data: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
     notices: tuple[str, ...] = ()
     seconds: float = 0.0
 
 
-def load(
-    model: Model,
-    inputs: Sequence[Any] | None = None,
-    *,
-    data: str | None = None,
-    data_dir: str | Path | None = None,
-    tensors: str | Path | Mapping[str, Any] | None = None,
-    formats: Mapping[str, str] | None = None,
-    options: Mapping[str, Any] | None = None,
-    seed: int = 0,
-) -> Source:
-    """Read a model with its data.
-
-    `model` is a module (with its `inputs`), an Einsum program, or the path of a `.py` (a model file: with `data`, `data_dir` and the
-    `options` of its `build`), an `.ein` or an `.mlir` file (with `tensors`: a YAML file, or arrays by name).
-    Raises a `FuseFlowError` for what is missing, and `UsageError` for an argument that this kind of model does not take.
-    """
+def load(spec: ModelSpec) -> Source:
+    """Read a model with its data. Raises a `FuseFlowError` for what is missing, and `UsageError` for what this kind of model does not
+    take."""
     start = time.perf_counter()
+    model = spec.model
     if isinstance(model, str | Path):
-        source = _load_file(Path(model), inputs, data, data_dir, tensors, formats, options or None, seed)
+        source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        _refuse(
-            "an Einsum program", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats, options=options or None
-        )
-        source = Source(model.name, model, _tensors(tensors, model))
+        spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options")
+        source = Source(model.name, model, _tensors(spec.tensors, model))
     else:
-        _refuse("a module", "inputs", data=data, data_dir=data_dir, tensors=tensors, options=options or None)
-        source = _import(model, inputs, formats or {}, type(model).__name__)
-    seconds = time.perf_counter() - start
-    return replace(source, seconds=seconds)
+        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options")
+        source = _import(model, spec.inputs, spec.formats or {}, type(model).__name__)
+    return replace(source, seed=spec.seed, seconds=time.perf_counter() - start)
 
 
-def _load_file(
-    path: Path,
-    inputs: Sequence[Any] | None,
-    data: str | None,
-    data_dir: str | Path | None,
-    tensors: str | Path | Mapping[str, Any] | None,
-    formats: Mapping[str, str] | None,
-    options: Mapping[str, Any] | None,
-    seed: int,
-) -> Source:
+def _load_file(path: Path, spec: ModelSpec) -> Source:
     match path.suffix:
         case ".py":
-            _refuse(f"the model file `{path}`", "data", inputs=inputs, tensors=tensors)
-            directory = None if data_dir is None else Path(data_dir)
-            model = frontend.load_model(path, data, seed, data_dir=directory, options=options)
-            source = _built(model, formats or {}, path.stem)
+            spec.refuse(f"the model file `{path}`", "data", "inputs", "tensors")
+            directory = None if spec.data_dir is None else Path(spec.data_dir)
+            model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
+            source = _built(model, spec.formats or {}, path.stem)
             notices = (*([model.notice] if model.notice else []), *source.notices)
             return replace(source, data=model.data, options=model.options, notices=notices)
         case ".ein" | ".mlir":
-            _refuse(
-                f"the program `{path}`", "tensors", inputs=inputs, data=data, data_dir=data_dir, formats=formats, options=options
-            )
+            spec.refuse(f"the program `{path}`", "tensors", "inputs", "data", "data_dir", "formats", "options")
             text = read_text(path)
             program = _program(path, text)
             mlir = text if path.suffix == ".mlir" else None
-            return Source(path.stem, program, _tensors(tensors, program), None, mlir)
+            return Source(path.stem, program, _tensors(spec.tensors, program), None, mlir)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
 
@@ -114,7 +87,10 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
     """What a model file built: a module, or a program with its tensors."""
     match model.module, model.inputs:
         case (Program() as program, Mapping() as tensors):
-            _refuse("a model file that builds a program", "its `build`", formats=formats or None)
+            if formats:
+                raise UsageError(
+                    "a model file that builds a program takes no `formats`", hint="its inputs are given by its `build`"
+                )
             for constant, given in (("FORMATS", model.formats), ("INDICES", model.indices)):
                 if given:
                     raise UsageError(
@@ -167,10 +143,3 @@ def _packed(array: Any, declared: TensorType) -> Tensor:
         return pack_declared(plain_array(array), declared)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error
-
-
-def _refuse(what: str, source: str, **given: Any) -> None:
-    """No argument is silently ignored. `source` is the one that gives such a model its inputs."""
-    for name, value in given.items():
-        if value is not None:
-            raise UsageError(f"{what} takes no `{name.replace('_', '-')}`", hint=f"its inputs are given by `{source}`")

@@ -62,12 +62,15 @@ class Compiled:
     schedule: Schedule
     regions: tuple[CompiledRegion, ...]
     machine: Machine
-    seed: int
     seconds: float
 
     @property
     def name(self) -> str:
         return self.source.name
+
+    @property
+    def seed(self) -> int:
+        return self.source.seed
 
     def emit(self, stage: str) -> str | bytes:
         """One stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot.

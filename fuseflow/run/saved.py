@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from fuseflow.einsum.nodes import Access
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate.program import RegionGraph, StoredView
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.run.artifacts import MANIFEST
 from fuseflow.samml import text as samml_text
@@ -31,7 +32,7 @@ class Saved:
     notices: tuple[str, ...]
 
 
-def load_saved(directory: Path, tensors: str | Path | None = None) -> Saved:
+def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None = None) -> Saved:
     """Read a directory. Raises `FileError` for one that is not whole, `UsageError` for one that holds no compiled program."""
     if not (directory / MANIFEST).exists():
         raise UsageError(
@@ -43,7 +44,7 @@ def load_saved(directory: Path, tensors: str | Path | None = None) -> Saved:
         raise UsageError(
             f"`{directory}` holds the results of a graph, not a compiled program", hint="`fuseflow compile MODEL -o DIR`"
         )
-    source = load(directory / "program.ein", tensors=tensors)
+    source = load(ModelSpec(directory / "program.ein", tensors=tensors))
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and path.name[:2].isdigit())
     regions = about.get("regions", [])
     if len(folders) != len(regions):

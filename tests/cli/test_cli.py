@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from scipy import sparse
 
 from fuseflow.cli.main import main
-from fuseflow.compiler import Compiled
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 ROOT = Path(__file__).parents[2]

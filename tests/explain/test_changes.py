@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.changes import expected, with_schedule
 from fuseflow.explain.cycles import explain_cycles
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 PROGRAM = """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fuseflow.compiler import load
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.fusion import FusionDecision, FusionReport, explain_fusion
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 from fuseflow.schedule import Schedule
 
 SOFTMAX = """
@@ -29,7 +30,7 @@ BOTH_WAYS = """
 
 def report(text: str, schedule: Schedule) -> FusionReport:
     """Without data: statistics are assumed."""
-    return explain_fusion(load(parse(text)), schedule)
+    return explain_fusion(load(ModelSpec(parse(text))), schedule)
 
 
 def pair(found: FusionReport, producer: str, consumer: str) -> FusionDecision:

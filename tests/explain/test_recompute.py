@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.fusion import FusionReport, explain_fusion
+from fuseflow.run.compiled import Compiled
 from fuseflow.samml.nodes import Port
 from fuseflow.schedule import Schedule
 from fuseflow.sim import simulate

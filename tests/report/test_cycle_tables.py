@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.cycles import CyclesReport, explain_cycles, shares
 from fuseflow.report.cycle_tables import bottleneck, cycles_json, cycles_lines
 from fuseflow.report.tables import print_table
+from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.console import Console
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.order import explain_order, loops
 from fuseflow.fusion.orders import CANDIDATES, NEAR, enumerate_orders
@@ -23,6 +22,7 @@ from fuseflow.report.order_tables import (
     order_lines,
 )
 from fuseflow.report.tables import print_table
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 SOFTMAX = """

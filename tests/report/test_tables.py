@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from fuseflow.compiler import Check, Result
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.report.tables import (
     CheckRow,
@@ -24,7 +23,8 @@ from fuseflow.report.tables import (
     result_table,
     top_tables,
 )
-from fuseflow.run.result import RegionResult, Seconds, region_json
+from fuseflow.run.check import Check
+from fuseflow.run.result import RegionResult, Result, Seconds, region_json
 from fuseflow.run.settings import Settings
 from fuseflow.sim import EdgeStatistics, Machine, NodeStatistics, Simulation, Traffic
 

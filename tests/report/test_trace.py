@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler import Result
 from fuseflow.errors import UsageError
 from fuseflow.explain.trace import Tracer
 from fuseflow.report.trace import trace_bytes, trace_file, trace_line
+from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim.events import timeline
 from fuseflow.sim.events.log import Span

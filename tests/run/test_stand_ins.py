@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.compiler import Compiled, compile
+from fuseflow.compiler import compile
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.einsum.parse import parse
+from fuseflow.run.compiled import Compiled
 from fuseflow.run.stand_ins import check_region, stand_in
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, pack
