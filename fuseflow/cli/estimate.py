@@ -86,7 +86,7 @@ def estimate(
 
 
 def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
-    """Of a directory, which holds its schedule and needs no model."""
+    """The estimate of a directory of artifacts, which holds its schedule and needs no model."""
     directory, model = program.path, program.model
     given = {"data": model.data, "data-dir": model.data_dir, "options": model.options, "auto-schedule": program.auto.file}
     for name, value in given.items():

@@ -85,7 +85,7 @@ def _by_region(found: ProgramEstimate) -> ByRegion:
 
 
 def _keys(region: RegionEstimate | RegionResult) -> tuple[tuple[str, ...], ...]:
-    """Of a region and those that run like it."""
+    """The keys of a region and of those that run like it."""
     return tuple(one.einsums or (one.name,) for one in (region, *region.repeats))
 
 

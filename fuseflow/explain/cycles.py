@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.explain.changes import Change, RegionRun, changes
@@ -56,7 +55,7 @@ def explain_cycles(
     return CyclesReport(compiled, result, regions, changes(compiled, result, paths[longest.name], longest.times))
 
 
-def _named(progress: Progress, region: str) -> Any:
+def _named(progress: Progress, region: str) -> Callable[[int], None]:
     return lambda firings: progress(f"{region} (critical path)", firings)
 
 

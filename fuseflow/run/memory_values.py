@@ -19,7 +19,7 @@ def roofline(run: Simulation) -> dict[str, Any]:
 
 
 def memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
-    """Of a run of so many cycles."""
+    """What memory did in a run that took `cycles`, as plain values."""
     return {
         "model": memory.model,
         "peak_bytes_per_cycle": float(memory.peak),

@@ -39,7 +39,7 @@ class Settings:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and the packages that results depend on, as far as they are installed."""
+    """The versions of Python and of the packages that results depend on, as far as they are installed."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
