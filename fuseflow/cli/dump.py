@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from fuseflow.cli.common import FILE, require_writable
-from fuseflow.compiler import CompiledRegion, Source
-from fuseflow.compiler.artifacts import FORMS, REGION_STAGES, STAGES, file_name
+from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import replacing
+from fuseflow.frontend.sources import Source
+from fuseflow.run.artifacts import FORMS, REGION_STAGES, STAGES, file_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

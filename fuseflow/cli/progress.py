@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fuseflow.cli.common import console
-from fuseflow.compiler import Progress as Report
 from fuseflow.explore.point import Outcome, Task
 from fuseflow.explore.progress import Tally
 from fuseflow.explore.space import Place
 from fuseflow.explore.sweep import Report as PointReport
+from fuseflow.run.compiled import Progress as Report
 
 
 @contextmanager

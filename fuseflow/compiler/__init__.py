@@ -7,23 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.compiler.check import Check
-from fuseflow.compiler.compiled import Compiled, Progress, Watch
 from fuseflow.compiler.lower import lower, refuse_open
 from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.result import RegionResult, Result
-from fuseflow.compiler.sources import Source, load
 from fuseflow.einsum.nodes import Program
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.run.check import Check
+from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.result import RegionResult, Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
-    from fuseflow.compiler.sources import Model
+    from fuseflow.frontend.model_spec import Model
 
 __all__ = [
     "Check",
     "Compiled",
     "CompiledRegion",
+    "ModelSpec",
     "Progress",
     "RegionResult",
     "Result",
@@ -66,19 +68,18 @@ def compile(
     schedule = schedule or Schedule()
     refuse_open(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, options=options, seed=seed)
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
     observe(source)
-    return compile_source(source, schedule, hardware, seed, observe)
+    return compile_source(source, schedule, hardware, observe)
 
 
 def compile_source(
     source: Source,
     schedule: Schedule,
     machine: Machine,
-    seed: int = 0,
     observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
-    """The same, of a model that was loaded."""
+    """Compile a program that was loaded with its numbers, for a machine."""
     start = time.perf_counter()
     program, regions = lower(source.program, schedule, source.tensors, observe)
-    return Compiled(source, program, schedule, regions, machine, seed, time.perf_counter() - start)
+    return Compiled(source, program, schedule, regions, machine, time.perf_counter() - start)

@@ -8,6 +8,7 @@ from fuseflow.einsum.nodes import Access, Einsum, Index, TensorType, index_names
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import FusionError
 from fuseflow.estimate import TensorStatistics
+from fuseflow.estimate.statistics import view_statistics
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.seen import seen, seen_format
 
@@ -32,16 +33,8 @@ class Seen:
 def see(source: TensorType, format: Format, known: TensorStatistics, type: TensorType) -> Seen:
     """See `source` as `type` says, in this format. Its sparse levels are those of the source, dense ones are full."""
     assert source.format is not None
-    found = seen_statistics(known, source.format, format, type.stored_shape)
+    found = view_statistics(known, source.format, format, type.stored_shape)
     return Seen(source.name, replace(type, format=format, dtype=source.dtype, fill=source.fill), found)
-
-
-def seen_statistics(known: TensorStatistics, before: Format, format: Format, shape: tuple[int, ...]) -> TensorStatistics:
-    """What is expected of the levels of a stored tensor, seen in another format: sparse ones are the same, dense ones full."""
-    sparse = iter(f for f, level in zip(known.fanouts, before.levels, strict=True) if not level.full)
-    sizes = tuple(shape[d] for d in format.order)
-    fanouts = (float(n) if level.full else next(sparse) for n, level in zip(sizes, format.levels, strict=True))
-    return TensorStatistics(sizes, tuple(fanouts))
 
 
 def source_of(view: Einsum) -> Access:

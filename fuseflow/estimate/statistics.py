@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.tensors import Tensor
+from fuseflow.tensors import Format, Tensor
 
 DEFAULT_DENSITY = 0.1
 """Assumed share of stored coordinates in a compressed level of which nothing is known."""
@@ -65,3 +65,11 @@ def assume(tensor: TensorType) -> TensorStatistics:
 def statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
     """Measured where there is data, assumed elsewhere."""
     return {name: measure(tensors[name]) if name in tensors else assume(t) for name, t in types.items()}
+
+
+def view_statistics(known: TensorStatistics, before: Format, format: Format, shape: tuple[int, ...]) -> TensorStatistics:
+    """What is expected of the levels of a stored tensor, seen in another format: sparse ones are the same, dense ones full."""
+    sparse = iter(f for f, level in zip(known.fanouts, before.levels, strict=True) if not level.full)
+    sizes = tuple(shape[d] for d in format.order)
+    fanouts = (float(n) if level.full else next(sparse) for n, level in zip(sizes, format.levels, strict=True))
+    return TensorStatistics(sizes, tuple(fanouts))

@@ -6,12 +6,13 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.compiler.estimates import Contents, Estimator, pieces
 from fuseflow.compiler.lower import Formed, begin
 from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.compiler.seen import source_of
 from fuseflow.errors import FusionError
+from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.explore.units import Range, Units
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Region, Schedule, region_results
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
@@ -35,7 +36,7 @@ class Costs:
     machine: Machine
     estimator: Estimator
     lowering: Lowering
-    contents: Contents
+    knowledge: TensorKnowledge
     readers: Mapping[str, frozenset[str]]
     """Of each Einsum, those that read it; an output has one that is nowhere."""
     place: Mapping[str, int]
@@ -54,12 +55,12 @@ class Costs:
     ) -> Costs:
         """`formed` is the program in regions of single operators. Raises `FusionError` if one of them cannot be lowered."""
         lowering = begin(formed, schedule, tensors)
-        contents = estimator.contents(formed.program, tensors)
+        knowledge = estimator.knowledge(formed.program, tensors)
         results = region_results(formed.program, formed.regions)
         for region in formed.regions:
             if results[region.name]:
                 for made in lowering.region(region, results[region.name], ()):
-                    expected((made,), estimator, machine, contents)
+                    expected((made,), estimator, machine, knowledge)
         readers: dict[str, set[str]] = {
             e.name: {""} if e.name in formed.program.outputs else set() for e in formed.program.einsums
         }
@@ -68,7 +69,7 @@ class Costs:
                 readers.get(name, set()).add(einsum.name)
         place = {e.name: n for n, e in enumerate(formed.program.einsums)}
         read = {name: frozenset(by) for name, by in readers.items()}
-        return cls(formed, units, schedule, machine, estimator, lowering, contents, read, place)
+        return cls(formed, units, schedule, machine, estimator, lowering, knowledge, read, place)
 
     def __call__(self, part: Range) -> float:
         """Cycles of a region, infinite if it cannot be one."""
@@ -104,7 +105,7 @@ class Costs:
         read = dict.fromkeys(
             n for e in region.einsums for n in self.formed.program.defined[e].operands if n not in region.einsums
         )
-        patterns = (self.contents.patterns.get(n) for n in read)
+        patterns = (self.knowledge.patterns.get(n) for n in read)
         return self._before(region).key(region, results), tuple(p and p.fingerprint for p in patterns)
 
     def _size(self, part: Range) -> int:
@@ -137,9 +138,9 @@ class Costs:
             made = tuple(lowering.region(region, results, ()))
         except FusionError:
             return math.inf
-        return expected(made, self.estimator, self.machine, self.contents.copy())
+        return expected(made, self.estimator, self.machine, self.knowledge.copy())
 
 
-def expected(made: tuple[CompiledRegion, ...], estimator: Estimator, machine: Machine, contents: Contents) -> float:
-    """Cycles of regions, one after the other; `contents` then knows what they write."""
-    return sum(estimator.region(piece, machine, contents).bound.cycles for piece in pieces(made))
+def expected(made: tuple[CompiledRegion, ...], estimator: Estimator, machine: Machine, knowledge: TensorKnowledge) -> float:
+    """Cycles of regions, one after the other; `knowledge` then knows what they write."""
+    return sum(estimator.region(region, machine, knowledge).bound.cycles for region in region_graphs(made))

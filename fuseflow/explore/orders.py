@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.compiler import Compiled, compile_source
-from fuseflow.compiler.estimates import Contents, Estimator
+from fuseflow.compiler import compile_source
 from fuseflow.compiler.lower import begin, chains, form
-from fuseflow.compiler.ran import Ran
 from fuseflow.compiler.regions import CompiledRegion, Lowering
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.explore.costs import expected
 from fuseflow.explore.remembered import Remembered
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.history import RunHistory
 from fuseflow.schedule import Region, Schedule, region_results
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
@@ -52,8 +53,8 @@ class Orders:
         compiled, schedule = self.compiled, self.compiled.schedule
         formed = form(compiled.source.program, schedule)
         lowering = begin(formed, schedule, compiled.source.tensors)
-        contents = self.estimator.contents(formed.program, compiled.source.tensors)
-        memory, again = compiled.memory() if self.top else {}, Ran(dedup=True)
+        knowledge = self.estimator.knowledge(formed.program, compiled.source.tensors)
+        memory, again = compiled.memory() if self.top else {}, RunHistory(dedup=True)
         asked, results = chains(formed, schedule), region_results(formed.program, formed.regions)
         tried: list[TriedOrder] = []
         for region in formed.regions:
@@ -65,13 +66,13 @@ class Orders:
                 key = lowering.key(region, wanted)
                 (plain,) = (r for r in _tried(lowering, region, wanted, ()) if r.einsums)
                 if self._chosen.get(key, ((), ()))[0] != plain.fused.indices:
-                    found = self._compared(lowering, region, wanted, plain, contents, memory)
+                    found = self._compared(lowering, region, wanted, plain, knowledge, memory)
                     tried += found
                     self._chosen[key] = plain.fused.indices, next((t.order for t in found if t.chosen), ())
                 order = self._chosen[key][1]
                 schedule = schedule.order(region.name, order) if order else schedule
             made = tuple(lowering.region(region, wanted, order))
-            expected(made, self.estimator, compiled.machine, contents)
+            expected(made, self.estimator, compiled.machine, knowledge)
             if self.top:
                 self._run(made, memory, again)
         return replace(schedule, places={}), tuple(tried)
@@ -82,7 +83,7 @@ class Orders:
         region: Region,
         results: tuple[str, ...],
         plain: CompiledRegion,
-        contents: Contents,
+        knowledge: TensorKnowledge,
         memory: Mapping[str, Tensor],
     ) -> list[TriedOrder]:
         """The orders of a region, the cheapest first; none if there is nothing to choose."""
@@ -99,19 +100,19 @@ class Orders:
             except FuseFlowError:
                 continue  # the names of its loops are those of another way to fuse the region
             made[candidate.order] = pieces
-            cycles = expected(pieces, self.estimator, self.compiled.machine, contents.copy())
+            cycles = expected(pieces, self.estimator, self.compiled.machine, knowledge.copy())
             found.append(TriedOrder(region.name, candidate.order, cycles))
         found.sort(key=lambda t: t.estimate)
         for at, each in enumerate(found):
             if sum(t.cycles is not None for t in found) < self.top:
                 try:
-                    found[at] = replace(each, cycles=self._run(made[each.order], dict(memory), Ran(dedup=False)))
+                    found[at] = replace(each, cycles=self._run(made[each.order], dict(memory), RunHistory(dedup=False)))
                 except FuseFlowError as error:
                     found[at] = replace(each, refused=error.message)
         best = min(found, key=fewest, default=None)
         return [replace(each, chosen=each is best) for each in found]
 
-    def _run(self, pieces: tuple[CompiledRegion, ...], memory: dict[str, Tensor], again: Ran) -> int:
+    def _run(self, pieces: tuple[CompiledRegion, ...], memory: dict[str, Tensor], again: RunHistory) -> int:
         """The cycles of regions that run after another; `memory` then has what they write."""
         total = 0
         for region in pieces:
@@ -145,4 +146,4 @@ def with_orders(
 ) -> tuple[Compiled, tuple[TriedOrder, ...]]:
     """The program with its regions in the orders that were chosen."""
     schedule, tried = Orders(compiled, top, estimator, ran, engine).choose()
-    return compile_source(compiled.source, schedule, compiled.machine, compiled.seed), tried
+    return compile_source(compiled.source, schedule, compiled.machine), tried

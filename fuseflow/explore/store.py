@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.settings import versions
 from fuseflow.errors import FileError, SweepError
 from fuseflow.explore.contents import code
 from fuseflow.explore.point import Outcome, Task
+from fuseflow.run.settings import versions
 
 SCHEMA = 1
 APPLICATION = 0x66756673

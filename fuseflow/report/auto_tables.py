@@ -9,7 +9,7 @@ from rich.table import Table
 
 from fuseflow.explore.auto import Choice, Tried
 from fuseflow.explore.orders import TriedOrder
-from fuseflow.report.explain_order import assumed_line
+from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 
 WIDTH = 60

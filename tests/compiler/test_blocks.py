@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fuseflow.compiler import compile
-from fuseflow.compiler.artifacts import STAGES
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
+from fuseflow.run.artifacts import STAGES
 from fuseflow.samml import proto
 from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule

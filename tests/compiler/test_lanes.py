@@ -10,9 +10,9 @@ import pytest
 import fuseflow as ff
 from fuseflow import Schedule
 from fuseflow.compiler.lanes import LaneLoad, imbalance, loads
-from fuseflow.compiler.neighbours import explain_fusion
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import ScheduleError
+from fuseflow.explain.fusion import explain_fusion
 from fuseflow.samml.nodes import Fork
 from fuseflow.sim.statistics import NodeStatistics
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import programs
 import pytest
 
-from fuseflow.compiler import lower
+from fuseflow.compiler.lower import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
 from fuseflow.samml.text import show

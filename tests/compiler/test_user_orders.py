@@ -8,7 +8,7 @@ from itertools import islice, permutations
 import programs
 import pytest
 
-from fuseflow.compiler import lower
+from fuseflow.compiler.lower import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError, Span
 from fuseflow.fusion.orders import enumerate_orders

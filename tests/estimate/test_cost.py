@@ -6,7 +6,7 @@ import numpy as np
 import programs
 import pytest
 
-from fuseflow.compiler import lower
+from fuseflow.compiler.lower import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate import TensorStatistics, assume, estimate, measure
 from fuseflow.samml.text import parse as graph_of

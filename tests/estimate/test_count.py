@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from random_graphs import random_case
 from random_programs import Case, cases
 
-from fuseflow.compiler import lower
+from fuseflow.compiler.lower import lower
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Memo, Work, count, measure
 from fuseflow.estimate.patterns import Pattern, of_tensor

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fuseflow.compiler import compile_source, load
+from fuseflow.compiler import compile_source
 from fuseflow.compiler.lower import Formed, form
 from fuseflow.einsum.parse import parse
 from fuseflow.explore.units import Units, layers, operators, partition, products
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -16,7 +18,7 @@ NONE = Schedule.fuse("none")
 
 
 def formed(name: str, **options: str) -> Formed:
-    return form(load(PAPER / f"{name}.py", options={"small": "true", **options}).program, NONE)
+    return form(load(ModelSpec(PAPER / f"{name}.py", options={"small": "true", **options})).program, NONE)
 
 
 def names(units: Units) -> list[str]:
@@ -39,7 +41,7 @@ def test_a_decoder_has_nine_products_and_its_reshapes_vanish() -> None:
 
 
 def test_a_partition_is_a_schedule_that_can_be_read_again() -> None:
-    source = load(PAPER / "gcn.py", options={"small": "true"})
+    source = load(ModelSpec(PAPER / "gcn.py", options={"small": "true"}))
     units = operators(form(source.program, NONE), NONE)
     schedule = units.scheduled(NONE, partition((2, 4, 7), len(units)))
     assert schedule == Schedule.from_yaml(str(schedule))
@@ -49,7 +51,7 @@ def test_a_partition_is_a_schedule_that_can_be_read_again() -> None:
 
 
 def test_every_range_is_a_region_that_can_run() -> None:
-    source = load(PAPER / "graphsage.py", options={"small": "true"})
+    source = load(ModelSpec(PAPER / "graphsage.py", options={"small": "true"}))
     units = operators(form(source.program, NONE), NONE)
     for start in range(len(units)):
         schedule = units.scheduled(NONE, [(start, len(units))])

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler import load
-from fuseflow.compiler.check import compare
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend import load_model
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 from fuseflow.fusion.program import as_program
+from fuseflow.run.check import compare
 
 ROOT = Path(__file__).parents[2]
 GCN = ROOT / "models" / "gcn.py"
@@ -118,7 +119,7 @@ GPT = ROOT / "models" / "gpt_bigbird.py"
     "given", [{}, {"part": "decoder", "activation": "relu"}, {"part": "attention"}], ids=["model", "decoder", "part"]
 )
 def test_gpt_is_what_pytorch_computes(given: dict[str, object]) -> None:
-    source = load(GPT, options={"small": True, **given})
+    source = load(ModelSpec(GPT, options={"small": True, **given}))
     assert source.expected is not None and source.data == "bigbird:block=4,length=32,features=8"
     assert source.tensors["mask"].format.short() == "csr"
     results = evaluate(source.program, {name: tensor.to_dense() for name, tensor in source.tensors.items()})
@@ -165,4 +166,4 @@ def test_sae_keeps_the_same_share_of_every_output() -> None:
 @pytest.mark.skipif(find_spec("torch_geometric") is not None, reason="PyTorch Geometric is installed")
 def test_a_model_of_a_library_that_is_not_there() -> None:
     with pytest.raises(FuseFlowError, match=r"made of PyTorch Geometric's layers: pip install 'fuseflow\[data\]'"):
-        load(ROOT / "models" / "gcn_pyg.py")
+        load(ModelSpec(ROOT / "models" / "gcn_pyg.py"))

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler import load, lower
+from fuseflow.compiler.lower import lower
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "models" / "paper"
@@ -61,7 +63,7 @@ def test_every_schedule_fits_its_model() -> None:
     """Those of figures (`schedules/paper`) are of the GCN, as the cuts are."""
     files = [file for file in sorted(SCHEDULES.rglob("*.yaml")) if file.parent.name != "sweeps"]
     assert len(files) == 3 * len(DATA) + 27 + 8
-    sources = {m: load(PAPER / f"{m}.py", data=DATA[m], options={"small": True}) for m in DATA}
+    sources = {m: load(ModelSpec(PAPER / f"{m}.py", data=DATA[m], options={"small": True})) for m in DATA}
     for file in files:
         model = file.stem.partition("_")[0] if file.parent == SCHEDULES else "gcn"
         chosen = ff.Schedule.load(file)
@@ -75,7 +77,7 @@ def test_every_schedule_fits_its_model() -> None:
 
 def test_the_first_order_reads_what_is_stored_in_its_order() -> None:
     """The one that the published counts of orders leave; the best may be another."""
-    source = load(PAPER / "gcn.py", data="karate")
+    source = load(ModelSpec(PAPER / "gcn.py", data="karate"))
     _, (region,) = lower(source.program, schedule("gcn", "full"), source.tensors)
     assert region.fused.order == ("n", "i", "k", "f", "h", "c")
     _, unfused = lower(source.program, schedule("gcn", "unfused"), source.tensors)
@@ -91,25 +93,27 @@ def test_full_fusion_costs_features_times_the_sum_of_squared_degrees() -> None:
 
 
 def test_weights_are_those_of_the_published_runs() -> None:
-    tensors = load(PAPER / "gcn.py", data="synthetic:cora,scale=0.2").tensors
+    tensors = load(ModelSpec(PAPER / "gcn.py", data="synthetic:cora,scale=0.2")).tensors
     values = tensors["W1"].values
     assert set(np.unique(values)) <= set(range(1, 255)) and 0.35 < len(values) / (1_433 * 16) < 0.45
     assert tensors["b1"].format.all_dense and (tensors["b1"].values == 0).any()
-    other = load(PAPER / "gcn.py", data="synthetic:cora,scale=0.2", seed=1).tensors
+    other = load(ModelSpec(PAPER / "gcn.py", data="synthetic:cora,scale=0.2", seed=1)).tensors
     assert not np.array_equal(other["b1"].values, tensors["b1"].values)
 
 
 def test_the_adjacency_is_raw_unless_asked_otherwise() -> None:
-    raw, gcn = (load(PAPER / "gcn.py", data=spec).tensors["A"] for spec in (None, ":adj=gcn"))
+    raw, gcn = (load(ModelSpec(PAPER / "gcn.py", data=spec)).tensors["A"] for spec in (None, ":adj=gcn"))
     assert set(raw.values) == {1.0} and raw.stored == 156
     assert gcn.stored == 156 + 34 and gcn.values.max() < 1
 
 
 def test_sizes_are_options() -> None:
-    program = load(PAPER / "gpt.py", data="bigbird:block=2,length=8,features=8", options={"decoders": "1", "heads": "2"}).program
+    program = load(
+        ModelSpec(PAPER / "gpt.py", data="bigbird:block=2,length=8,features=8", options={"decoders": "1", "heads": "2"})
+    ).program
     assert program.declared["d0.O"].shape == (1, 2, 8, 4) and program.outputs == ("d0.x",)
-    whole = load(PAPER / "gpt.py", options={"small": True, "decoders": 12}).program
+    whole = load(ModelSpec(PAPER / "gpt.py", options={"small": True, "decoders": 12})).program
     assert len(whole.einsums) == 12 * (44 + 4) and whole.outputs == ("d11.x",)
     with pytest.raises(ff.errors.FrontendError, match=r"12 decoders of 3 heads: .* 8 features are shared evenly"):
-        load(PAPER / "gpt.py", data="bigbird:block=2,length=8,features=8", options={"heads": "3"})
-    assert load(PAPER / "sae.py", options={"small": True, "hidden": 3}).program.declared["We"].shape == (36, 3)
+        load(ModelSpec(PAPER / "gpt.py", data="bigbird:block=2,length=8,features=8", options={"heads": "3"}))
+    assert load(ModelSpec(PAPER / "sae.py", options={"small": True, "hidden": 3})).program.declared["We"].shape == (36, 3)

@@ -9,7 +9,7 @@ import numpy as np
 import programs
 import pytest
 
-from fuseflow.compiler import lower
+from fuseflow.compiler.lower import lower
 from fuseflow.einsum.formats import infer
 from fuseflow.einsum.parse import parse as parse_program
 from fuseflow.samml.nodes import Edge, Graph, Port

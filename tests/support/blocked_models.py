@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fuseflow.compiler import Compiled, compile
+from fuseflow.compiler import compile
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 MODELS = Path(__file__).resolve().parents[2] / "models"

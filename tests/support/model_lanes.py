@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled
 from fuseflow.errors import ScheduleError
+from fuseflow.run.compiled import Compiled
 
 ROOT = Path(__file__).parents[2]
 FACTORS = (1, 2, 3, 4, 8, 64)

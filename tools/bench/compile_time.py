@@ -22,9 +22,11 @@ import click
 from host import host
 
 from fuseflow import frontend
-from fuseflow.compiler import load, lower
+from fuseflow.compiler.lower import lower
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor
 
@@ -59,7 +61,7 @@ class Case:
 def cases() -> list[Case]:
     made = []
     for path in sorted((ROOT / "models").rglob("*.py")):
-        source = load(path, data="karate")
+        source = load(ModelSpec(path, data="karate"))
         made += scheduled(path.name, source.program, dict(source.tensors), partial(frontend.read_mlir, source.mlir or ""))
     for path in sorted((ROOT / "models").rglob("*.ein")):
         text = path.read_text()

@@ -19,8 +19,8 @@ import click
 from host import host
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled
 from fuseflow.errors import FuseFlowError
+from fuseflow.run.compiled import Compiled
 from fuseflow.sim import simulate
 
 MODEL = Path(__file__).resolve().parents[2] / "models" / "gpt_bigbird.py"

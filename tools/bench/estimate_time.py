@@ -20,11 +20,15 @@ from typing import Any
 import click
 from host import host
 
-from fuseflow.compiler import CompiledRegion, Source, load, lower
-from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.compiler.lower import lower
+from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import measure
 from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -39,11 +43,11 @@ def milliseconds(run: Callable[[], object]) -> float:
 
 
 def estimate(estimator: Estimator, source: Source, program: Program, regions: tuple[CompiledRegion, ...]) -> None:
-    estimator.estimate(pieces(regions), program, source.tensors, load_machine("comal"))
+    estimator.estimate(region_graphs(regions), program, source.tensors, load_machine("comal"))
 
 
 def cases(model: str, data: str, repeats: int) -> list[dict[str, Any]]:
-    source = load(ROOT / "models" / "paper" / f"{model}.py", data=data)
+    source = load(ModelSpec(ROOT / "models" / "paper" / f"{model}.py", data=data))
     measuring = milliseconds(lambda: [(of_tensor(t), measure(t)) for t in source.tensors.values()])
     stored = max(t.stored for t in source.tensors.values() if not t.format.all_dense)
     found = []

@@ -20,15 +20,18 @@ from typing import Any
 import click
 from store import append, load
 
-from fuseflow.compiler import Compiled, Source, compile_source
-from fuseflow.compiler import load as load_model
-from fuseflow.compiler.estimates import Estimator
+from fuseflow.compiler import compile_source
 from fuseflow.compiler.lower import form
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator
 from fuseflow.explore.auto import choose
 from fuseflow.explore.remembered import Remembered
 from fuseflow.explore.search import cheapest
 from fuseflow.explore.units import Partition, Range, Units, operators, partition, products
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source
+from fuseflow.frontend.sources import load as load_model
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -73,7 +76,7 @@ class Row:
 
 def source_of(work: Workload, data_dir: Path | None) -> Source:
     path = ROOT / "models" / "paper" / f"{work.name}.py"
-    return load_model(path, data=work.data, data_dir=data_dir if work.files else None, options=work.options)
+    return load_model(ModelSpec(path, data=work.data, data_dir=data_dir if work.files else None, options=work.options))
 
 
 def units_of(work: Workload, source: Source) -> Units:

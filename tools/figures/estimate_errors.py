@@ -20,10 +20,13 @@ from typing import Any
 import click
 from model_runs_table import NAMES
 
-from fuseflow.compiler import Source, load, lower
-from fuseflow.compiler.estimates import Estimator, ProgramEstimate, pieces
+from fuseflow.compiler.lower import lower
 from fuseflow.estimate import measure
 from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -58,7 +61,7 @@ def estimates(rows: list[dict[str, Any]], data_dir: Path | None) -> Iterator[dic
     for (model, data, options), group in groupby(sorted(rows, key=_source), key=_source):
         given = dict(option.split("=") for option in options)
         directory = data_dir if ":" not in data else None
-        source = load(ROOT / "models" / "paper" / f"{model}.py", data=data, data_dir=directory, options=given)
+        source = load(ModelSpec(ROOT / "models" / "paper" / f"{model}.py", data=data, data_dir=directory, options=given))
         estimators = {"tensors": Estimator(), "statistics": Estimator(statistics_only=True)}
         measuring = _ms(lambda source=source: [(of_tensor(t), measure(t)) for t in source.tensors.values()])
         for row in group:
@@ -75,7 +78,7 @@ def _row(row: dict[str, Any], source: Source, estimators: dict[str, Estimator], 
         results: list[ProgramEstimate] = []
 
         def once(machine: Machine = machine, estimator: Estimator = estimator, results: list[Any] = results) -> None:
-            results.append(estimator.estimate(pieces(regions), program, source.tensors, machine))
+            results.append(estimator.estimate(region_graphs(regions), program, source.tensors, machine))
 
         first, again = _ms(once), min(_ms(once) for _ in range(3))
         made = results[0]

@@ -36,9 +36,11 @@ from frame import (
 )
 from store import left, load, work
 
-from fuseflow.compiler import load as load_model
-from fuseflow.compiler import lower
-from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.compiler.lower import lower
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load as load_model
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -216,7 +218,7 @@ def wanted(key: str, options: Options) -> bool:
 
 def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
     """Rows: what the data take in each configuration. `once`: with values read once and then repeated."""
-    source = load_model(ROOT / "models" / "paper" / "gcn.py", data=data)
+    source = load_model(ModelSpec(ROOT / "models" / "paper" / "gcn.py", data=data))
     estimator, machine = Estimator(), load_machine(MACHINE)
     for configuration in configurations:
         start = time.perf_counter()
@@ -224,7 +226,7 @@ def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
         moved = []
         for way in (schedule, schedule.lower(repeat="value")):
             program, regions = lower(source.program, way, source.tensors)
-            found = estimator.estimate(pieces(regions), program, source.tensors, machine)
+            found = estimator.estimate(region_graphs(regions), program, source.tensors, machine)
             moved.append(model_runs.by_array(found.stats["bytes"]["by_tensor"]))
         arrays, once = moved
         yield {

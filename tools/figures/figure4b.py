@@ -36,9 +36,12 @@ from frame import (
 )
 from store import left, load, work
 
-from fuseflow.compiler import Source, lower
-from fuseflow.compiler import load as load_model
-from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.compiler.lower import lower
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source
+from fuseflow.frontend.sources import load as load_model
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -145,7 +148,7 @@ def draw(data: Data, figure: Any) -> None:
 def run(options: Options) -> None:
     """Estimate all joinings, then execute what is missing."""
     if not rows("joinings"):
-        source = load_model(ROOT / "models" / "paper" / "gcn.py", data=DATA)
+        source = load_model(ModelSpec(ROOT / "models" / "paper" / "gcn.py", data=DATA))
         lines = [json.dumps(row) for row in joinings(source)]
         (ROWS / "joinings.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     store = ROWS / "gcn.jsonl"
@@ -170,7 +173,7 @@ def joinings(source: Source) -> Iterator[dict[str, Any]]:
         for name, group in regions.items():
             schedule = schedule.region(name, *group)
         program, compiled = lower(source.program, schedule, source.tensors)
-        found = estimator.estimate(pieces(compiled), program, source.tensors, machine)
+        found = estimator.estimate(region_graphs(compiled), program, source.tensors, machine)
         joined = " | ".join(" ".join(group) for group in groups)
         yield {"key": f"{iteration}: {joined}", "iteration": iteration, "joined": joined, "cycles": round(found.cycles)}
 

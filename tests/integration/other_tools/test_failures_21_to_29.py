@@ -12,7 +12,7 @@ from scipy import sparse
 from trapping import Dense, positive, program, ran, ran_graph
 
 import fuseflow as ff
-from fuseflow.compiler import lower
+from fuseflow.compiler.lower import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, ProgramError, ScheduleError
 from fuseflow.samml.nodes import Accumulate, Drop, Load, Repeat, Scan
