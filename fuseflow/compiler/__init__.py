@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler.check import Check
 from fuseflow.compiler.compiled import Compiled, Progress, Watch
-from fuseflow.compiler.lower import lower, refuse_open
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import RegionResult, Result
 from fuseflow.compiler.sources import Source, load
 from fuseflow.einsum.nodes import Program
+from fuseflow.lower.partition import partition_program, refuse_open
+from fuseflow.lower.program import lower, lower_regions
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -78,7 +79,12 @@ def compile_source(
     seed: int = 0,
     observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
-    """The same, of a model that was loaded."""
+    """Compile a model that was loaded: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
-    program, regions = lower(source.program, schedule, source.tensors, observe)
-    return Compiled(source, program, schedule, regions, machine, seed, time.perf_counter() - start)
+    partitioned = partition_program(source.program, schedule)
+    observe(partitioned.program)
+    regions: list[CompiledRegion] = []
+    for region in lower_regions(partitioned, source.tensors):
+        observe(region)
+        regions.append(region)
+    return Compiled(source, partitioned.program, schedule, tuple(regions), machine, seed, time.perf_counter() - start)

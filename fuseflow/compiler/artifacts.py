@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import Result, json_text
 from fuseflow.compiler.settings import Settings, versions
 from fuseflow.compiler.sources import Source
@@ -17,6 +16,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import files_below, replacing_directory
 from fuseflow.fusion import text as fusion_text
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml import dot, proto
 from fuseflow.samml import text as samml_text
 from fuseflow.table import text as table_text

@@ -16,16 +16,16 @@ from fuseflow.compiler.check import Check, check
 from fuseflow.compiler.estimates import Estimator, ProgramEstimate, estimate_compiled
 from fuseflow.compiler.intermediates import check_region, stand_in, worst
 from fuseflow.compiler.ran import Ran
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.result import Result, Seconds
 from fuseflow.compiler.settings import Settings
 from fuseflow.compiler.sources import Source
-from fuseflow.compiler.stored import in_blocks, in_elements
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
 from fuseflow.einsum.sparse import operand
+from fuseflow.einsum.storage import in_blocks, in_elements
 from fuseflow.errors import UsageError
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate

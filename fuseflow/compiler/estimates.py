@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.repeats import Repeat, signature
-from fuseflow.compiler.seen import seen_statistics
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
 from fuseflow.estimate import Given, GivenPairs, MeasuredPairs, Memo, TensorStatistics, measure
@@ -19,6 +17,8 @@ from fuseflow.estimate.count import Work, count
 from fuseflow.estimate.patterns import Pattern, of_dense, of_seen, of_tensor
 from fuseflow.estimate.roofline import moved, peak
 from fuseflow.estimate.statistics import assume
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.layout import named
@@ -291,7 +291,7 @@ class Estimator:
         for view in piece.views:
             if view.source in patterns:
                 patterns[view.name] = self._seen(patterns[view.source], formats[view.source], view)
-            known[view.name] = seen_statistics(known[view.source], formats[view.source], view.format, view.shape)
+            known[view.name] = view_statistics(known[view.source], formats[view.source], view.format, view.shape)
             formats[view.name] = view.format
 
     def _seen(self, pattern: Pattern, before: Format, view: View) -> Pattern:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.compiler.repeats import Repeat, repeated, signature
 from fuseflow.compiler.result import RegionResult
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.sim import Simulation
 from fuseflow.sim.memory.layout import named
 from fuseflow.tensors import Tensor

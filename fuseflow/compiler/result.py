@@ -13,10 +13,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.compiler.check import Check
-from fuseflow.compiler.lanes import LaneLoad, Places, loads
 from fuseflow.compiler.memory_values import memory_values, roofline
 from fuseflow.compiler.repeats import Repeat
 from fuseflow.compiler.settings import Settings, versions
+from fuseflow.lower.lanes import LanePlaces
+from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.sim import Simulation
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.files import save_array
@@ -33,12 +34,12 @@ class RegionResult:
     einsums: tuple[str, ...]
     simulation: Simulation
     repeats: tuple[Repeat, ...] = ()
-    places: Places = field(default_factory=dict)
+    places: LanePlaces = field(default_factory=dict)
 
     @property
     def lanes(self) -> dict[str, tuple[LaneLoad, ...]]:
         """What each lane did, by index."""
-        return loads(self.places, self.simulation.nodes)
+        return lane_loads(self.places, self.simulation.nodes)
 
     @property
     def cycles(self) -> int:

@@ -10,11 +10,11 @@ from typing import Any
 
 from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.compiler.estimates import Piece, View
-from fuseflow.compiler.seen import source_of
 from fuseflow.compiler.sources import Source, load
 from fuseflow.einsum.nodes import Access
 from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import read_text
+from fuseflow.lower.views import source_of
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

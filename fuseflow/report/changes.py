@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from fuseflow.compiler import Compiled, CompiledRegion, RegionResult, Result, lower
 from fuseflow.compiler.estimates import Estimator, ProgramEstimate, RegionEstimate
-from fuseflow.compiler.lanes import lanes
 from fuseflow.errors import FuseFlowError
+from fuseflow.lower.lanes import scheduled_lanes
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, Simulation, simulate
 from fuseflow.sim.events.path import CriticalPath
@@ -125,7 +125,7 @@ def candidates(compiled: Compiled, region: CompiledRegion) -> Iterator[tuple[str
     """Flags with the schedule that they make of that of the run: more lanes of an outer loop, another order, more or less fusion."""
     schedule = compiled.schedule
     if region.einsums:
-        there = lanes(schedule, region.fused)
+        there = scheduled_lanes(schedule, region.fused)
         for index in region.fused.order[:LOOPS]:
             count = MORE * there.get(index, 1)
             key = f"{region.name}.{index}" if len(compiled.regions) > 1 else index

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.compiler import Compiled, RegionResult, Result
-from fuseflow.compiler.lanes import imbalance
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
+from fuseflow.run.lane_loads import imbalance
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.statistics import NodeStatistics
 

@@ -9,10 +9,10 @@ import pytest
 
 import fuseflow as ff
 from fuseflow import Schedule
-from fuseflow.compiler.lanes import LaneLoad, imbalance, loads
 from fuseflow.compiler.neighbours import explain_fusion
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import ScheduleError
+from fuseflow.run.lane_loads import LaneLoad, imbalance, lane_loads
 from fuseflow.samml.nodes import Fork
 from fuseflow.sim.statistics import NodeStatistics
 
@@ -87,7 +87,7 @@ def node(name: str, firings: int) -> NodeStatistics:
 
 def test_lanes_inside_lanes_are_added_up() -> None:
     places = {"a": (("i", 0), ("k", 0)), "b": (("i", 0), ("k", 1)), "c": (("i", 1), ("k", 0))}
-    found = loads(places, [node("a", 5), node("b", 7), node("c", 1), node("outside", 99)])
+    found = lane_loads(places, [node("a", 5), node("b", 7), node("c", 1), node("outside", 99)])
     assert found["i"] == (LaneLoad(0, 2, 12, 7), LaneLoad(1, 1, 1, 1))
     assert found["k"] == (LaneLoad(0, 2, 6, 5), LaneLoad(1, 1, 7, 7))
     assert imbalance(found["k"]) == 7 / 6.5

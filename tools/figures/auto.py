@@ -23,12 +23,12 @@ from store import append, load
 from fuseflow.compiler import Compiled, Source, compile_source
 from fuseflow.compiler import load as load_model
 from fuseflow.compiler.estimates import Estimator
-from fuseflow.compiler.lower import form
 from fuseflow.errors import FuseFlowError
 from fuseflow.explore.auto import choose
 from fuseflow.explore.remembered import Remembered
 from fuseflow.explore.search import cheapest
 from fuseflow.explore.units import Partition, Range, Units, operators, partition, products
+from fuseflow.lower.partition import partition_program
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -78,9 +78,9 @@ def source_of(work: Workload, data_dir: Path | None) -> Source:
 
 def units_of(work: Workload, source: Source) -> Units:
     none = Schedule.fuse("none")
-    formed = form(source.program, none)
-    found = operators(formed, none)
-    return products(formed, found) if work.level == "products" else found
+    partitioned = partition_program(source.program, none)
+    found = operators(partitioned, none)
+    return products(partitioned, found) if work.level == "products" else found
 
 
 def key_of(work: Workload, machine: str, cuts: Iterable[int]) -> str:
