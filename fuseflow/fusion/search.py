@@ -63,15 +63,25 @@ class FusionProblem:
     cost: Cost
 
 
-def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate:
-    """The region fused in the best way, in its best order; or in the best way that honours an order of the user.
+def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
+    """The region fused in the best way, in its best order; or in the best way that honours an order of the user. Else what refused the way
+    with the fewest wishes.
 
-    Raises `FusionError` if there is none: what refused the way with the fewest wishes.
+    The best way is the first that can be lowered, or the same with fewer views merged if that is expected to cost less.
     """
-    candidate = cheapest(problem) if not order else first(problem, order_merges(problem, order), order)
-    if isinstance(candidate, Refusal):
-        raise candidate.error
-    return candidate
+    if order:
+        return first(problem, order_merges(problem, order), order)
+    usual = first(problem, MERGES)
+    if isinstance(usual, Refusal) or not usual.region.merged or usual.choice.merge == "never":
+        return usual
+    choice = replace(usual.choice, merge="lean")
+    fused = attempt(fused_by, problem, choice)
+    if isinstance(fused, Refusal) or len(fused.indices) == len(usual.region.indices):
+        return usual
+    lean = attempt(problem.ordered, fused)
+    if isinstance(lean, Refusal):
+        return usual
+    return FusionCandidate(choice, lean) if problem.cost(lean).rank < problem.cost(usual.region).rank else usual
 
 
 def fused_by(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...] = ()) -> FusedRegion:
@@ -91,11 +101,6 @@ def fused_by(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...
     )
 
 
-def ordered_by(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...] = ()) -> FusedRegion:
-    """The region fused in one way, in its best order. Raises `FusionError` if it cannot be."""
-    return problem.ordered(fused_by(problem, choice, order))
-
-
 def choices(problem: FusionProblem, merges: Iterable[Merge]) -> tuple[FusionChoice, ...]:
     """The ways to fuse the region, best first."""
     each = (FusionChoice(copies, merge, pinned) for copies in problem.copies for merge in merges for pinned in problem.pins)
@@ -106,27 +111,13 @@ def first(problem: FusionProblem, merges: tuple[Merge, ...], order: tuple[str, .
     """The first way to fuse the region of which some order can be lowered; else what refused the way with the fewest wishes."""
     refusals: dict[FusionChoice, Refusal] = {}
     for choice in choices(problem, merges):
-        region = attempt(ordered_by, problem, choice, order)
+        fused = attempt(fused_by, problem, choice, order)
+        region = fused if isinstance(fused, Refusal) else attempt(problem.ordered, fused)
         if not isinstance(region, Refusal):
             return FusionCandidate(choice, region)
         refusals[choice] = region
     fewest = (c for c in reversed(refusals) if c.copies == problem.copies[-1] and c.merge == merges[0])
     return refusals[next(fewest)]
-
-
-def cheapest(problem: FusionProblem) -> FusionCandidate | Refusal:
-    """The first way to fuse the region, or that with fewer views merged if it is expected to cost less."""
-    usual = first(problem, MERGES)
-    if isinstance(usual, Refusal) or not usual.region.merged or usual.choice.merge == "never":
-        return usual
-    choice = replace(usual.choice, merge="lean")
-    fused = attempt(fused_by, problem, choice)
-    if isinstance(fused, Refusal) or len(fused.indices) == len(usual.region.indices):
-        return usual
-    lean = attempt(problem.ordered, fused)
-    if isinstance(lean, Refusal):
-        return usual
-    return FusionCandidate(choice, lean) if problem.cost(lean).rank < problem.cost(usual.region).rank else usual
 
 
 def order_merges(problem: FusionProblem, order: tuple[str, ...]) -> tuple[Merge, ...]:
@@ -135,7 +126,7 @@ def order_merges(problem: FusionProblem, order: tuple[str, ...]) -> tuple[Merge,
     That decides which loops there are, and an order is never honoured where its names mean others. They are those of the region as
     it is without an order; else of the first way in which all of them exist. Where they exist in none, any way may say so.
     """
-    usual = cheapest(problem)
+    usual = search(problem)
     unordered = () if isinstance(usual, Refusal) else (usual.choice,)
     named: tuple[Merge, ...] = ()
     for choice in (*unordered, *choices(problem, MERGES)):

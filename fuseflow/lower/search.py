@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import partial
 
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import needed, restored, settle
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.search import CopyRule, FusionProblem, fused_by, search
+from fuseflow.fusion.search import CopyRule, FusionCandidate, FusionProblem, fused_by, search
 from fuseflow.lower.copies import cost_with_copies
 from fuseflow.lower.state import LoweringState, RegionRequest
 
@@ -21,15 +22,22 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
     """The region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
     problem = fusion_problem(state, request)
     if request.order:
-        return search(problem, request.order).region
+        return chosen(search(problem, request.order)).region
     key, known = fusion_key(state, request), state.memo.fusions
     if key in known:
         like = known[key].region
         fused = scheduled(state, fused_by(problem, known[key].choice))
         if fused.indices == like.indices and not (fused.copies or like.copies):
             return replace(fused, order=like.order, compared=like.compared, locate=like.locate)
-    known[key] = search(problem)
+    known[key] = chosen(search(problem))
     return known[key].region
+
+
+def chosen(candidate: FusionCandidate | Refusal) -> FusionCandidate:
+    """What the search came to. Raises the `FusionError` of a refusal."""
+    if isinstance(candidate, Refusal):
+        raise candidate.error
+    return candidate
 
 
 def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProblem:
@@ -45,8 +53,8 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         pins=_pins(state, request),
         copies=COPIES[schedule.copies],
         iteration=schedule.iteration,
-        ordered=lambda fused: ordered(state, fused),
-        cost=lambda fused: cost_with_copies(state, fused),
+        ordered=partial(ordered, state),
+        cost=partial(cost_with_copies, state),
     )
 
 
@@ -89,7 +97,7 @@ def ordered(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     joined as the schedule says, or as it costs less. Raises `FusionError` if no order can be lowered."""
     schedule = state.partitioned.schedule
     fused = scheduled(state, fused)
-    chosen = choose_order(fused, lambda region: cost_with_copies(state, region), schedule.order_policy)
+    chosen = choose_order(fused, partial(cost_with_copies, state), schedule.order_policy)
     for copy in chosen.copies:
         source = state.stored[copy.source]
         if not needed(copy, source, chosen.order):
