@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import click
 
 from fuseflow.cli.common import FILE, require_writable
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import replacing
 from fuseflow.frontend.sources import Source
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.artifacts import FORMS, REGION_STAGES, STAGES, file_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -13,13 +13,13 @@ from fuseflow.cli.common import model_options, schedule_options, write_out
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.explore.auto import Choice, choose
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled, Progress, Watch
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.compiler.lower import lower, refuse_open
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.partition import partition_program, refuse_open
+from fuseflow.lower.program import lower, lower_regions
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check
 from fuseflow.run.compiled import Compiled, Progress, Watch
 from fuseflow.run.result import RegionResult, Result
@@ -79,7 +80,12 @@ def compile_source(
     machine: Machine,
     observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
-    """Compile a program that was loaded with its numbers, for a machine."""
+    """Compile a model that was loaded: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
-    program, regions = lower(source.program, schedule, source.tensors, observe)
-    return Compiled(source, program, schedule, regions, machine, time.perf_counter() - start)
+    partitioned = partition_program(source.program, schedule)
+    observe(partitioned.program)
+    regions: list[CompiledRegion] = []
+    for region in lower_regions(partitioned, source.tensors):
+        observe(region)
+        regions.append(region)
+    return Compiled(source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start)

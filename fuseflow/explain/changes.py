@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from fuseflow.compiler.lanes import lanes
-from fuseflow.compiler.lower import lower
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, ProgramEstimate, RegionEstimate
+from fuseflow.lower.lanes import scheduled_lanes
+from fuseflow.lower.program import lower
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.schedule import Schedule
@@ -128,7 +128,7 @@ def candidates(compiled: Compiled, region: CompiledRegion) -> Iterator[tuple[str
     """Flags with the schedule that they make of that of the run: more lanes of an outer loop, another order, more or less fusion."""
     schedule = compiled.schedule
     if region.einsums:
-        there = lanes(schedule, region.fused)
+        there = scheduled_lanes(schedule, region.fused)
         for index in region.fused.order[:LOOPS]:
             count = MORE * there.get(index, 1)
             key = f"{region.name}.{index}" if len(compiled.regions) > 1 else index

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.explain.changes import Change, RegionRun, changes
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled, Progress
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation

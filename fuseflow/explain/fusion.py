@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from fuseflow.compiler.lower import Formed, form, lower, with_formats
-from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.stored import in_blocks
 from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.storage import in_blocks
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, statistics, traffic
 from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
+from fuseflow.lower.partition import PartitionedProgram, partition_program
+from fuseflow.lower.program import lower, lower_regions
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.borders import detour, why_cut, why_fused
 
@@ -73,10 +74,10 @@ class FusionReport:
 def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     """Say of every pair of neighbouring Einsums whether and why they are fused. Statistics are assumed for tensors without data.
     Raises a `FuseFlowError` where the schedule itself does not compile."""
-    formed = form(source.program, schedule)
-    program, compiled = lower(source.program, schedule, source.tensors)
-    pairs = _pairs(source.program, formed, schedule, compiled)
-    each = tuple(Region(e.name, (e.name,)) for e in formed.given.einsums)
+    partitioned = partition_program(source.program, schedule)
+    program, compiled = partitioned.program, tuple(lower_regions(partitioned, source.tensors))
+    pairs = _pairs(partitioned, compiled)
+    each = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
     known = statistics(inputs, in_blocks(inputs, source.tensors))
     stored = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
@@ -84,9 +85,10 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     return FusionReport(pairs, _producers(program, compiled, alone, known))
 
 
-def _pairs(given: Program, formed: Formed, schedule: Schedule, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
-    """Of the program as the user wrote it: a reshape is an Einsum of it."""
-    program, regions = formed.given, form_regions(formed.given, schedule)
+def _pairs(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
+    """The neighbouring Einsums of the program as the user wrote it: a reshape is an Einsum of it."""
+    program, schedule = partitioned.original, partitioned.schedule
+    regions = form_regions(program, schedule)
     home = {e: region.name for region in regions for e in region.einsums}
     stored = {t.name: t for t in program.inputs}
     for region in compiled:
@@ -101,15 +103,13 @@ def _pairs(given: Program, formed: Formed, schedule: Schedule, compiled: Sequenc
                 continue
             why = why_cut(program, schedule, regions, producer, einsum.name)
             if both not in refusals:
-                refusals[both] = _refusal(given, formed, schedule, regions, stored, producer, einsum.name)
+                refusals[both] = _refusal(partitioned, regions, stored, producer, einsum.name)
             found.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))
     return tuple(found)
 
 
 def _refusal(
-    given: Program,
-    formed: Formed,
-    schedule: Schedule,
+    partitioned: PartitionedProgram,
     regions: Sequence[Region],
     stored: Mapping[str, TensorType],
     producer: str,
@@ -117,21 +117,21 @@ def _refusal(
 ) -> str:
     """Why the regions of two Einsums cannot be one; empty if they can."""
     parts = [r for r in regions if producer in r.einsums or consumer in r.einsums]
-    members = tuple(e.name for e in formed.given.einsums if any(e.name in r.einsums for r in parts))
-    if stuck := [e for e in members if e in formed.refined.stuck]:
+    members = tuple(e.name for e in partitioned.original.einsums if any(e.name in r.einsums for r in parts))
+    if stuck := [e for e in members if e in partitioned.refined.stuck]:
         return f"`{stuck[0]}` reshapes its data: a reshape ends a region"
-    if message := detour(formed.given, regions, producer, consumer):
+    if message := detour(partitioned.original, regions, producer, consumer):
         return message
-    program, inside = formed.program, formed.refined.members(members)
+    program, inside = partitioned.program, partitioned.refined.members(members)
     whole = Region(" + ".join(r.name for r in parts), inside)
-    others = tuple(Region(r.name, formed.refined.members(r.einsums)) for r in regions if r not in parts)
+    others = tuple(Region(r.name, partitioned.refined.members(r.einsums)) for r in regions if r not in parts)
     results = region_results(program, (*others, whole))[whole.name]
     einsums = tuple(e for e in program.einsums if e.name in inside)
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in inside)
-    declared = (t for t in with_formats(given, schedule).tensors if t.name in inside)
+    declared = (t for t in partitioned.written.tensors if t.name in inside)
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
     try:
-        plain = replace(schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), drop_zeros=())
+        plain = replace(partitioned.schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), drop_zeros=())
         lower(part, plain, {}, regions=(whole,))
     except FuseFlowError as error:
         return error.message

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import TensorStatistics, estimate, shapes
 from fuseflow.estimate.shapes import Shape
 from fuseflow.fusion.producers import producer_views
 from fuseflow.fusion.tree import Op, Reduction, free_indices
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Port
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from fuseflow.compiler.regions import CompiledRegion
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Progress
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine, Simulation

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.compiler import compile_source
-from fuseflow.compiler.lower import form
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.explore.costs import Costs
@@ -18,6 +17,7 @@ from fuseflow.explore.search import cheapest
 from fuseflow.explore.units import Units, layers, operators, products
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.partition import partition_program
 from fuseflow.run.compiled import Compiled, Progress, Watch
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
@@ -257,15 +257,15 @@ class _Search:
         """Of the finest units that are few enough; None if there are too many, or if an operator cannot run by itself."""
         alone = replace(self.settled, fuse_regions=("none",), regions=(), drop_zeros=self.settled.drop_zeros)
         try:
-            formed = form(self.source.program, alone)
-            finest = operators(formed, alone)
-            costs = Costs.of(formed, finest, alone, self.source.tensors, self.machine, self.estimator)
+            partitioned = partition_program(self.source.program, alone)
+            finest = operators(partitioned, alone)
+            costs = Costs.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
         except FusionError:
             return None
         levels: tuple[Callable[[], Units], ...] = (
             lambda: finest,
-            lambda: products(formed, finest),
-            lambda: layers(formed, finest),
+            lambda: products(partitioned, finest),
+            lambda: layers(partitioned, finest),
         )
         for level in levels:
             costs.units = level()

@@ -8,8 +8,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.explain.cycles import CyclesReport, RegionCycles, shares
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
 from fuseflow.samml.nodes import Fork, Graph, Merge
 from fuseflow.sim.events.path import CriticalPath, Kind, Step

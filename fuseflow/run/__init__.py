@@ -1,1 +1,1 @@
-"""A compiled program and its run: every stage of its regions, its artifacts, its results, and their check."""
+"""Running a compiled program in a simulator, and what comes out of that."""

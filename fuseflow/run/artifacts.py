@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import files_below, replacing_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.result import Result, json_text
 from fuseflow.run.settings import Settings, versions
 from fuseflow.samml import dot, proto

@@ -11,15 +11,15 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.stored import in_blocks, in_elements
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
 from fuseflow.einsum.sparse import operand
+from fuseflow.einsum.storage import in_blocks, in_elements
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run import artifacts
 from fuseflow.run.check import Check, check
 from fuseflow.run.history import RunHistory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.compiler.regions import CompiledRegion
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.repeats import repeated
 from fuseflow.run.result import RegionResult
 from fuseflow.sim import Simulation

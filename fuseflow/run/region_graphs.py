@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.estimate.program import RegionGraph, StoredView
+from fuseflow.lower.regions import CompiledRegion
 
 
 def region_graphs(regions: Iterable[CompiledRegion]) -> Iterator[RegionGraph]:

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fuseflow.compiler.lanes import LaneLoad, Places, loads
+from fuseflow.lower.lanes import LanePlaces
 from fuseflow.run.check import Check
+from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sim import Simulation
@@ -33,12 +34,12 @@ class RegionResult:
     einsums: tuple[str, ...]
     simulation: Simulation
     repeats: tuple[RegionRepeat, ...] = ()
-    places: Places = field(default_factory=dict)
+    places: LanePlaces = field(default_factory=dict)
 
     @property
     def lanes(self) -> dict[str, tuple[LaneLoad, ...]]:
         """What each lane did, by index."""
-        return loads(self.places, self.simulation.nodes)
+        return lane_loads(self.places, self.simulation.nodes)
 
     @property
     def cycles(self) -> int:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.seen import source_of
 from fuseflow.einsum.nodes import Access
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate.program import RegionGraph, StoredView
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.views import source_of
 from fuseflow.run.artifacts import MANIFEST
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.stored import in_elements
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse import operand
+from fuseflow.einsum.storage import in_elements
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check
 from fuseflow.tensors import Tensor, pack
 from fuseflow.tensors.blocks import blocked

@@ -10,6 +10,7 @@ from fuseflow.fusion.region import FusedRegion, Result
 from fuseflow.fusion.tree import Number, Reduction
 from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.build import Builder
+from fuseflow.table.nest import Nest
 from fuseflow.table.occupancy import may_be_empty
 from fuseflow.table.table import FusionTable
 from fuseflow.table.values import Term
@@ -34,7 +35,7 @@ def build_table(region: FusedRegion) -> FusionTable:
     return FusionTable(
         region=region.name,
         order=region.order,
-        steps=builder.recorder.steps(),
+        steps=builder.cells.recorder.steps(),
         nodes=tuple(builder.cells.nodes.values()),
         writes=tuple(writes),
         tensors=tuple(tensors[n] for n in sorted(tensors)),
@@ -59,8 +60,8 @@ def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Primitive
     same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
     node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)
     builder.tiling.cover(node)
-    bundle = builder.nest(node, (), {})
-    builder.recorder.begin(f"{result.name}: store")
+    bundle = builder.bundle(Nest(node))
+    builder.cells.recorder.begin(f"{result.name}: store")
     value = Term(fill, bundle.value, builder.arithmetic.axes(node))
     stored = builder.arithmetic.turned(value, tile_indices(result.indices, result.tensor.block)).port
     assert stored is not None
@@ -95,7 +96,7 @@ def _permuted(builder: Builder, result: Result, streams: Streams) -> Streams:
         return streams
     order = tuple(streams.loops.index(v) for v in result.levels)
     *crds, value = builder.cells.put(Permute(f"permute_{result.name}", (*streams.crds, streams.value), order))
-    builder.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
+    builder.cells.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
     return Streams(result.levels, tuple(crds), value)
 
 
@@ -125,7 +126,7 @@ def _dropped(builder: Builder, result: Result, levels: tuple[Level, ...], stream
         return streams
     ports = (*streams.crds[first:], streams.value)
     *crds, value = builder.cells.put(Drop(f"drop_{result.name}", ports, fill if result.drop_zeros else None))
-    builder.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
+    builder.cells.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
     return Streams(streams.loops, (*streams.crds[:first], *crds), value)
 
 
@@ -149,11 +150,11 @@ def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
     if _is_full(builder, old):
         return streams
     v, ctx = loops[p], tuple(zip(loops[:p], crds[:p], strict=True))
-    ref = builder.lift(builder.root, ctx, p, "range")
+    ref = builder.cells.lift(builder.root, ctx, p, "range")
     (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.length(v)), v)
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
-    below = tuple(builder.align("fill", old, new, crd, w) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
-    return Streams(loops, (*crds[:p], new, *below), builder.align("fill", old, new, streams.value, "val"))
+    below = tuple(builder.cells.align("fill", w, crd, old, new) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
+    return Streams(loops, (*crds[:p], new, *below), builder.cells.align("fill", "val", streams.value, old, new))
 
 
 def _is_full(builder: Builder, crd: Port) -> bool:

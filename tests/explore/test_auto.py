@@ -9,7 +9,6 @@ import pytest
 
 import fuseflow as ff
 from fuseflow.compiler import compile_source
-from fuseflow.compiler.lower import form
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
@@ -19,6 +18,7 @@ from fuseflow.explore.remembered import Remembered
 from fuseflow.explore.units import operators, partition, products
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.partition import partition_program
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -33,15 +33,15 @@ def gcn() -> Source:
 
 
 def costs(source: Source, level: str = "operators") -> Costs:
-    formed = form(source.program, NONE)
-    units = operators(formed, NONE)
-    units = units if level == "operators" else products(formed, units)
-    return Costs.of(formed, units, NONE, source.tensors, IDEAL, Estimator())
+    partitioned = partition_program(source.program, NONE)
+    units = operators(partitioned, NONE)
+    units = units if level == "operators" else products(partitioned, units)
+    return Costs.of(partitioned, units, NONE, source.tensors, IDEAL, Estimator())
 
 
 def test_it_is_near_the_best_of_all_partitions(gcn: Source) -> None:
     choice, ran = choose(gcn, AUTO, IDEAL), Remembered()
-    units = operators(form(gcn.program, NONE), NONE)
+    units = operators(partition_program(gcn.program, NONE), NONE)
     cycles = []
     for cut in ((), (2,), (3,), (4,), (4, 7), *combinations((1, 3, 4), 2), tuple(range(1, 8))):
         program = compile_source(gcn, units.scheduled(NONE, partition(cut, len(units))), IDEAL)

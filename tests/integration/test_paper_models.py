@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler.lower import lower
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
+from fuseflow.lower.program import lower
 
 ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "models" / "paper"

@@ -16,7 +16,7 @@ WORKS = (
     "fuseflow.sim.reference",
     "fuseflow.sim.run",
     "fuseflow.sim.events.replay",
-    "fuseflow.compiler.lower",
+    "fuseflow.lower.program",
 )
 """Modules whose functions compile or simulate."""
 FUNCTIONS = {"autoschedule", "choose", "compile", "compile_source", "load", "lower", "simulate"}

@@ -22,11 +22,11 @@ import click
 from host import host
 
 from fuseflow import frontend
-from fuseflow.compiler.lower import lower
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
+from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Tensor
 

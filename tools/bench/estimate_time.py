@@ -20,14 +20,14 @@ from typing import Any
 import click
 from host import host
 
-from fuseflow.compiler.lower import lower
-from fuseflow.compiler.regions import CompiledRegion
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import measure
 from fuseflow.estimate.patterns import of_tensor
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.program import lower
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine

@@ -21,7 +21,6 @@ import click
 from store import append, load
 
 from fuseflow.compiler import compile_source
-from fuseflow.compiler.lower import form
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
 from fuseflow.explore.auto import choose
@@ -31,6 +30,7 @@ from fuseflow.explore.units import Partition, Range, Units, operators, partition
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source
 from fuseflow.frontend.sources import load as load_model
+from fuseflow.lower.partition import partition_program
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
@@ -81,9 +81,9 @@ def source_of(work: Workload, data_dir: Path | None) -> Source:
 
 def units_of(work: Workload, source: Source) -> Units:
     none = Schedule.fuse("none")
-    formed = form(source.program, none)
-    found = operators(formed, none)
-    return products(formed, found) if work.level == "products" else found
+    partitioned = partition_program(source.program, none)
+    found = operators(partitioned, none)
+    return products(partitioned, found) if work.level == "products" else found
 
 
 def key_of(work: Workload, machine: str, cuts: Iterable[int]) -> str:

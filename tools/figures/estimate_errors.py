@@ -20,12 +20,12 @@ from typing import Any
 import click
 from model_runs_table import NAMES
 
-from fuseflow.compiler.lower import lower
 from fuseflow.estimate import measure
 from fuseflow.estimate.patterns import of_tensor
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.program import lower
 from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine

@@ -36,10 +36,10 @@ from frame import (
 )
 from store import left, load, work
 
-from fuseflow.compiler.lower import lower
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load as load_model
+from fuseflow.lower.program import lower
 from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from fuseflow.compiler.regions import CompiledRegion
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import print_table
 from fuseflow.run.result import RegionResult
 

@@ -14,10 +14,10 @@ from typing import Any
 from frame import ROOT, ROWS, Check, Data, Figure, Options, command, doubtful, markdown, published, rows, within
 from model_runs_table import NAMES
 
-from fuseflow.compiler.lower import lower
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
 from fuseflow.fusion.expand import OrderCount, count_legal, count_merged, count_reference
+from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
 MODELS = ("gcn", "graphsage")

@@ -12,9 +12,9 @@ from scipy import sparse
 from trapping import Dense, positive, program, ran, ran_graph
 
 import fuseflow as ff
-from fuseflow.compiler.lower import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FileError, ProgramError, ScheduleError
+from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Accumulate, Drop, Load, Repeat, Scan
 from fuseflow.schedule import Schedule
 

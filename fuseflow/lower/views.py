@@ -1,4 +1,5 @@
-"""Reshapes between regions: a stored tensor that is seen in other dimensions. No graph, no cycles, no traffic: the same memory."""
+"""Views: a stored tensor that is seen in other dimensions, a reshape between regions. It takes no graph, no cycles and no traffic, since
+the memory is the same."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from fuseflow.tensors.seen import seen, seen_format
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TensorView:
     """The tensor `source` under the name, in the format and with the dimensions of `type`; and what is expected of its levels."""
 
     source: str
@@ -26,15 +27,16 @@ class Seen:
         return self.type.name
 
     def of(self, tensor: Tensor) -> Tensor:
+        """The stored tensor, seen so."""
         assert self.type.format is not None
         return seen(tensor, self.type.format, self.type.stored_shape)
 
 
-def see(source: TensorType, format: Format, known: TensorStatistics, type: TensorType) -> Seen:
-    """See `source` as `type` says, in this format. Its sparse levels are those of the source, dense ones are full."""
+def view_tensor(source: TensorType, format: Format, known: TensorStatistics, type: TensorType) -> TensorView:
+    """The view of `source` as `type` says, in this format. Its sparse levels are those of the source, dense ones are full."""
     assert source.format is not None
-    found = view_statistics(known, source.format, format, type.stored_shape)
-    return Seen(source.name, replace(type, format=format, dtype=source.dtype, fill=source.fill), found)
+    statistics = view_statistics(known, source.format, format, type.stored_shape)
+    return TensorView(source.name, replace(type, format=format, dtype=source.dtype, fill=source.fill), statistics)
 
 
 def source_of(view: Einsum) -> Access:

@@ -1,4 +1,4 @@
-"""Tensors as memory has them, in the blocks of their types, and as single elements."""
+"""Storage of tensors: as memory has them, in the blocks of their types, and as single elements."""
 
 from __future__ import annotations
 

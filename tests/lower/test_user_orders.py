@@ -8,10 +8,10 @@ from itertools import islice, permutations
 import programs
 import pytest
 
-from fuseflow.compiler.lower import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError, Span
 from fuseflow.fusion.orders import enumerate_orders
+from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
 NAMES = ["spmm", "axw", "layer", "masked_softmax", "sddmm", "rows", "hoist", "row_max"]

@@ -36,9 +36,9 @@ def scheduled_blocks(program: Program, vanished: Mapping[str, str], schedule: Sc
 
 
 def _asked(program: Program, vanished: Mapping[str, str], schedule: Schedule) -> dict[str, Block]:
-    """By tensor. A name wins over a pattern, of patterns the last."""
+    """The blocks that are asked for, by tensor. A name wins over a pattern, of patterns the last."""
     patterns = [(name, sizes) for name, sizes in schedule.blocks if is_pattern(name)]
-    found: dict[str, Block] = {}
+    blocks: dict[str, Block] = {}
     for pattern, sizes in patterns:
         fitting = (t.name for t in program.inputs if fnmatchcase(t.name, pattern) and len(t.shape) == len(sizes))
         matches = dict.fromkeys(fitting, sizes)
@@ -48,14 +48,15 @@ def _asked(program: Program, vanished: Mapping[str, str], schedule: Schedule) ->
                 hint=f"inputs: {', '.join(f'`{t.name}`' for t in program.inputs[:8])}",
                 span=schedule.place("block", pattern),
             )
-        found |= matches
+        blocks |= matches
     for name, sizes in (pair for pair in schedule.blocks if pair not in patterns):
         _check(name, sizes, program, vanished, schedule)
-        found[name] = sizes
-    return found
+        blocks[name] = sizes
+    return blocks
 
 
 def is_pattern(name: str) -> bool:
+    """Whether a name of a schedule stands for several tensors, as in `layer*.weight`."""
     return any(character in name for character in "*?[")
 
 

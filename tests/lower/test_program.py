@@ -5,9 +5,9 @@ from __future__ import annotations
 import programs
 import pytest
 
-from fuseflow.compiler.lower import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
+from fuseflow.lower.program import lower
 from fuseflow.samml.text import show
 from fuseflow.schedule import Schedule
 

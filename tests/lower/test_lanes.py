@@ -9,12 +9,10 @@ import pytest
 
 import fuseflow as ff
 from fuseflow import Schedule
-from fuseflow.compiler.lanes import LaneLoad, imbalance, loads
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import ScheduleError
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.samml.nodes import Fork
-from fuseflow.sim.statistics import NodeStatistics
 
 PROGRAM = """
 tensor A[6, 6] csr
@@ -79,19 +77,6 @@ def test_a_result_says_what_each_lane_did() -> None:
 
 def test_without_lanes_there_is_nothing_to_say() -> None:
     assert compiled(Schedule()).run().regions[0].lanes == {}
-
-
-def node(name: str, firings: int) -> NodeStatistics:
-    return NodeStatistics(name, "alu", firings, 0, 0, 0, firings, occupied=firings)
-
-
-def test_lanes_inside_lanes_are_added_up() -> None:
-    places = {"a": (("i", 0), ("k", 0)), "b": (("i", 0), ("k", 1)), "c": (("i", 1), ("k", 0))}
-    found = loads(places, [node("a", 5), node("b", 7), node("c", 1), node("outside", 99)])
-    assert found["i"] == (LaneLoad(0, 2, 12, 7), LaneLoad(1, 1, 1, 1))
-    assert found["k"] == (LaneLoad(0, 2, 6, 5), LaneLoad(1, 1, 7, 7))
-    assert imbalance(found["k"]) == 7 / 6.5
-    assert imbalance([LaneLoad(0, 1, 0, 0)]) == 1.0
 
 
 def test_the_place_of_lanes_that_cannot_be() -> None:
