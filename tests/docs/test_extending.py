@@ -44,7 +44,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
             Addition(
                 "fuseflow/sim/timing.py",
                 "timing.py",
-                instead_of="return _on_tiles(node.function, tiles, machine, machine.latency.of(reducer(node.function).unit), 1)",
+                instead_of="latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)",
             ),
         ),
     ),
@@ -52,8 +52,8 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A pass",
         (
             Addition("fuseflow/transform/share.py", "share.py"),
-            Addition("fuseflow/compiler/regions.py", "import.py", after="from fuseflow.transform import fifos"),
-            Addition("fuseflow/compiler/regions.py", "call.py", instead_of="graph = fifos(graph)"),
+            Addition("fuseflow/lower/regions.py", "import.py", after="from fuseflow.transform import fifos"),
+            Addition("fuseflow/lower/regions.py", "call.py", instead_of="graph = fifos(graph)"),
         ),
     ),
     "dataset": (

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sources
 
 import fuseflow as ff
+from fuseflow.compiler import compile_source
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.errors import FuseFlowError
 from fuseflow.frontend import load_model
@@ -26,13 +28,13 @@ needs_planetoid = pytest.mark.skipif(not PLANETOID.is_dir(), reason="the Planeto
 
 
 def run_all(data: str, **options: object) -> dict[str, ff.Result]:
-    found = {}
+    results, source = {}, load(ModelSpec(GCN, data=data, **options))  # type: ignore[arg-type]
     for choice in CHOICES:
-        result = ff.compile(GCN, data=data, schedule=ff.Schedule.fuse(choice), machine="ideal", **options).run()  # type: ignore[arg-type]
+        result = compile_source(source, ff.Schedule.fuse(choice), ff.load_machine("ideal")).run()
         assert result.check is not None
         assert result.check.passed and result.check.reference == "PyTorch" and result.check.max_rel_error <= 1e-4, choice
-        found[choice] = result
-    return found
+        results[choice] = result
+    return results
 
 
 @pytest.mark.parametrize("data", ["karate", "random:nodes=30,degree=3,features=12,density=0.2,seed=5"])
@@ -50,7 +52,7 @@ def test_gcn_on_citation_graphs(data: str) -> None:
 
 def test_fusion_keeps_intermediates_off_memory() -> None:
     """What a region computes for itself is neither written nor read."""
-    unfused, fused = (ff.compile(GCN, schedule=ff.Schedule.fuse(c), machine="ideal").run() for c in ("none", "full"))
+    unfused, fused = (sources.compiled("gcn.py", ff.Schedule.fuse(c)).run() for c in ("none", "full"))
     assert "relu" in unfused.stats["bytes"]["by_tensor"] and "relu" not in fused.stats["bytes"]["by_tensor"]
     assert fused.stats["bytes"]["write"] < unfused.stats["bytes"]["write"]
     assert fused.flops > unfused.flops  # what is not stored is computed again
@@ -58,7 +60,7 @@ def test_fusion_keeps_intermediates_off_memory() -> None:
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_level_agrees(choice: str) -> None:
-    compiled = ff.compile(GCN, schedule=ff.Schedule.fuse(choice), machine="ideal")
+    compiled = sources.compiled("gcn.py", ff.Schedule.fuse(choice))
     (output,) = compiled.program.outputs
     assert compiled.source.expected is not None
     want = compiled.source.expected[output]
@@ -102,11 +104,9 @@ def test_every_model_at_every_granularity(file: str) -> None:
     if file == "gcn_pyg.py":
         pytest.importorskip("torch_geometric")
     given = {key: value for key, value in options.items() if key != "data"}
+    data = str(options["data"]) if "data" in options else None
     for choice, count in zip(("none", "layerwise", "full"), regions, strict=True):
-        schedule = ff.Schedule.fuse(choice)
-        compiled = ff.compile(
-            ROOT / "models" / file, data=options.get("data"), options={"small": True, **given}, schedule=schedule, machine="ideal"
-        )
+        compiled = sources.compiled(file, ff.Schedule.fuse(choice), "ideal", {"small": True, **given}, data)
         result = compiled.run()
         assert result.check is not None and result.check.passed and result.check.max_rel_error <= 1e-5, choice
         assert len(compiled.regions) == count
@@ -135,7 +135,7 @@ def test_gpt_runs() -> None:
 
 @pytest.mark.parametrize(("choice", "regions"), [("none", 60), ("full", 5)])
 def test_gpt_at_the_other_granularities(choice: str, regions: int) -> None:
-    compiled = ff.compile(GPT, options={"small": True}, schedule=ff.Schedule.fuse(choice), machine="ideal")
+    compiled = sources.compiled("gpt_bigbird.py", ff.Schedule.fuse(choice), "ideal", {"small": True})
     result = compiled.run()
     assert result.check is not None and result.check.passed and result.check.max_rel_error <= 1e-5
     assert len([region for region in compiled.regions if region.einsums]) == regions

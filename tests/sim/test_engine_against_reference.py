@@ -1,4 +1,4 @@
-"""The engine and the reference are the same simulator: two thousand random graphs of all primitives say the same on both."""
+"""The engine and the reference are the same simulator: random graphs of all primitives say the same on both."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from fuseflow.sim.deadlock import Deadlock, Slot
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.reference.execute import execute as reference
 
-GRAPHS, CHUNK = 2000, 50
+CHUNK = 50
+EVERY_RUN, MORE = range(0, 800, CHUNK), range(800, 2000, CHUNK)
+"""Small changes of the reference are found within the first 250 graphs or never; `make fuzz` draws many more."""
 
 
-@pytest.mark.parametrize("first", range(0, GRAPHS, CHUNK))
+@pytest.mark.parametrize("first", [*EVERY_RUN, *(pytest.param(first, marks=pytest.mark.slow) for first in MORE)])
 def test_random_graphs_agree_token_for_token(first: int) -> None:
     """Outputs, cycles, statistics, streams and deadlocks; on the engine with its usual limits and with tiny ones."""
     for seed in range(first, first + CHUNK):

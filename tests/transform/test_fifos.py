@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from random_programs import Case, cases
 
-from fuseflow.compiler import lower
 from fuseflow.errors import FusionError
+from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify

@@ -1,1 +1,1 @@
-return _on_tiles(node.function, tiles, machine, machine.latency.of(reducer(node.function).unit), machine.reduce_interval)
+latency, interval = machine.latency.of(unit.latency), machine.reduce_interval if unit.pipelined else machine.interval.of(unit.latency)
