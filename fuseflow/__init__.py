@@ -5,10 +5,10 @@
 fuse: [layer1]
 """
 
+from fuseflow.autoscheduler.autoscheduler import autoschedule
 from fuseflow.compiler import Compiled, Result, compile
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
-from fuseflow.explore.auto import autoschedule
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

@@ -18,7 +18,7 @@ settings.register_profile("dev", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # Whether kernels are compiled in a test or were before is no part of what a command prints.
-logging.getLogger("fuseflow.sim.engine.jit").setLevel(logging.WARNING)
+logging.getLogger("fuseflow.sim.native.jit").setLevel(logging.WARNING)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -40,8 +40,8 @@ class Addition:
 ADDITIONS = (
     Addition("samml/primitives.py", "Primitive: TypeAlias = (", snippet="primitive.py"),
     Addition("samml/primitives.py", "    | SplitLevel | Fork", row="    | Scale\n"),
-    Addition("samml/rules.py", "def _reduce(", snippet="rule.py"),
-    Addition("samml/rules.py", "    n.SplitLevel: _split,\n", row="    n.Scale: _scale,\n"),
+    Addition("samml/node_rules.py", "def _reduce(", snippet="rule.py"),
+    Addition("samml/node_rules.py", "    n.SplitLevel: _split,\n", row="    n.Scale: _scale,\n"),
     Addition("sim/reference/pointwise.py", "RULES: dict[", snippet="reference.py"),
     Addition("sim/reference/pointwise.py", "    n.Alu: alu,\n", row="    n.Scale: scale,\n"),
     Addition("sim/engine/kernels/scale.py", snippet="kernel.py"),

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
+from fuseflow.autoscheduler.autoscheduler import TOP, ScheduleChoice
 from fuseflow.cli.common import FILE, console, require_writable
 from fuseflow.errors import UsageError
-from fuseflow.explore.auto import TOP, Choice
 from fuseflow.report.auto_tables import auto_lines
 from fuseflow.report.tables import print_table
 
@@ -28,7 +28,7 @@ class Auto:
     given: tuple[str, ...] = field(default=())
 
 
-def say(choice: Choice) -> None:
+def say(choice: ScheduleChoice) -> None:
     """What was tried, on standard error."""
     err = console(stderr=True)
     for piece in auto_lines(choice):

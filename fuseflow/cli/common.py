@@ -23,7 +23,7 @@ from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.run.artifacts import MANIFEST
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import CHOICES
-from fuseflow.sim.machine_file import Setting, load_machine
+from fuseflow.sim.machine.files import Setting, load_machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -70,7 +70,7 @@ def _jit() -> str:
 
 
 def _kernels() -> str:
-    from fuseflow.sim.engine.jit import cache_directory  # loads numba
+    from fuseflow.sim.native.jit import cache_directory  # loads numba
 
     directory = cache_directory()
     if directory is None:

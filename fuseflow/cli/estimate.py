@@ -8,20 +8,13 @@ from typing import Any
 
 import click
 
-from fuseflow.cli.common import (
-    FILE,
-    StrictCommand,
-    debug_option,
-    machine_options,
-    print_notices,
-    quiet_option,
-)
+from fuseflow.cli.common import FILE, StrictCommand, debug_option, machine_options, print_notices, quiet_option
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, ScheduledProgram, program_options
 from fuseflow.cli.progress import working
 from fuseflow.cli.target import Target
 from fuseflow.errors import FileError, UsageError
-from fuseflow.estimate import Given
+from fuseflow.estimate import Assumptions
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import against_table, estimate_table, exact_line, operator_table, tensor_table
@@ -64,7 +57,7 @@ def estimate(
     """
     json_file.require_writable()
     run = None if against is None else _run(against)
-    estimator = Estimator(statistics_only, Given.parse(stats))
+    estimator = Estimator(statistics_only, Assumptions.parse(stats))
     scheduled: ScheduledProgram | None = None
     if program.path.is_dir():
         with working("estimating", quiet):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose
 from fuseflow.cli.auto import Auto, auto_options, say
 from fuseflow.cli.common import model_options, schedule_options, write_out
 from fuseflow.cli.progress import firings_bar, working
@@ -16,7 +17,6 @@ from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator
-from fuseflow.explore.auto import Choice, choose
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
@@ -34,7 +34,7 @@ class ScheduledProgram:
     """A compiled program, and how its schedule was chosen, if it was."""
 
     compiled: Compiled
-    choice: Choice | None = None
+    choice: ScheduleChoice | None = None
 
     def run(self, progress: Progress | None, check: bool, engine: Engine, dedup: bool, watch: Watch | None) -> Result:
         return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
@@ -87,7 +87,7 @@ class ProgramRequest:
             say(choice)
         return ScheduledProgram(choice.compiled, choice)
 
-    def _choose(self, source: Source, target: Target, quiet: bool, estimator: Estimator | None) -> Choice:
+    def _choose(self, source: Source, target: Target, quiet: bool, estimator: Estimator | None) -> ScheduleChoice:
         top = self.auto.top
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
             return choose(

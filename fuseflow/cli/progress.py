@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fuseflow.cli.common import console
-from fuseflow.explore.point import Outcome, Task
-from fuseflow.explore.progress import Tally
-from fuseflow.explore.space import Place
-from fuseflow.explore.sweep import Report as PointReport
 from fuseflow.run.compiled import Progress as Report
+from fuseflow.sweep.design_space import LabeledPoint
+from fuseflow.sweep.point import Task, TaskOutcome
+from fuseflow.sweep.progress import SweepProgress
+from fuseflow.sweep.sweep import Report as PointReport
 
 
 @contextmanager
@@ -87,12 +87,12 @@ EVERY = 10.0
 
 
 @contextmanager
-def sweep_progress(tally: Tally, axes: tuple[str, ...], quiet: bool) -> Iterator[PointReport]:
+def sweep_progress(tally: SweepProgress, axes: tuple[str, ...], quiet: bool) -> Iterator[PointReport]:
     """A callback for `Sweep.run` that counts, and shows how far it is: a bar on a terminal, else a line now and then."""
     err = console(stderr=True)
     shown = time.monotonic()
 
-    def plain(place: Place, task: Task, outcome: Outcome) -> None:
+    def plain(place: LabeledPoint, task: Task, outcome: TaskOutcome) -> None:
         nonlocal shown
         tally.note(place, task.mode, outcome)
         if not quiet and time.monotonic() > shown + EVERY:
@@ -106,7 +106,7 @@ def sweep_progress(tally: Tally, axes: tuple[str, ...], quiet: bool) -> Iterator
     with Progress(*columns, console=err, transient=True) as bar:
         task_id = bar.add_task(tally.line(axes), total=tally.total, completed=tally.done)
 
-        def live(place: Place, task: Task, outcome: Outcome) -> None:
+        def live(place: LabeledPoint, task: Task, outcome: TaskOutcome) -> None:
             tally.note(place, task.mode, outcome)
             bar.update(task_id, completed=tally.done, description=tally.line(axes))
 

@@ -11,7 +11,7 @@ from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quie
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import replacing
 from fuseflow.report.page.page import page
-from fuseflow.report.page.stored import read_run
+from fuseflow.report.page.run_directory import read_run
 from fuseflow.run.artifacts import MANIFEST
 from fuseflow.run.result import json_text
 

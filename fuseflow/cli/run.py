@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import (
-    StrictCommand,
-    debug_option,
-    print_notices,
-    quiet_option,
-)
+from fuseflow.cli.common import StrictCommand, debug_option, print_notices, quiet_option
 from fuseflow.cli.dump import Dump, dump_options
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.cli.progress import firings_bar

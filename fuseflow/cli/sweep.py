@@ -15,15 +15,15 @@ import click
 from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
 from fuseflow.cli.progress import sweep_progress, working
 from fuseflow.errors import SweepError, UsageError
-from fuseflow.explore import Pool, Store, Sweep, read_sweep, space
-from fuseflow.explore.progress import Tally
-from fuseflow.explore.runner import Runner
 from fuseflow.filesystem import replacing
 from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import FORMS
 from fuseflow.report.sweep_plot import plot as draw
 from fuseflow.report.sweep_status import counted, status_lines
 from fuseflow.report.tables import print_table
+from fuseflow.sweep import Pool, Store, Sweep, read_sweep, space
+from fuseflow.sweep.progress import SweepProgress
+from fuseflow.sweep.runner import Runner
 
 
 class WithDefault(click.Group):
@@ -108,7 +108,7 @@ def run(
         raise click.exceptions.Exit(1)
 
 
-def _run(found: Sweep, tally: Tally, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
+def _run(found: Sweep, tally: SweepProgress, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
     try:
         with working("connecting", quiet or scheduler is None):
             made = _runner(jobs, memory, scheduler)
@@ -124,7 +124,7 @@ def _runner(jobs: int, memory: int | None, scheduler: str | None) -> Runner:
     if scheduler is None:
         return Pool(jobs, memory)
     try:
-        from fuseflow.explore.dask_runner import DaskRunner
+        from fuseflow.sweep.dask_runner import DaskRunner
     except ImportError:
         raise UsageError("`--scheduler` needs Dask", hint="pip install 'fuseflow[cluster]'") from None
     return DaskRunner(scheduler)

@@ -11,7 +11,7 @@ import click
 
 from fuseflow.cli.common import machine_options
 from fuseflow.sim import Engine, Machine
-from fuseflow.sim.engines import ENGINES
+from fuseflow.sim.simulators import ENGINES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -16,7 +16,7 @@ from fuseflow.explain.trace import Tracer
 from fuseflow.report.trace import trace_file, trace_line
 from fuseflow.run.compiled import Progress
 from fuseflow.sim import Machine
-from fuseflow.sim.events.log import Span
+from fuseflow.sim.events.log import CycleSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Trace:
     """What was asked for: a file, and the cycles that it should hold."""
 
     file: Path
-    span: Span
+    span: CycleSpan
 
     def tracer(self, machine: Machine, regions: int, progress: Progress | None) -> Tracer:
         return Tracer(machine, regions, self.span, progress)
@@ -57,11 +57,11 @@ def _trace(file: Path | None, window: str | None) -> Trace | None:
             f"`--trace {file}` is no name of a trace", hint="it ends in .json.gz, or in .json to be left uncompressed"
         )
     require_writable(file, directory=False)
-    return Trace(file, Span() if window is None else _span(window))
+    return Trace(file, CycleSpan() if window is None else _span(window))
 
 
-def _span(text: str) -> Span:
+def _span(text: str) -> CycleSpan:
     start, colon, end = text.replace(",", "").replace("_", "").partition(":")
     if not (colon and start.isdecimal() and end.isdecimal() and int(start) < int(end)):
         raise UsageError(f"`--trace-window {text}` is no span of cycles", hint="START:END, as in `--trace-window 1000:2000`")
-    return Span(int(start), int(end))
+    return CycleSpan(int(start), int(end))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, free_indices, index_names
-from fuseflow.einsum.sparse import Operand, product
+from fuseflow.einsum.sparse_operands import Operand, product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
@@ -28,7 +28,7 @@ LARGEST: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class LabeledArray:
     """An array and the index name of each of its axes."""
 
     array: Array
@@ -82,7 +82,7 @@ def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mappin
     return full.reshape(shape).copy()
 
 
-def evaluate_expr(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Value:
+def evaluate_expr(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> LabeledArray:
     """The value of an expression; `sizes` holds the extent of every index in it."""
     return _evaluate(node, arrays, sizes, {})
 
@@ -91,23 +91,23 @@ Ranges = dict[str, slice]
 """Part of the index space: indices that are not named run over their whole extent."""
 
 
-def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> Value:
+def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
     match node:
         case Const():
-            return Value(np.asarray(node.value, dtype=np.float64), ())
+            return LabeledArray(np.asarray(node.value, dtype=np.float64), ())
         case Access():
             return _read(node, arrays[node.tensor], sizes, part)
         case Apply():
             values = [_evaluate(arg, arrays, sizes, part) for arg in node.args]
             names = tuple(dict.fromkeys(n for v in values for n in v.names))
-            return Value(operator(node.op)(*(v.over(names) for v in values)), names)
+            return LabeledArray(operator(node.op)(*(v.over(names) for v in values)), names)
         case Reduce():
             return _reduce(node, arrays, sizes, part)
         case unknown:
             assert_never(unknown)
 
 
-def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Ranges) -> Value:
+def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
     """The array with split dimensions taken apart, diagonals read, and only the part asked for."""
     array = operand.toarray() if isinstance(operand, sparse.csr_array) else operand
     shape = [size for i, n in zip(access.indices, array.shape, strict=True) for size in _axes(i, n)]
@@ -115,17 +115,17 @@ def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Rang
     axes, names = access.names, tuple(dict.fromkeys(access.names))
     if len(names) < len(axes):
         array = np.einsum(f"{_letters(axes, names)}->{_letters(names, names)}", array)
-    return Value(array[tuple(part.get(n, slice(None)) for n in names)], names)
+    return LabeledArray(array[tuple(part.get(n, slice(None)) for n in names)], names)
 
 
 def _axes(index: str | Split, size: int) -> tuple[int, ...]:
     return (size // index.size, index.size) if isinstance(index, Split) else (size,)
 
 
-def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> Value:
+def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
     factors = _factors(node.body) if node.op == "sum" else ()
     if not part and (found := product(factors, node.over, arrays)):
-        return Value(*found)
+        return LabeledArray(*found)
     if len(factors) > 1:
         value = _sum_of_products(node, [_evaluate(f, arrays, sizes, part) for f in factors])
         if value is not None:
@@ -138,7 +138,7 @@ def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int
     full = np.broadcast_to(_evaluate(node.body, arrays, sizes, part).over(space), lengths)
     row = reducer(node.op)
     with np.errstate(all="ignore"):
-        return Value(row.array.reduce(full, axis=tuple(range(len(kept), len(space))), initial=row.identity), kept)
+        return LabeledArray(row.array.reduce(full, axis=tuple(range(len(kept), len(space))), initial=row.identity), kept)
 
 
 def _in_chunks(
@@ -148,7 +148,7 @@ def _in_chunks(
     part: Ranges,
     space: tuple[str, ...],
     lengths: list[int],
-) -> Value:
+) -> LabeledArray:
     """Halve the first index of the space that can be halved; its halves are concatenated, or combined if it is reduced."""
     at = next(a for a, length in enumerate(lengths) if length > 1)
     index = space[at]
@@ -157,8 +157,8 @@ def _in_chunks(
     first, second = (_reduce(node, arrays, sizes, {**part, index: slice(*ends)}) for ends in ((start, middle), (middle, stop)))
     if index in node.over:
         with np.errstate(all="ignore"):
-            return Value(reducer(node.op).array(first.array, second.over(first.names)), first.names)
-    return Value(np.concatenate((first.array, second.over(first.names)), axis=first.names.index(index)), first.names)
+            return LabeledArray(reducer(node.op).array(first.array, second.over(first.names)), first.names)
+    return LabeledArray(np.concatenate((first.array, second.over(first.names)), axis=first.names.index(index)), first.names)
 
 
 def _factors(node: Expr) -> tuple[Expr, ...]:
@@ -167,14 +167,14 @@ def _factors(node: Expr) -> tuple[Expr, ...]:
     return (node,)
 
 
-def _sum_of_products(node: Reduce, factors: list[Value]) -> Value | None:
+def _sum_of_products(node: Reduce, factors: list[LabeledArray]) -> LabeledArray | None:
     """The contraction, or None where an infinity or NaN appears: there the annihilators of the operator table decide."""
     names = tuple(dict.fromkeys(n for f in factors for n in f.names))
     kept = tuple(n for n in names if n not in node.over)
     subscripts = ",".join(_letters(f.names, names) for f in factors) + "->" + _letters(kept, names)
     with np.errstate(all="ignore"):
         result = np.asarray(np.einsum(subscripts, *(f.array for f in factors), optimize="greedy")) + 0.0  # no -0
-    return Value(result, kept) if np.isfinite(result).all() else None
+    return LabeledArray(result, kept) if np.isfinite(result).all() else None
 
 
 def _letters(names: tuple[str, ...], known: tuple[str, ...]) -> str:

@@ -14,19 +14,7 @@ from torch_mlir import ir
 
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
-from fuseflow.einsum.nodes import (
-    Access,
-    Apply,
-    Const,
-    Einsum,
-    Expr,
-    Index,
-    Location,
-    Program,
-    Reduce,
-    Split,
-    TensorType,
-)
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Location, Program, Reduce, Split, TensorType
 from fuseflow.einsum.parse import DEEPEST
 from fuseflow.einsum.verify import shapes, verify
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean

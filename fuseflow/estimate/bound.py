@@ -15,8 +15,8 @@ from typing import Literal
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.roofline import refresh, waiting
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine import Machine
-from fuseflow.sim.timing import timing
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import timing
 
 Limit = Literal["compute", "control", "memory"]
 

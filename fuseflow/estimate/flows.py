@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import expm1
 
-from fuseflow.estimate.nests import Counted
-from fuseflow.estimate.shapes import Shape
+from fuseflow.estimate.counted.nests import CountedStream
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 
 Number = float
 """A count: whole where it is exact."""
@@ -50,7 +50,7 @@ class Flow:
         return sum(self.lists[first - 1 : last]) - sum(self.filled[first - 1 : last])
 
 
-def counted(stream: Counted) -> Flow:
+def counted(stream: CountedStream) -> Flow:
     if stream.nest is None:
         return Flow(absent=stream.absent)
     chain, level = stream.nest.chain, stream.nest.level
@@ -58,7 +58,7 @@ def counted(stream: Counted) -> Flow:
     return Flow(tuple(x.lists for x in chain), tuple(x.filled for x in chain), stream.nest.elements, stream.absent, read)
 
 
-def expected(shape: Shape) -> Flow:
+def expected(shape: ExpectedStream) -> Flow:
     """A list is empty as often as if its elements were thrown on all lists."""
     if not shape.counts:
         return Flow(absent=1 - shape.present)
@@ -67,13 +67,13 @@ def expected(shape: Shape) -> Flow:
     return Flow(lists, filled, shape.elements, shape.elements * (1 - shape.present), shape.elements)
 
 
-def shape_of(stream: Counted) -> Shape:
+def shape_of(stream: CountedStream) -> ExpectedStream:
     """What the statistical model takes of a stream that was counted."""
     if stream.nest is None:
-        return Shape(present=1.0 - stream.absent)
+        return ExpectedStream(present=1.0 - stream.absent)
     counts = tuple(float(x.elements) for x in stream.nest.chain)
     present = 1 - stream.absent / counts[-1] if counts[-1] else 1.0
-    return Shape(counts, stream.nest.level.size, present)
+    return ExpectedStream(counts, stream.nest.level.size, present)
 
 
 def _filled(lists: Number, elements: Number) -> Number:

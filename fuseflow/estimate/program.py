@@ -10,10 +10,10 @@ from typing import Any
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
-from fuseflow.estimate import Given, GivenPairs, MeasuredPairs, Memo, TensorStatistics, measure
+from fuseflow.estimate import AssumedOverlap, Assumptions, MeasuredOverlap, Memo, TensorStatistics, measure
 from fuseflow.estimate.bound import Bound, bound
-from fuseflow.estimate.count import Work, count
-from fuseflow.estimate.patterns import Pattern, of_dense, of_seen, of_tensor
+from fuseflow.estimate.counted.patterns import Pattern, of_dense, of_seen, of_tensor
+from fuseflow.estimate.graph_work import Work, count
 from fuseflow.estimate.roofline import moved, peak
 from fuseflow.estimate.statistics import assume, view_statistics
 from fuseflow.samml.nodes import Graph
@@ -184,7 +184,7 @@ class TensorKnowledge:
     patterns: dict[str, Pattern]
     known: dict[str, TensorStatistics]
     formats: dict[str, Format]
-    pairs: GivenPairs
+    pairs: AssumedOverlap
 
     def copy(self) -> TensorKnowledge:
         return TensorKnowledge(dict(self.patterns), dict(self.known), dict(self.formats), self.pairs)
@@ -206,7 +206,7 @@ class Estimator:
     """
 
     statistics_only: bool = False
-    given: Given = field(default_factory=Given)
+    given: Assumptions = field(default_factory=Assumptions)
     memo: Memo = field(default_factory=Memo)
     assumed: bool = False
 
@@ -243,7 +243,7 @@ class Estimator:
         """What is known before the first region. Raises `UsageError` for a sparse input of which nothing is."""
         measured, known = self._inputs(program, tensors)
         formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
-        pairs = self.given.pairs(MeasuredPairs(measured, self.memo))
+        pairs = self.given.pairs(MeasuredOverlap(measured, self.memo))
         return TensorKnowledge({} if self.statistics_only else dict(measured), known, formats, pairs)
 
     def region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:

@@ -11,9 +11,9 @@ from math import inf, prod
 from typing import assert_never
 
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.work import asked, stored_arrays
+from fuseflow.estimate.node_work import asked, stored_arrays
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine import Machine
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import DTYPES

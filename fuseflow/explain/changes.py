@@ -17,7 +17,7 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, Simulation, simulate
-from fuseflow.sim.events.path import CriticalPath
+from fuseflow.sim.events.critical_path import CriticalPath
 from fuseflow.tensors import Tensor
 
 LOOPS = 3

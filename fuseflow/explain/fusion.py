@@ -15,7 +15,7 @@ from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
-from fuseflow.schedule.borders import detour, why_cut, why_fused
+from fuseflow.schedule.region_borders import detour, why_cut, why_fused
 
 
 @dataclass(frozen=True, slots=True)

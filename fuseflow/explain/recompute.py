@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import TensorStatistics, estimate, shapes
-from fuseflow.estimate.shapes import Shape
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 from fuseflow.fusion.producers import producer_views
-from fuseflow.fusion.tree import Op, Reduction, free_indices
+from fuseflow.fusion.tree import Operation, Reduction, free_indices
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Port
 
@@ -30,7 +30,9 @@ class Instance:
     evaluations: float
 
 
-def instances(region: CompiledRegion, program: Program, streams: Mapping[Port, Shape]) -> dict[str, tuple[Instance, ...]]:
+def instances(
+    region: CompiledRegion, program: Program, streams: Mapping[Port, ExpectedStream]
+) -> dict[str, tuple[Instance, ...]]:
     """For every Einsum of `region`, the places where it is computed; `streams` are the expected shapes of the graph's streams.
 
     None for an Einsum without an operator, which is another name of its operand, for one that nothing reads, and where a global
@@ -42,7 +44,7 @@ def instances(region: CompiledRegion, program: Program, streams: Mapping[Port, S
         places: dict[Port, Instance] = {}
         for place in region.table.evaluations:
             node = place.node
-            if node in views and place.port in streams and isinstance(node, Op | Reduction):
+            if node in views and place.port in streams and isinstance(node, Operation | Reduction):
                 own = {*free[node], *(node.over if isinstance(node, Reduction) else ())}
                 inside = tuple(v for v in place.around if v not in own)
                 view = f"{einsum}[{', '.join(views[node])}]"
@@ -53,7 +55,7 @@ def instances(region: CompiledRegion, program: Program, streams: Mapping[Port, S
 
 def expected_streams(
     regions: Iterable[CompiledRegion], known: Mapping[str, TensorStatistics]
-) -> tuple[dict[str, dict[Port, Shape]], dict[str, TensorStatistics]]:
+) -> tuple[dict[str, dict[Port, ExpectedStream]], dict[str, TensorStatistics]]:
     """By region, the expected shapes of its streams; and the statistics of all tensors: those `known`, and what the regions write."""
     found, statistics = {}, dict(known)
     for region in regions:

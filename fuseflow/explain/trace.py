@@ -10,9 +10,9 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Progress
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.events.log import NEVER, Span
-from fuseflow.sim.events.replay import find_timeline
+from fuseflow.sim.events.log import NEVER, CycleSpan
 from fuseflow.sim.events.timeline import Timeline
+from fuseflow.sim.replay import find_timeline
 from fuseflow.tensors import Tensor
 
 
@@ -29,8 +29,10 @@ class Tracer:
     """Traces region after region as they run; one that repeats stands once. `span`: the cycles to show, from the first region's start on;
     `regions`: how many there are at most."""
 
-    def __init__(self, machine: Machine, regions: int = 1, span: Span | None = None, progress: Progress | None = None) -> None:
-        self.machine, self.count, self.span, self.progress = machine, regions, span or Span(), progress
+    def __init__(
+        self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: Progress | None = None
+    ) -> None:
+        self.machine, self.count, self.span, self.progress = machine, regions, span or CycleSpan(), progress
         self.cycles = 0
         self.regions: list[TracedRegion] = []
 
@@ -41,7 +43,7 @@ class Tracer:
         """Run a graph again that has run, if it runs in a cycle that is to be shown."""
         start = self.cycles
         self.cycles += simulation.cycles
-        span = Span(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)
+        span = CycleSpan(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)
         if self.span.end <= start or span.start >= simulation.cycles:
             return
         report = None if self.progress is None else partial(self.progress, f"{name} (trace)")

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.data import Data, load_data
-from fuseflow.frontend.imported import Imported
-from fuseflow.frontend.models import LoadedModel, load_model
+from fuseflow.frontend.model_files import LoadedModel, load_model
+from fuseflow.frontend.model_import import ModelImport
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Data", "Imported", "LoadedModel", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
+__all__ = ["Data", "LoadedModel", "ModelImport", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
 
 
 def import_model(
     module: torch.nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str] | None = None, name: str = "model"
-) -> Imported:
+) -> ModelImport:
     """Import a PyTorch module, called with `inputs` (tensors: dense, CSR, CSC, COO, BSR or BSC), as a program called `name`.
 
     `formats` gives a storage format to tensors that PyTorch holds dense, by their name in the model (`{"attn.mask": "csr"}`).
@@ -35,9 +35,9 @@ def import_model(
 
 def to_torch(tensor: Tensor) -> torch.Tensor:
     """A packed tensor as a PyTorch tensor with the same stored entries: CSR, CSC, COO or dense, as its format says."""
-    from fuseflow.frontend import values
+    from fuseflow.frontend import torch_tensors
 
-    return values.unpacked(tensor)
+    return torch_tensors.unpacked(tensor)
 
 
 def read_mlir(text: str, file: str = "<text>") -> Program:
@@ -46,6 +46,6 @@ def read_mlir(text: str, file: str = "<text>") -> Program:
     Arguments are called what their attribute `samml.name` says, or else the name of their location, or else arg0, arg1, ...
     Raises `FrontendError`.
     """
-    from fuseflow.frontend import reader
+    from fuseflow.frontend import linalg_files
 
-    return reader.read(text, file)
+    return linalg_files.read(text, file)

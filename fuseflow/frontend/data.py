@@ -14,17 +14,17 @@ from scipy import sparse
 from fuseflow.errors import DataError, did_you_mean
 from fuseflow.frontend.bigbird import bigbird_mask
 from fuseflow.frontend.datasets import citation, images, ogb, planetoid
-from fuseflow.frontend.datasets.graphs import Graph, Matrix, normalized
+from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalized
 from fuseflow.frontend.datasets.karate import karate
-from fuseflow.frontend.datasets.options import Options
-from fuseflow.frontend.datasets.random import random_graph
+from fuseflow.frontend.datasets.random_graphs import random_graph
+from fuseflow.frontend.datasets.spec_options import SpecOptions
 from fuseflow.frontend.datasets.standins import PUBLISHED, standin
-from fuseflow.frontend.datasets.torch import torch_matrix
+from fuseflow.frontend.datasets.torch_matrix import torch_matrix
 
 if TYPE_CHECKING:
     import torch
 
-FROM_FILES: dict[str, Callable[[str, Path | None], Graph]] = {
+FROM_FILES: dict[str, Callable[[str, Path | None], GraphData]] = {
     **dict.fromkeys(planetoid.NAMES, planetoid.planetoid),
     **dict.fromkeys(citation.NAMES, citation.citation),
     **dict.fromkeys(ogb.NAMES, ogb.ogb),
@@ -119,7 +119,7 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
         raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, SPECS))
     if data_dir is not None and name not in FROM_FILES:
         raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
-    options = Options.parse(spec, VARIANTS.get(name, ()))
+    options = SpecOptions.parse(spec, VARIANTS.get(name, ()))
     if name == "images":
         return _images(options, seed)
     if name == "bigbird":
@@ -137,7 +137,7 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     return _of_graph(spec, _first(graph, nodes, spec), adj)
 
 
-def _random(options: Options, seed: int) -> Graph:
+def _random(options: SpecOptions, seed: int) -> GraphData:
     nodes, degree = options.integer("nodes", 100, 1), options.number("degree", 4, 0)
     features, density = options.integer("features", 32, 1), options.number("density", 0.1, 0, 1)
     classes, seed = options.integer("classes", 4, 1), options.integer("seed", seed, 0)
@@ -147,7 +147,7 @@ def _random(options: Options, seed: int) -> Graph:
     return random_graph(nodes, degree, features, density, classes, seed)
 
 
-def _standin(options: Options, seed: int) -> tuple[Graph, str]:
+def _standin(options: SpecOptions, seed: int) -> tuple[GraphData, str]:
     scale, seed = options.number("scale", 1, 1e-6, 1), options.integer("seed", seed, 0)
     options.finish()
     if not options.variant:
@@ -157,7 +157,7 @@ def _standin(options: Options, seed: int) -> tuple[Graph, str]:
     return standin(name, seed, scale), f"synthetic data: a generated stand-in for {name}{part}, not the published graph"
 
 
-def _images(options: Options, seed: int) -> Data:
+def _images(options: SpecOptions, seed: int) -> Data:
     side = options.integer("side", images.SIDES.get(options.variant, 16), 1)
     count, density = options.integer("count", images.IMAGES, 1), options.number("density", images.DENSITY, 0, 1)
     seed = options.integer("seed", seed, 0)
@@ -168,7 +168,7 @@ def _images(options: Options, seed: int) -> Data:
     return Data(options.spec, pixels, np.zeros(count, dtype=np.int64), 0, description, notice=f"synthetic data: random {what}")
 
 
-def _sequence(options: Options, seed: int) -> Data:
+def _sequence(options: SpecOptions, seed: int) -> Data:
     block, length = options.integer("block", 64, 1), options.integer("length", 1024, 1)
     features, seed = options.integer("features", 768, 1), options.integer("seed", seed, 0)
     options.finish()
@@ -181,7 +181,7 @@ def _sequence(options: Options, seed: int) -> Data:
     )
 
 
-def _first(graph: Graph, nodes: int | None, spec: str) -> Graph:
+def _first(graph: GraphData, nodes: int | None, spec: str) -> GraphData:
     if nodes is None:
         return graph
     if nodes > graph.nodes:
@@ -189,7 +189,7 @@ def _first(graph: Graph, nodes: int | None, spec: str) -> Graph:
     return graph.first(nodes)
 
 
-def _of_graph(spec: str, graph: Graph, adj: str | None, notice: str = "") -> Data:
+def _of_graph(spec: str, graph: GraphData, adj: str | None, notice: str = "") -> Data:
     stored = f" ({graph.features.nnz} nonzero)" if sparse.issparse(graph.features) else ""
     description = (
         f"{graph.nodes} nodes, {graph.edges.nnz} entries of the adjacency, {graph.features.shape[1]} features{stored}, "

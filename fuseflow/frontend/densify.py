@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.fx.traceback import annotate
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import origin
-from fuseflow.frontend.origin import short_name
+from fuseflow.frontend import fx_origin
+from fuseflow.frontend.fx_origin import short_name
 
 aten = torch.ops.aten
 
@@ -338,7 +338,7 @@ class Densify(torch.fx.Interpreter):
         try:
             return super().run_node(node)
         except FrontendError as error:
-            raise FrontendError(f"{error.message}{origin.at(node)}", hint=error.hint, span=origin.span(node)) from None
+            raise FrontendError(f"{error.message}{fx_origin.at(node)}", hint=error.hint, span=fx_origin.span(node)) from None
         except Exception as error:
-            message = f"`{node.target}`{origin.at(node)} has no dense form: {error}"
-            raise FrontendError(message, span=origin.span(node)) from error
+            message = f"`{node.target}`{fx_origin.at(node)} has no dense form: {error}"
+            raise FrontendError(message, span=fx_origin.span(node)) from error

@@ -22,18 +22,18 @@ from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import origin, screen
-from fuseflow.frontend.columns import separate_columns
+from fuseflow.frontend import fx_origin, screen
+from fuseflow.frontend.aten_operators import PATTERN
+from fuseflow.frontend.column_split import separate_columns
+from fuseflow.frontend.constant_folding import evaluate_known
 from fuseflow.frontend.densify import Densify
-from fuseflow.frontend.encodings import Storage
-from fuseflow.frontend.known import evaluate_known
-from fuseflow.frontend.names import Names
-from fuseflow.frontend.operators import PATTERN
-from fuseflow.frontend.values import storage_of
+from fuseflow.frontend.einsum_names import Names
+from fuseflow.frontend.sparse_encodings import Storage
+from fuseflow.frontend.torch_tensors import storage_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exported:
+class ExportedGraph:
     """A dense graph of simple operators whose arguments are `tensors`, in order: weights and buffers by their PyTorch names, inputs by
     the names of forward's arguments. `stored` says how each is stored, `notices` what PyTorch evaluated before."""
 
@@ -43,7 +43,7 @@ class Exported:
     notices: list[str]
 
 
-def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str]) -> Exported:
+def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str]) -> ExportedGraph:
     """Trace `module` on `inputs`; `formats` overrides layouts by name. Raises `FrontendError` for what has no Einsum form."""
     inputs = pytree.tree_map_only(Tensor, _without_base, inputs)
     with _quiet(), torch.no_grad():
@@ -56,7 +56,7 @@ def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str
         graph = _replay(traced, tensors, stored)
     screen.screen_lowered(graph)
     screen.screen_mutation(graph, list(tensors))
-    return Exported(graph, tensors, stored, notices)
+    return ExportedGraph(graph, tensors, stored, notices)
 
 
 def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
@@ -66,7 +66,7 @@ def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
             leaves = pytree.tree_leaves(module(*inputs))
     except Exception as error:  # whatever the model and PyTorch raise
         message = f"the model fails in PyTorch itself: {type(error).__name__}: {_first_line(error)}"
-        raise FrontendError(message, span=origin.span_of_exception(error)) from error
+        raise FrontendError(message, span=fx_origin.span_of_exception(error)) from error
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
@@ -87,7 +87,7 @@ def _explained(error: Exception, module: nn.Module, inputs: tuple[Any, ...]) -> 
     """Say why a model cannot be traced: does it not run at all, does its control flow depend on data, is it the sparse layout?"""
     if isinstance(error, FrontendError):
         return error
-    span, text = origin.span_of_exception(error), str(error)
+    span, text = fx_origin.span_of_exception(error), str(error)
     if "data-dependent" in text or "DataDependent" in type(error).__name__:
         hint = "compute the condition outside the model, or use `torch.where`"
         return FrontendError("control flow depends on data", hint=hint, span=span)

@@ -12,13 +12,13 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import mlir
 from fuseflow.frontend.export import eager, export
-from fuseflow.frontend.extract import extract
-from fuseflow.frontend.imported import Expected, Imported
-from fuseflow.frontend.lower import lower
-from fuseflow.frontend.values import dense_array, packed
+from fuseflow.frontend.export_to_linalg import lower
+from fuseflow.frontend.linalg_to_einsum import extract
+from fuseflow.frontend.model_import import ModelImport, ReferenceOutputs
+from fuseflow.frontend.torch_tensors import dense_array, packed
 
 
-def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str], name: str) -> Imported:
+def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str], name: str) -> ModelImport:
     if not isinstance(module, nn.Module):
         raise FrontendError(f"the model is a {type(module).__name__}", hint="pass a torch.nn.Module")
     exported = export(module, inputs, formats)
@@ -26,8 +26,8 @@ def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[st
     program = extract(linalg)
     verify(program)
     tensors = {t.name: packed(exported.tensors[t.name], t) for t in program.inputs}
-    expected = Expected(program.outputs, lambda: _outputs(program, module, inputs))
-    return Imported(program, tensors, expected, mlir.print_module(linalg), tuple(exported.notices))
+    expected = ReferenceOutputs(program.outputs, lambda: _outputs(program, module, inputs))
+    return ModelImport(program, tensors, expected, mlir.print_module(linalg), tuple(exported.notices))
 
 
 def _outputs(program: Program, module: nn.Module, inputs: tuple[Any, ...]) -> list[Any]:

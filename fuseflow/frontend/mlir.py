@@ -11,7 +11,7 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
 from fuseflow.errors import FrontendError, Span
-from fuseflow.frontend.locations import from_mlir
+from fuseflow.frontend.mlir_locations import from_mlir
 
 NAME = "samml.name"
 FORMAT = "samml.format"

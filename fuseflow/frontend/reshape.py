@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fuseflow.frontend.units import squeezed_shape
+from fuseflow.frontend.unit_dimensions import squeezed_shape
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class DimensionSplit:
     """Dimension `at` becomes `at` and `at + 1`, the inner one of extent `size`."""
 
     at: int
@@ -18,30 +18,32 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class DimensionMerge:
     """Dimensions `at` and `at + 1` become one."""
 
     at: int
 
 
-def reshape_steps(source: tuple[int, ...], result: tuple[int, ...], groups: Sequence[Sequence[int]]) -> list[Split | Merge]:
+def reshape_steps(
+    source: tuple[int, ...], result: tuple[int, ...], groups: Sequence[Sequence[int]]
+) -> list[DimensionSplit | DimensionMerge]:
     """The steps of a `tensor.expand_shape` or `tensor.collapse_shape`. `groups` is its reassociation: for each dimension of the shorter
     shape the dimensions of the longer one.
 
     >>> reshape_steps((1, 5, 6), (1, 5, 2, 3), [[0], [1], [2, 3]])
-    [Split(at=1, size=3)]
+    [DimensionSplit(at=1, size=3)]
     >>> reshape_steps((5, 2, 3), (5, 6), [[0], [1, 2]])
-    [Merge(at=1)]
+    [DimensionMerge(at=1)]
     """
     longer, expands = (result, True) if len(result) > len(source) else (source, False)
     parts = [part for part in (squeezed_shape(tuple(longer[p] for p in group)) for group in groups) if part]
-    steps: list[Split | Merge] = []
+    steps: list[DimensionSplit | DimensionMerge] = []
     at = 0
     for part in parts:
         if expands:
-            steps += [Split(at + n, math.prod(part[n + 1 :])) for n in range(len(part) - 1)]
+            steps += [DimensionSplit(at + n, math.prod(part[n + 1 :])) for n in range(len(part) - 1)]
             at += len(part)
         else:
-            steps += [Merge(at)] * (len(part) - 1)
+            steps += [DimensionMerge(at)] * (len(part) - 1)
             at += 1
     return steps

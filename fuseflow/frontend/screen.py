@@ -15,9 +15,9 @@ from torch.export.graph_signature import ConstantArgument
 from torch.fx import Graph, Node
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import origin
-from fuseflow.frontend.operators import BY_PATTERN, EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
-from fuseflow.frontend.values import BY_COLUMN, BY_ROW
+from fuseflow.frontend import fx_origin
+from fuseflow.frontend.aten_operators import BY_PATTERN, EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
+from fuseflow.frontend.torch_tensors import BY_COLUMN, BY_ROW
 
 
 def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
@@ -38,9 +38,9 @@ def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
             block = str(node.target).startswith("wrap_with_")  # enable_grad, autocast
             hint = "leave the `with` block out of forward" if block else "write it without `torch.cond` and the like"
             raise _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
-        name = origin.short_name(node.target)
+        name = fx_origin.short_name(node.target)
         for family in REFUSED:
-            if name in family.names and not origin.is_whole_slice(node):
+            if name in family.names and not fx_origin.is_whole_slice(node):
                 hint = EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
                 raise _refusal(node, f"{family.what} (`{node.target}`)", hint)
 
@@ -49,7 +49,7 @@ def screen_mutation(graph: Graph, names: list[str]) -> None:
     """Refuse a model that writes to its buffers, weights or inputs: visible only after functionalization, as a copy at the end."""
     arguments = dict(zip((node for node in graph.nodes if node.op == "placeholder"), names, strict=True))
     for node in graph.nodes:
-        if node.op == "call_function" and origin.short_name(node.target) == "copy_":
+        if node.op == "call_function" and fx_origin.short_name(node.target) == "copy_":
             target = arguments.get(node.args[0], "a constant")
             raise FrontendError(
                 f"the model mutates `{target}`", hint=f"{EVAL}, or return the new value instead of writing it in place"
@@ -59,9 +59,9 @@ def screen_mutation(graph: Graph, names: list[str]) -> None:
 def screen_lowered(graph: Graph) -> None:
     """Let only operators through that are known to lower to Linalg, on numbers that an Einsum can hold."""
     for node in _live_calls(graph):
-        name = origin.short_name(node.target)
+        name = fx_origin.short_name(node.target)
         if name not in LOWERED:
-            asked = origin.operator_name(node).removesuffix(".")
+            asked = fx_origin.operator_name(node).removesuffix(".")
             through = f", through `{node.target}`," if asked != name else ""
             raise _refusal(node, f"`{asked}`{through} has no Einsum form", OUTSIDE)
         for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
@@ -70,7 +70,7 @@ def screen_lowered(graph: Graph) -> None:
 
 
 def _screen_training(node: Node) -> None:
-    name = origin.short_name(node.target)
+    name = fx_origin.short_name(node.target)
     if name in TRAINING:
         what, position, hint = TRAINING[name]
         if len(node.args) > position and node.args[position]:
@@ -120,7 +120,7 @@ def _invalid(tensor: Tensor) -> str:
 
 
 def _refusal(node: Node, message: str, hint: str) -> FrontendError:
-    return FrontendError(f"{message}{origin.at(node)}", hint=hint, span=origin.span(node))
+    return FrontendError(f"{message}{fx_origin.at(node)}", hint=hint, span=fx_origin.span(node))
 
 
 def _live_calls(graph: Graph) -> list[Node]:

@@ -21,8 +21,8 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.files import pack_declared, plain_array
-from fuseflow.tensors.listing import load_tensors
+from fuseflow.tensors.array_files import pack_declared, plain_array
+from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
     import torch

@@ -15,9 +15,9 @@ from dataclasses import replace
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.fused import Fused
 from fuseflow.fusion.order_graph import Source, refuse_cycle, shortest_cycle, storage_edges
 from fuseflow.fusion.region import Copy, FusedRegion
+from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, Trees, View, views
 
 Price = Callable[[str], float]
@@ -25,8 +25,13 @@ Price = Callable[[str], float]
 
 
 def break_cycles(
-    fused: Fused, trees: Trees, constrain: Callable[[Fused], nx.DiGraph[str]], price: Price, taken: Collection[str], region: str
-) -> Fused:
+    fused: RegionTrees,
+    trees: Trees,
+    constrain: Callable[[RegionTrees], nx.DiGraph[str]],
+    price: Price,
+    taken: Collection[str],
+    region: str,
+) -> RegionTrees:
     """Read or write permuted copies, the cheapest edge of a shortest cycle first, until the loops have an order.
 
     `taken` are names that no copy may have. Raises `FusionError` for a cycle in which nothing can be copied.
@@ -52,7 +57,7 @@ def _price(source: Source, price: Price) -> float:
     return price(source.tensor if isinstance(source, View) else source)
 
 
-def _copied(fused: Fused, trees: Trees, source: Source, taken: Collection[str]) -> Fused:
+def _copied(fused: RegionTrees, trees: Trees, source: Source, taken: Collection[str]) -> RegionTrees:
     if not isinstance(source, View):
         return replace(fused, permuted=(*fused.permuted, str(source)))
     name, count = f"{source.tensor}.copy", 1
@@ -63,7 +68,7 @@ def _copied(fused: Fused, trees: Trees, source: Source, taken: Collection[str]) 
     return replace(reread(fused, trees, {source: name}), copies=(*fused.copies, made))
 
 
-def reread(fused: Fused, trees: Trees, tensors: dict[View, str]) -> Fused:
+def reread(fused: RegionTrees, trees: Trees, tensors: dict[View, str]) -> RegionTrees:
     """The same with some views reading other tensors."""
     memo: dict[Tree, Tree] = {}
     keys = {(view.tensor, view.indices): name for view, name in tensors.items()}
@@ -77,7 +82,7 @@ def reread(fused: Fused, trees: Trees, tensors: dict[View, str]) -> Fused:
     return replace(fused, results=results, views=views, merged=tuple(merged))
 
 
-def copy_all(fused: Fused, trees: Trees, stored: Mapping[str, TensorType], taken: Collection[str]) -> Fused:
+def copy_all(fused: RegionTrees, trees: Trees, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
     """With every view read from a copy whose storage constrains the loops: any order is possible then."""
     for view in fused.leaves:
         if storage_edges(view.indices, stored[view.tensor]):

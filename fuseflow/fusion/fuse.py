@@ -13,17 +13,17 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import Price, break_cycles, copy_all
-from fuseflow.fusion.fused import Fused
 from fuseflow.fusion.inline import Inliner
 from fuseflow.fusion.iteration import one_space
-from fuseflow.fusion.merge import Merger, Refused
 from fuseflow.fusion.order_graph import as_stored, constraints, refuse_cycle, refuse_order
-from fuseflow.fusion.orders import CANDIDATES, Ranked, best, compare, enumerate_orders, first
-from fuseflow.fusion.region import FusedRegion, Result
+from fuseflow.fusion.orders import CANDIDATES, OrderCost, best, compare, enumerate_orders, first
+from fuseflow.fusion.region import FusedRegion, RegionOutput
+from fuseflow.fusion.region_trees import RegionTrees
 from fuseflow.fusion.tree import Reduction, Tree, fills, nodes
+from fuseflow.fusion.view_merging import Merger, Refused
 
 Merge: TypeAlias = Literal["early", "late", "lean", "never"]
-Cost = Callable[[FusedRegion], Ranked]
+Cost = Callable[[FusedRegion], OrderCost]
 """What an ordered region costs. May refuse the order with a `FusionError`."""
 
 SHOWN_ORDERS = 6
@@ -107,9 +107,9 @@ class _Fuser:
     lean: bool
     refused: Refused = field(default_factory=set)
 
-    def inlined(self, results: Sequence[str], merging: bool) -> Fused:
+    def inlined(self, results: Sequence[str], merging: bool) -> RegionTrees:
         """Every Einsum expanded, consumers first; if it has several views, they are merged before that."""
-        fused = Fused()
+        fused = RegionTrees()
         for einsum in reversed(tuple(self.inliner.einsums.values())):
             if einsum.name in results:
                 fused = self.inliner.write(fused, einsum)
@@ -118,13 +118,13 @@ class _Fuser:
             fused = self.acyclic(self.inliner.expand(fused, einsum))
         return fused
 
-    def one_space(self, fused: Fused) -> Fused:
+    def one_space(self, fused: RegionTrees) -> RegionTrees:
         memo: dict[Tree, Tree] = {}
         results = tuple((name, indices, one_space(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
         merged = tuple((now, v) for r, v in fused.merged if isinstance(now := memo[r], Reduction))
         return replace(fused, results=results, merged=merged)
 
-    def merged(self, fused: Fused) -> Fused:
+    def merged(self, fused: RegionTrees) -> RegionTrees:
         if not nx.is_directed_acyclic_graph(self.constraints(fused)):
             return fused
         inliner = self.inliner
@@ -134,7 +134,7 @@ class _Fuser:
         self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
         return replace(merged, renamed=())
 
-    def acyclic(self, fused: Fused, asked: tuple[str, ...] = ()) -> Fused:
+    def acyclic(self, fused: RegionTrees, asked: tuple[str, ...] = ()) -> RegionTrees:
         """With copies where the constraints, and the order that the user asked for, contradict each other."""
         if self.price is None:
             return fused
@@ -154,7 +154,7 @@ class _Fuser:
         """What the indices of the only Einsum are called in the region: the user may use its own names."""
         return next(iter(self.inliner.local.values()), {}) if len(self.inliner.einsums) == 1 else {}
 
-    def constraints(self, fused: Fused, asked: tuple[str, ...] = ()) -> nx.DiGraph[str]:
+    def constraints(self, fused: RegionTrees, asked: tuple[str, ...] = ()) -> nx.DiGraph[str]:
         kept = [
             (name, tuple(indices[d] for d in format.order), format.short())
             for name, indices, _ in fused.results
@@ -163,19 +163,19 @@ class _Fuser:
         orders = [(f"the schedule orders {','.join(asked)}", asked)]
         return constraints(fused.indices, fused.leaves, self.known(fused), fused.merged, kept, orders)
 
-    def known(self, fused: Fused) -> dict[str, TensorType]:
+    def known(self, fused: RegionTrees) -> dict[str, TensorType]:
         """What the trees may read: stored tensors, copies whose order is not known yet, and Einsums that are not expanded yet."""
         copies = {c.name: replace(self.stored[c.source], name=c.name, format=None) for c in fused.copies}
         return {**{n: replace(self.declared[n], format=None) for n in self.inliner.einsums}, **self.stored, **copies}
 
-    def results(self, fused: Fused) -> tuple[Result, ...]:
+    def results(self, fused: RegionTrees) -> tuple[RegionOutput, ...]:
         """In program order."""
         found = {name: (indices, tree) for name, indices, tree in fused.results}
         made = []
         for name in (e for e in self.inliner.einsums if e in found):
             (indices, tree), tensor = found[name], self.declared[name]
             order = tensor.format.order if tensor.format is not None and name in fused.permuted else ()
-            made.append(Result(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
+            made.append(RegionOutput(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
         return tuple(made)
 
 

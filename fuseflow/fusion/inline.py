@@ -13,7 +13,7 @@ from typing import assert_never
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError
-from fuseflow.fusion.fused import Fused, ViewKey
+from fuseflow.fusion.region_trees import RegionTrees, ViewKey
 from fuseflow.fusion.tree import Reduction, Tree, Trees
 
 MOST_VIEWS = 500
@@ -37,7 +37,7 @@ class Inliner:
     _views: dict[ViewKey, None] = field(default_factory=dict)
     _reductions: dict[ViewKey, Tree] = field(default_factory=dict)
 
-    def write(self, fused: Fused, einsum: ein.Einsum) -> Fused:
+    def write(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
         """With this Einsum as a result. Its own index names are kept where they are free; one that is also an operand takes the indices
         of its first view."""
         extents = self.extents[einsum.name]
@@ -47,7 +47,7 @@ class Inliner:
         views = dict.fromkeys((*fused.views, (einsum.name, indices)))
         return replace(fused, results=(result, *fused.results), views=tuple(views))
 
-    def expand(self, fused: Fused, einsum: ein.Einsum) -> Fused:
+    def expand(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
         """With every view of this Einsum replaced by its body. Raises `FusionError` beyond `MOST_VIEWS`."""
         mine = [indices for tensor, indices in fused.views if tensor == einsum.name]
         if len(mine) > MOST_VIEWS:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from fuseflow.fusion.tree import Number, Op, Reduction, Tree, Trees, View, free_indices, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, Trees, View, free_indices, nodes
 
 LINEAR: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
 """Operators that a sum moves out of, from these operands."""
@@ -28,14 +28,14 @@ def one_space(tree: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
 
 def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
     match node:
-        case Op():
+        case Operation():
             return _out_of(trees.op(node.name, tuple(memo[a] for a in node.args)), trees)
         case Reduction():
             body = memo[node.body]
             if isinstance(body, Reduction) and body.op == node.op and not set(body.over) & set(node.over):
                 return trees.reduction(node.op, (*node.over, *body.over), node.free, body.body, node.label)
             return trees.reduction(node.op, node.over, node.free, body, node.label)
-        case View() | Number():
+        case View() | Constant():
             return node
         case unknown:
             assert_never(unknown)
@@ -43,7 +43,7 @@ def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
 
 def _out_of(node: Tree, trees: Trees) -> Tree:
     """The sum of the products instead of the product of the sums."""
-    if not isinstance(node, Op):
+    if not isinstance(node, Operation):
         return node
     for place in LINEAR.get(node.name, ()):
         inner = node.args[place]

@@ -12,8 +12,8 @@ from typing import Protocol
 import networkx as nx
 
 from fuseflow.errors import FusionError
+from fuseflow.fusion.order_sampling import Order, Sampler
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.sample import Order, Sampler
 
 CANDIDATES = 24
 """How many orders are compared before one is chosen, unless the caller says otherwise."""
@@ -81,7 +81,7 @@ def _by_priority(graph: nx.DiGraph[str], rng: random.Random) -> Order:
     return tuple(nx.lexicographical_topological_sort(graph, key=lambda v: key[v]))
 
 
-class Ranked(Protocol):
+class OrderCost(Protocol):
     """What an order costs: a lower `rank` is better."""
 
     @property
@@ -93,7 +93,7 @@ class Candidate:
     """An order that was considered: what it costs, or (without a cost) why lowering refused it."""
 
     order: Order
-    cost: Ranked | None
+    cost: OrderCost | None
     refusal: str = ""
 
     @property
@@ -104,7 +104,7 @@ class Candidate:
 def compare(
     graph: nx.DiGraph[str],
     program_order: Sequence[str],
-    cost: Callable[[Order], Ranked],
+    cost: Callable[[Order], OrderCost],
     region: str,
     limit: int = CANDIDATES,
     guess: Sequence[str] = (),
@@ -138,7 +138,7 @@ def compare(
 
 
 def first(
-    graph: nx.DiGraph[str], program_order: Sequence[str], cost: Callable[[Order], Ranked], region: str, limit: int
+    graph: nx.DiGraph[str], program_order: Sequence[str], cost: Callable[[Order], OrderCost], region: str, limit: int
 ) -> tuple[Candidate, ...]:
     """The orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it refuses
     `limit` orders, the refusal of the first is raised."""

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.nodes import Program
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Number, Op, Reduction, Tree, View, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
 
 Indices: TypeAlias = tuple[str, ...]
 UNUSED = "_"
@@ -43,9 +43,9 @@ def _match(
     match expr, node:
         case ein.Access(), _ if node in found.get(expr.tensor, {}):
             return _bound(expr.names, found[expr.tensor][node], names)
-        case ein.Const(), Number() if expr.value == node.value:
+        case ein.Const(), Constant() if expr.value == node.value:
             return dict(names)
-        case ein.Apply(), Op() if expr.op == node.name and len(expr.args) == len(node.args):
+        case ein.Apply(), Operation() if expr.op == node.name and len(expr.args) == len(node.args):
             now: dict[str, str] | None = dict(names)
             for arg, below in zip(expr.args, node.args, strict=True):
                 now = None if now is None else _match(arg, below, found, now)

@@ -9,14 +9,14 @@ import networkx as nx
 
 from fuseflow.einsum.blocks import same_blocks
 from fuseflow.einsum.nodes import TensorType
+from fuseflow.fusion.order_sampling import Order
 from fuseflow.fusion.orders import Candidate
-from fuseflow.fusion.sample import Order
 from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes, views
 from fuseflow.tensors import Format
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RegionOutput:
     """A tensor that the region writes: its tree and the index of each of its dimensions.
 
     It is stored in loop order, or, if they are given, with its levels in the order of the indices `levels`: then it is permuted
@@ -63,7 +63,7 @@ class FusedRegion:
 
     name: str
     einsums: tuple[str, ...]
-    results: tuple[Result, ...]
+    results: tuple[RegionOutput, ...]
     sizes: Mapping[str, int]
     stored: Mapping[str, TensorType]
     fill: Mapping[Tree, float]

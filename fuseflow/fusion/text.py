@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fuseflow.einsum import text as einsum_text
-from fuseflow.fusion.program import as_program
 from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.region_program import as_program
 
 
 def show(region: FusedRegion) -> str:

@@ -26,12 +26,12 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Number:
+class Constant:
     value: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Op:
+class Operation:
     """A pointwise operator."""
 
     name: str
@@ -52,7 +52,7 @@ class Reduction:
         return f"{self.label}[{', '.join(self.free)}]"
 
 
-Tree: TypeAlias = View | Number | Op | Reduction
+Tree: TypeAlias = View | Constant | Operation | Reduction
 
 
 @dataclass(slots=True)
@@ -65,13 +65,13 @@ class Trees:
         return self._made.setdefault((View, tensor, indices), View(tensor, indices))
 
     def number(self, value: float) -> Tree:
-        return self._made.setdefault((Number, value, math.copysign(1, value)), Number(value))
+        return self._made.setdefault((Constant, value, math.copysign(1, value)), Constant(value))
 
     def op(self, name: str, args: tuple[Tree, ...]) -> Tree:
         """An operator; of constants, the constant."""
-        if all(isinstance(a, Number) for a in args):
-            return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Number)))))
-        return self._made.setdefault((Op, name, *map(id, args)), Op(name, args))
+        if all(isinstance(a, Constant) for a in args):
+            return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Constant)))))
+        return self._made.setdefault((Operation, name, *map(id, args)), Operation(name, args))
 
     def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
         return self._made.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
@@ -86,9 +86,9 @@ class Trees:
             match node:
                 case View():
                     return self.view(tensors.get(node, node.tensor), renamed(node.indices, table))
-                case Number():
+                case Constant():
                     return node
-                case Op():
+                case Operation():
                     return self.op(node.name, tuple(memo[a] for a in node.args))
                 case Reduction():
                     return self.reduction(
@@ -109,11 +109,11 @@ def renamed(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ..
 
 def children(node: Tree) -> tuple[Tree, ...]:
     match node:
-        case Op():
+        case Operation():
             return node.args
         case Reduction():
             return (node.body,)
-        case View() | Number():
+        case View() | Constant():
             return ()
         case unknown:
             assert_never(unknown)
@@ -163,9 +163,9 @@ def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
         match node:
             case View():
                 found[node] = node.indices
-            case Number():
+            case Constant():
                 found[node] = ()
-            case Op():
+            case Operation():
                 found[node] = tuple(dict.fromkeys(v for a in node.args for v in found[a]))
             case Reduction():
                 found[node] = node.free
@@ -182,9 +182,9 @@ def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapp
         match node:
             case View():
                 found[node] = tensor_fill[node.tensor]
-            case Number():
+            case Constant():
                 found[node] = node.value
-            case Op():
+            case Operation():
                 fixed = [f for k in range(len(node.args)) if (f := annihilated(node, k, found)) is not None]
                 found[node] = fixed[0] if fixed else float(operator(node.name)(*(found[a] for a in node.args)))
             case Reduction():
@@ -195,10 +195,10 @@ def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapp
     return found
 
 
-def annihilated(node: Op, position: int, fill: Mapping[Tree, float]) -> float | None:
+def annihilated(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
     """What an absent operand fixes the result to, or None if the other operands matter."""
     arg = node.args[position]
-    if isinstance(arg, Number):
+    if isinstance(arg, Constant):
         return None
-    constants = tuple(a.value if isinstance(a, Number) else None for a in node.args)
+    constants = tuple(a.value if isinstance(a, Constant) else None for a in node.args)
     return operator(node.name).annihilated(position, fill[arg], constants)

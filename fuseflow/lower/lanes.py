@@ -11,13 +11,13 @@ from fuseflow.fusion.fuse import own_names
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.table import FusionTable
-from fuseflow.transform import Parallel, parallelize
+from fuseflow.transform import LaneGraph, parallelize
 
 LanePlaces: TypeAlias = Mapping[str, tuple[tuple[str, int], ...]]
 """By node, the lanes that it is in, outermost first, as index and number."""
 
 
-def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: Schedule) -> Parallel:
+def with_lanes(graph: Graph, table: FusionTable, fused: FusedRegion, schedule: Schedule) -> LaneGraph:
     """The graph of a region with the lanes that the schedule asks for."""
     try:
         return parallelize(graph, table.loops, scheduled_lanes(schedule, fused))

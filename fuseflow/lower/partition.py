@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fuseflow.einsum.formats import TypedProgram
+from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.padding import guarded
-from fuseflow.einsum.splits import Refined, is_reshape, refine
+from fuseflow.einsum.reshapes import ReshapeElimination, is_reshape, refine
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import scheduled_blocks
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
@@ -28,7 +28,7 @@ class PartitionedProgram:
     schedule: Schedule
     written: Program
     original: Program
-    refined: Refined
+    refined: ReshapeElimination
     program: Program
     regions: tuple[Region, ...]
     user_formats: frozenset[str]
@@ -111,7 +111,7 @@ def with_dense(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram
     return typed.rewritten(replace(program, tensors=(*program.tensors, *stored)))
 
 
-def _refined_regions(program: Program, refined: Refined, regions: tuple[Region, ...]) -> tuple[Region, ...]:
+def _refined_regions(program: Program, refined: ReshapeElimination, regions: tuple[Region, ...]) -> tuple[Region, ...]:
     """The regions of the program without reshapes. A reshape that only names an output again runs where its operand is computed."""
     defined = program.defined
     members: dict[str, tuple[str, ...]] = {}

@@ -11,7 +11,7 @@ from fuseflow.errors import FusionError
 from fuseflow.estimate import TensorStatistics
 from fuseflow.estimate.statistics import view_statistics
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.seen import seen, seen_format
+from fuseflow.tensors.view import seen, seen_format
 
 
 @dataclass(frozen=True, slots=True)

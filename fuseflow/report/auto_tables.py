@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.explore.auto import Choice, Tried
-from fuseflow.explore.orders import TriedOrder
+from fuseflow.autoscheduler.autoscheduler import PartitionTrial, ScheduleChoice
+from fuseflow.autoscheduler.orders import OrderTrial
 from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 
@@ -16,7 +16,7 @@ WIDTH = 60
 """Of the names of a partition's regions."""
 
 
-def auto_lines(choice: Choice) -> Iterator[str | Table]:
+def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
     """The report, piece by piece: lines are rich markup."""
     if choice.assumed and (assumed := assumed_line(choice.compiled)):
         yield assumed
@@ -30,7 +30,7 @@ def auto_lines(choice: Choice) -> Iterator[str | Table]:
         yield "chosen by estimate: nothing was simulated"
 
 
-def _table(first: str, choice: Choice, rows: list[tuple[str, str, Tried | TriedOrder]]) -> Table:
+def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, PartitionTrial | OrderTrial]]) -> Table:
     second, numbers = ("regions", 1) if first == "partition" else ("order", 2)
     columns = ("estimated\ncycles", *(["cycles"] if choice.top else []), "")
     table = plain_table(first, second, *columns, numbers_from=numbers)
@@ -43,6 +43,6 @@ def _table(first: str, choice: Choice, rows: list[tuple[str, str, Tried | TriedO
     return table
 
 
-def _short(tried: Tried) -> str:
+def _short(tried: PartitionTrial) -> str:
     name = tried.name
     return escape(name if len(name) <= WIDTH else f"{name[: WIDTH - 4]} ...")

@@ -12,7 +12,7 @@ from fuseflow.explain.cycles import CyclesReport, RegionCycles, shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
 from fuseflow.samml.nodes import Fork, Graph, Merge
-from fuseflow.sim.events.path import CriticalPath, Kind, Step
+from fuseflow.sim.events.critical_path import CriticalPath, Kind, PathStep
 
 SCHEMA = 1
 DOES: dict[Kind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
@@ -110,7 +110,7 @@ def path_table(region: RegionCycles, top: int) -> Table:
     return table
 
 
-def _what(step: Step) -> str:
+def _what(step: PathStep) -> str:
     if step.kind == "full" and step.edge is not None:  # else between who asks the memory and who waits for the answers
         return f"FIFO {step.edge.input} full"
     if step.port is not None:

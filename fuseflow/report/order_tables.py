@@ -12,7 +12,7 @@ from fuseflow.estimate import Estimate
 from fuseflow.estimate.statistics import DEFAULT_DENSITY
 from fuseflow.explain.order import OrderReport, loops, sampled, without_data
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.expand import OrderCount
+from fuseflow.fusion.order_rules import OrderCount
 from fuseflow.fusion.orders import NEAR, Candidate
 from fuseflow.fusion.text import order_edges
 from fuseflow.report.tables import plain_table

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.errors import SweepError, UsageError
-from fuseflow.explore.sweep import Sweep
 from fuseflow.filesystem import replacing
-from fuseflow.report.sweep_series import WORKLOAD, Series
+from fuseflow.report.sweep_series import WORKLOAD, PlotSeries
+from fuseflow.sweep.sweep import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ FORMS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class FigureFile:
     """A figure that was written; or none, and why."""
 
     name: str
@@ -28,14 +28,14 @@ class Drawn:
     why_not: str = ""
 
 
-def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[Drawn]:
+def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]:
     """Write the figures that the axes of a sweep allow. Raises `SweepError` if nothing is known yet, `UsageError` without
     matplotlib."""
     try:
         import matplotlib
     except ImportError:
         raise UsageError("`sweep plot` needs matplotlib", hint="pip install 'fuseflow[report]'") from None
-    series = Series.of(sweep)
+    series = PlotSeries.of(sweep)
     if not series.lines:
         raise SweepError("no point has a result yet", hint=f"`fuseflow sweep {sweep.file.path}` makes them")
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,16 +43,16 @@ def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[Drawn]:
         for name, draw, missing in _figures(series):
             figure = draw()
             if figure is None:
-                yield Drawn(name, None, missing)
+                yield FigureFile(name, None, missing)
                 continue
             path = folder / f"{name}.{form}"
             undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
             with replacing(path) as temporary:
                 figure.savefig(temporary, format=form, dpi=150, metadata=undated)
-            yield Drawn(name, path)
+            yield FigureFile(name, path)
 
 
-def _figures(series: Series) -> Iterator[tuple[str, Callable[[], Figure | None], str]]:
+def _figures(series: PlotSeries) -> Iterator[tuple[str, Callable[[], Figure | None], str]]:
     yield "speedups", lambda: speedups(series), "neither `fuse` nor `schedules` vary"
     yield "work", lambda: work(series), "neither `fuse` nor `schedules` vary"
     curves = [axis for axis in series.axes if axis not in ("seed", series.fusion) and series.numeric(axis)]
@@ -72,14 +72,14 @@ def _figure(wide: float, high: float, panels: int = 1) -> tuple[Figure, list[Any
     return figure, [figure.add_subplot(down, across, n + 1) for n in range(panels)]
 
 
-def speedups(series: Series) -> Figure | None:
+def speedups(series: PlotSeries) -> Figure | None:
     """Of every workload and what is fused the fastest point, against the fastest of the first that is fused."""
     return _bars(
         series, [("cycles", f"speed-up of {series.word}cycles", lambda base, value: base / value if value else math.nan)]
     )
 
 
-def work(series: Series) -> Figure | None:
+def work(series: PlotSeries) -> Figure | None:
     """FLOPs and bytes of the same points, against the first."""
 
     def relative(base: float, value: float) -> float:
@@ -88,7 +88,7 @@ def work(series: Series) -> Figure | None:
     return _bars(series, [(what, f"{series.word}{name}", relative) for what, name in (("flops", "FLOPs"), ("bytes", "bytes"))])
 
 
-def _bars(series: Series, panels: list[tuple[str, str, Callable[[float, float], float]]]) -> Figure | None:
+def _bars(series: PlotSeries, panels: list[tuple[str, str, Callable[[float, float], float]]]) -> Figure | None:
     axis = series.fusion
     if axis is None:
         return None
@@ -117,7 +117,7 @@ def _legend(figure: Figure, plot: Any, title: str) -> None:
     figure.legend(handles, labels, title=title, loc="outside upper center", ncols=min(len(labels), 4), fontsize=8)
 
 
-def curve(series: Series, axis: str) -> Figure | None:
+def curve(series: PlotSeries, axis: str) -> Figure | None:
     """The fewest cycles at each number of an axis: a panel for every workload, a line for what is fused."""
     found = series.numeric(axis)
     assert found is not None
@@ -140,7 +140,7 @@ def curve(series: Series, axis: str) -> Figure | None:
     return figure
 
 
-def orders(series: Series) -> Figure | None:
+def orders(series: PlotSeries) -> Figure | None:
     """How far the loop orders of one schedule are apart: every point against the fastest that differs in the order only."""
     axis = next((name for name in ("order", "order_policy") if name in series.axes), None)
     if axis is None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fuseflow.explore.sweep import Sweep
 from fuseflow.report.sweep_table import Record, records
+from fuseflow.sweep.sweep import Sweep
 
 WORKLOAD = ("model", "data", "options", "seed", "machine", "set")
 FUSION = ("fuse", "schedule")
@@ -15,7 +15,7 @@ FUSION = ("fuse", "schedule")
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class PlotSeries:
     """The points of a sweep that have values; `lines` as in a table. `expected`: they are estimates."""
 
     axes: tuple[str, ...]
@@ -23,7 +23,7 @@ class Series:
     expected: bool
 
     @classmethod
-    def of(cls, sweep: Sweep) -> Series:
+    def of(cls, sweep: Sweep) -> PlotSeries:
         """The simulations of a sweep that makes all of them, else the estimates."""
         expected = "estimate" in sweep.modes
         found = records(sweep)

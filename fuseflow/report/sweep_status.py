@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fuseflow.explore.contents import code
-from fuseflow.explore.point import Mode
-from fuseflow.explore.progress import Tally, duration
-from fuseflow.explore.store import Row
-from fuseflow.explore.sweep import Sweep
+from fuseflow.sweep.digests import code
+from fuseflow.sweep.point import Mode
+from fuseflow.sweep.progress import SweepProgress, duration
+from fuseflow.sweep.store import Row
+from fuseflow.sweep.sweep import Sweep
 
 
-def counted(sweep: Sweep) -> Tally:
+def counted(sweep: Sweep) -> SweepProgress:
     """What is done of a sweep."""
-    tally = Tally(sweep.expected(), sweep.file.content.objective)
+    tally = SweepProgress(sweep.expected(), sweep.file.content.objective)
     rows = sweep.store.rows()
     for mode in sweep.modes:
         for place in sweep.chosen(mode):
@@ -27,7 +27,7 @@ def counted(sweep: Sweep) -> Tally:
     return tally
 
 
-def status_lines(sweep: Sweep, tally: Tally) -> Iterator[str]:
+def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     """Counts, what is left, why points failed, and the best of every model, data and machine."""
     rows = _rows(sweep)
     size = len(sweep.space)
@@ -50,7 +50,7 @@ def _rows(sweep: Sweep) -> list[Row]:
     return [rows[key] for key in keys if key in rows]
 
 
-def _time_left(tally: Tally, rows: list[Row]) -> str:
+def _time_left(tally: SweepProgress, rows: list[Row]) -> str:
     """By the mean of those that are done, on one core."""
     if not tally.left or not rows:
         return ""
@@ -58,7 +58,7 @@ def _time_left(tally: Tally, rows: list[Row]) -> str:
     return f" (about {duration(mean * tally.left)} on one core)"
 
 
-def _best(sweep: Sweep, tally: Tally) -> Iterator[str]:
+def _best(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     """In the last mode that has results, for each workload."""
     modes: list[Mode] = [mode for mode in sweep.modes if any(mode == m for _, m in tally.best)]
     if not modes:

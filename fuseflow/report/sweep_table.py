@@ -14,10 +14,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.errors import UsageError, did_you_mean
-from fuseflow.explore.point import Mode, Outcome
-from fuseflow.explore.store import Row
-from fuseflow.explore.sweep import Sweep
 from fuseflow.report.tables import plain_table
+from fuseflow.sweep.point import Mode, TaskOutcome
+from fuseflow.sweep.store import Row
+from fuseflow.sweep.sweep import Sweep
 
 Cell = str | int | float | None
 Record = dict[str, Cell]
@@ -29,7 +29,7 @@ CLOCKED = ("seconds", "peak_mb")
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class SweepRows:
     """Lines of a table. `axes` are the columns that say what a point is."""
 
     axes: tuple[str, ...]
@@ -37,7 +37,7 @@ class Records:
     lines: tuple[Record, ...]
 
 
-def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> Records:
+def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepRows:
     """A line for every point of the sweep, in the order of its file; with `others` also rows of points that are no longer in it."""
     rows = sweep.store.rows()
     modes = sweep.modes
@@ -49,7 +49,7 @@ def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> Record
         lines += [_line(row.labels, {row.mode: row}, modes) for key, row in rows.items() if key not in inside]
     axes = tuple(dict.fromkeys(axis for place in sweep.space.places for axis in place.labels))
     values = (*(f"estimated_{name}" for name in ESTIMATED if "estimate" in modes), *(SIMULATED if "simulate" in modes else ()))
-    return Records(
+    return SweepRows(
         axes, (*axes, "status", *values, "to_best", *(CLOCKED if clocked else ()), "reason", "error"), _related(sweep, lines)
     )
 
@@ -72,7 +72,7 @@ def _line(labels: Mapping[str, str], rows: Mapping[str, Row | None], modes: Sequ
     return line
 
 
-def _values(mode: str, outcome: Outcome) -> Record:
+def _values(mode: str, outcome: TaskOutcome) -> Record:
     if not outcome.ok:
         return {}
     if mode == "estimate":
@@ -96,10 +96,10 @@ def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
     return tuple(lines)
 
 
-def kept(found: Records, where: Iterable[str]) -> Records:
+def kept(found: SweepRows, where: Iterable[str]) -> SweepRows:
     """The lines for which every condition holds: `fuse=full`, `cycles<1000`, `status!=failed`."""
     tests = [_test(found, text) for text in where]
-    return Records(found.axes, found.columns, tuple(line for line in found.lines if all(test(line) for test in tests)))
+    return SweepRows(found.axes, found.columns, tuple(line for line in found.lines if all(test(line) for test in tests)))
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -112,7 +112,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _test(found: Records, text: str) -> Callable[[Record], bool]:
+def _test(found: SweepRows, text: str) -> Callable[[Record], bool]:
     match = re.fullmatch(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", text)
     if match is None:
         raise UsageError(
@@ -143,12 +143,12 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _known(found: Records, column: str, flag: str) -> None:
+def _known(found: SweepRows, column: str, flag: str) -> None:
     if column not in found.columns:
         raise UsageError(f"`{flag}`: there is no column `{column}`", hint=did_you_mean(column, found.columns))
 
 
-def ordered(found: Records, column: str | None, objective: str) -> Records:
+def ordered(found: SweepRows, column: str | None, objective: str) -> SweepRows:
     """The lines by a column, the least first; without one the best first. Lines without a value come last, as they are in the file."""
     by = column or objective
     descending = by.startswith("-")
@@ -168,14 +168,14 @@ def ordered(found: Records, column: str | None, objective: str) -> Records:
     second = "" if column or not objective.endswith("s") else f"estimated_{objective}"
     gone = [line for line in found.lines if rank(line)[0] == 2]
     gone.sort(key=lambda line: (line.get(second) is None, line.get(second) or 0))
-    return Records(found.axes, found.columns, (*here, *gone))
+    return SweepRows(found.axes, found.columns, (*here, *gone))
 
 
-def first(found: Records, number: int | None) -> Records:
-    return Records(found.axes, found.columns, found.lines[:number])
+def first(found: SweepRows, number: int | None) -> SweepRows:
+    return SweepRows(found.axes, found.columns, found.lines[:number])
 
 
-def sweep_table(found: Records) -> Table:
+def sweep_table(found: SweepRows) -> Table:
     """For a terminal: the axes on which points differ, the numbers that there are, and errors by their first line."""
     shown = [axis for axis in found.axes if len({line.get(axis) for line in found.lines}) > 1]
     hidden = {*found.axes, "firings", "tokens", "nodes", "bytes", "reason", "error"}
@@ -191,7 +191,7 @@ def sweep_table(found: Records) -> Table:
     return table
 
 
-def constants(found: Records) -> str:
+def constants(found: SweepRows) -> str:
     """What all points share, on a line of its own."""
     same = {axis: found.lines[0].get(axis) for axis in found.axes if len({line.get(axis) for line in found.lines}) == 1}
     dull = {"options": "-", "seed": "0", "set": "-", "schedule": "default"}
@@ -206,7 +206,7 @@ def _text(column: str, cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def csv_text(found: Records) -> str:
+def csv_text(found: SweepRows) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, found.columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -214,7 +214,7 @@ def csv_text(found: Records) -> str:
     return out.getvalue()
 
 
-def write_parquet(found: Records, path: Path) -> None:
+def write_parquet(found: SweepRows, path: Path) -> None:
     """Axes and words as strings, counts as 64-bit integers. Raises `UsageError` without pyarrow."""
     try:
         import pyarrow as pa

@@ -17,7 +17,7 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.run.lane_loads import imbalance
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim.statistics import NodeStatistics
+from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
-from fuseflow.einsum.sparse import operand
+from fuseflow.einsum.sparse_operands import operand
 from fuseflow.einsum.storage import in_blocks, in_elements
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator, ProgramEstimate
@@ -31,7 +31,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor, repack
-from fuseflow.tensors.fibertree import write_fibertree
+from fuseflow.tensors.fibertree_files import write_fibertree
 
 Progress = Callable[[str, int], None]
 """Called now and then while a region runs, with its name and the number of firings so far."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fuseflow.lower.lanes import LanePlaces
-from fuseflow.sim.statistics import NodeStatistics
+from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.verify import shapes
-from fuseflow.fusion.program import as_program
 from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.region_program import as_program
 from fuseflow.tensors import Tensor
 
 LARGEST = 1 << 27

@@ -20,7 +20,7 @@ from fuseflow.run.settings import Settings, versions
 from fuseflow.sim import Simulation
 from fuseflow.sim.signature import RegionRepeat
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.files import save_array
+from fuseflow.tensors.array_files import save_array
 
 SCHEMA = 2
 """1: before regions that repeat counted `times`, and machines had a memory with settings of its own."""

@@ -22,7 +22,7 @@ from fuseflow.samml.verify import verify
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedProgram:
     """What `fuseflow compile -o DIR` wrote: `model` and `data` are what it was compiled from."""
 
     source: Source
@@ -32,7 +32,7 @@ class Saved:
     notices: tuple[str, ...]
 
 
-def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None = None) -> Saved:
+def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None = None) -> SavedProgram:
     """Read a directory. Raises `FileError` for one that is not whole, `UsageError` for one that holds no compiled program."""
     if not (directory / MANIFEST).exists():
         raise UsageError(
@@ -50,7 +50,7 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
     if len(folders) != len(regions):
         raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(regions)}", hint="compile it again")
     graphs = [_graph(folder / "graph.samml") for folder in folders]
-    return Saved(source, tuple(_regions(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
+    return SavedProgram(source, tuple(_regions(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
 
 
 def _manifest(path: Path) -> dict[str, Any]:

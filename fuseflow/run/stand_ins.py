@@ -13,7 +13,7 @@ import numpy as np
 
 from fuseflow.einsum.interpret import LARGEST, evaluate
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse import operand
+from fuseflow.einsum.sparse_operands import operand
 from fuseflow.einsum.storage import in_elements
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check

@@ -18,12 +18,12 @@ from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
 from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
+from fuseflow.tensors.array_files import ArrayOrSparse, load_array, pack_declared
 from fuseflow.tensors.blocks import Block, block_named, blocked, blocks_of, tile_dimensions, tile_of, unblocked
-from fuseflow.tensors.fibertree import read_fibertree
-from fuseflow.tensors.files import ArrayOrSparse, load_array, pack_declared
+from fuseflow.tensors.fibertree_files import read_fibertree
 from fuseflow.tensors.levels import Dense
-from fuseflow.tensors.listing import Entry, read_entries
 from fuseflow.tensors.pack import from_coordinates
+from fuseflow.tensors.tensor_listing import Entry, read_entries
 
 LISTS = ("order", "levels", "indices", "block")
 TEXT = (".txtpb", ".pbtxt", ".textproto")

@@ -15,7 +15,7 @@ from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_foreign import Foreign
-from fuseflow.samml.proto_read import Reader, declarations
+from fuseflow.samml.proto_read import ProtoReader, declarations
 from fuseflow.samml.proto_write import write
 from fuseflow.samml.proto_writer import Writer
 from fuseflow.samml.verify import verify
@@ -58,7 +58,7 @@ def stored_indices(data: bytes | str) -> dict[str, tuple[str, ...]]:
     message = _parsed(data)
     if message.tensors:
         return {}
-    reader = Reader(message)
+    reader = ProtoReader(message)
     foreign = Foreign(declarations(reader.name, message, reader.run()), reader.messages, {})
     foreign.complete()
     return foreign.indices()
@@ -77,7 +77,7 @@ def _message(graph: n.Graph) -> Writer:
 
 
 def _graph(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
-    reader = Reader(message)
+    reader = ProtoReader(message)
     try:
         graph = declarations(reader.name, message, reader.run())
         if not message.tensors:

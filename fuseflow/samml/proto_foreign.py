@@ -23,7 +23,7 @@ from fuseflow.tile_ops import Tile
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LevelUsage:
     """What the operations tell of one storage level of a tensor."""
 
     format: str = "dense"
@@ -38,7 +38,7 @@ class Foreign:
     graph: n.Graph
     messages: Mapping[str, Any]
     sizes: Mapping[str, int]
-    levels: dict[str, dict[int, Seen]] = field(default_factory=dict)
+    levels: dict[str, dict[int, LevelUsage]] = field(default_factory=dict)
     by_name: dict[str, n.Primitive] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,10 +99,10 @@ class Foreign:
         """The index that each storage level of a tensor holds, outermost first, once the graph is complete; "" where none is named."""
         return {tensor: tuple(level.index for level in self.seen(tensor)) for tensor in sorted(self.levels)}
 
-    def seen(self, tensor: str) -> list[Seen]:
+    def seen(self, tensor: str) -> list[LevelUsage]:
         """What is known of each storage level of a tensor, outermost first."""
         levels = self.levels[tensor]
-        return [levels.get(p, Seen()) for p in range(max(levels, default=-1) + 1)]
+        return [levels.get(p, LevelUsage()) for p in range(max(levels, default=-1) + 1)]
 
     def addressed(self, node: n.Locate, readers: Mapping[n.Port, tuple[n.Edge, ...]]) -> str:
         """The tensor in which the references of a locate are used."""
@@ -122,15 +122,15 @@ class Foreign:
         """Collect what a node tells of the level that it reads or writes."""
         message: Any = self.messages.get(node.name)
         if isinstance(node, n.Scan):
-            self.note(node.tensor, node.level, Seen(message.format, message.index))
+            self.note(node.tensor, node.level, LevelUsage(message.format, message.index))
         elif isinstance(node, n.WriteLevel):
-            self.note(node.tensor, node.level, Seen(message.format or "compressed", message.index, message.size))
+            self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, message.size))
         elif isinstance(node, n.Locate):
-            self.note(node.tensor, node.level, Seen(index=self.index(node.inputs[0])))
+            self.note(node.tensor, node.level, LevelUsage(index=self.index(node.inputs[0])))
         elif isinstance(node, n.Names):
             self.levels.setdefault(node.tensor, {})
 
-    def note(self, tensor: str, level: int, seen: Seen) -> None:
+    def note(self, tensor: str, level: int, seen: LevelUsage) -> None:
         self.levels.setdefault(tensor, {}).setdefault(level, seen)
 
     def index(self, port: n.Port) -> str:

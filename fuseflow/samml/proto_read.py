@@ -34,7 +34,7 @@ Key: TypeAlias = tuple[str, int]
 """A stream of a message: readers number the streams of each kind apart."""
 
 
-class Reader:
+class ProtoReader:
     """Makes nodes from operations. `messages` holds the operations by the names of their nodes."""
 
     def __init__(self, message: pb.ComalGraph) -> None:
@@ -248,7 +248,7 @@ OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
 }
 
 
-def _primitive(r: Reader, name: str, m: pb.Primitive) -> n.Primitive:
+def _primitive(r: ProtoReader, name: str, m: pb.Primitive) -> n.Primitive:
     if m.op not in OTHERS:
         raise GraphError(
             f"graph `{r.name}`, operation `{name}`: the primitive `{m.op}` is not known", hint=did_you_mean(m.op, OTHERS)
@@ -260,17 +260,17 @@ def _primitive(r: Reader, name: str, m: pb.Primitive) -> n.Primitive:
     return OTHERS[m.op](name, r.ports(name, stored(m, ("inputs",))), **values)
 
 
-def _field_by_field(r: Reader, name: str, m: Any, wire: Wire) -> n.Primitive:
+def _field_by_field(r: ProtoReader, name: str, m: Any, wire: Wire) -> n.Primitive:
     own = n.attributes(wire.primitive)
     values: dict[str, Any] = {a.field: tuple(getattr(m, a.field)) if a.type == "integers" else getattr(m, a.field) for a in own}
     return wire.primitive(name, r.ports(name, stored(m, wire.inputs)), **values)
 
 
-def _scan(r: Reader, name: str, m: pb.FiberLookup) -> n.Primitive:
+def _scan(r: ProtoReader, name: str, m: pb.FiberLookup) -> n.Primitive:
     return n.Scan(name, (r.port_or_root(name, m.input_ref, m.root),), m.tensor, m.mode, m.sequential)
 
 
-def _locate(r: Reader, name: str, m: pb.Locate) -> list[n.Primitive]:
+def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Primitive]:
     crd = r.port(name, m.input_crd)
     if m.tensor:
         parent = () if m.outermost else (r.port(name, m.parent_ref if m.HasField("parent_ref") else m.input_ref),)
@@ -286,7 +286,7 @@ def _through(name: str) -> str:
     return f"{name}.through"
 
 
-def _join(r: Reader, name: str, m: pb.Joiner) -> n.Primitive:
+def _join(r: ProtoReader, name: str, m: pb.Joiner) -> n.Primitive:
     counts = tuple(m.payloads) or tuple(int(pair.HasField("in_ref")) for pair in m.input_pairs)
     if sum(max(count, 1) for count in counts) != len(m.input_pairs):
         r.refuse(name, f"has {len(m.input_pairs)} input pairs, its payload counts are {counts}")
@@ -301,19 +301,19 @@ def _join(r: Reader, name: str, m: pb.Joiner) -> n.Primitive:
     return n.Join(name, tuple(inputs), "union" if m.join_type == pb.Joiner.UNION else "intersect", counts)
 
 
-def _repeat(r: Reader, name: str, m: pb.Repeat) -> n.Primitive:
+def _repeat(r: ProtoReader, name: str, m: pb.Repeat) -> n.Primitive:
     stream = r.port_or_root(name, _one(m, "input_ref"), m.root)
     if m.HasField("signal"):
         return n.Repeat(name, (stream, n.Port(m.signal.node, m.signal.output)))
     return n.Repeat(name, (stream, r.port(name, _one(m, "input_rep_sig"))))
 
 
-def _load(r: Reader, name: str, m: pb.ArrayVals) -> n.Primitive:
+def _load(r: ProtoReader, name: str, m: pb.ArrayVals) -> n.Primitive:
     r.sized(name, m)
     return n.Load(name, (r.port(name, m.input_ref),), m.tensor, m.sequential)
 
 
-def _alu(r: Reader, name: str, m: pb.ALU) -> n.Primitive:
+def _alu(r: ProtoReader, name: str, m: pb.ALU) -> n.Primitive:
     r.sized(name, m)
     inputs = r.ports(name, m.vals.inputs)
     if m.function:
@@ -336,44 +336,44 @@ def _alu(r: Reader, name: str, m: pb.ALU) -> n.Primitive:
 _BINARY, _UNARY, _SCALAR, _REDUCE = ({v: k for k, v in table.items()} for table in (BINARY, UNARY, SCALAR, REDUCE))
 
 
-def _reduce(r: Reader, name: str, m: pb.Reduce) -> n.Primitive:
+def _reduce(r: ProtoReader, name: str, m: pb.Reduce) -> n.Primitive:
     r.sized(name, m)
     function = m.function or _REDUCE.get(m.reduce_type, "sum")  # ADDSUM differs from ADD on tiles only
     return n.Reduce(name, (r.port(name, m.input_val),), function)
 
 
-def _accumulate(r: Reader, name: str, m: pb.SparseAccumulator) -> n.Primitive:
+def _accumulate(r: ProtoReader, name: str, m: pb.SparseAccumulator) -> n.Primitive:
     r.sized(name, m)
     inputs = r.ports(name, (*reversed(m.input_outer_crds), m.input_inner_crd, m.input_val))
     return n.Accumulate(name, inputs, m.function or "sum", m.order or len(m.input_outer_crds))
 
 
-def _coord_drop(r: Reader, name: str, m: pb.CoordDrop) -> n.Primitive:
+def _coord_drop(r: ProtoReader, name: str, m: pb.CoordDrop) -> n.Primitive:
     # An outer coordinate leaves when no inner one is below it: the inner coordinates are their own values.
     outer, inner = r.ports(name, (m.input_outer_crd, m.input_inner_crd))
     return n.Drop(name, (outer, inner, inner))
 
 
-def _drop(r: Reader, name: str, m: pb.Drop) -> n.Primitive:
+def _drop(r: ProtoReader, name: str, m: pb.Drop) -> n.Primitive:
     inputs = r.ports(name, (*m.input_crds, _one(m.input, "stream")))
     return n.Drop(name, inputs, m.value if m.HasField("value") else None)
 
 
-def _fork(r: Reader, name: str, m: pb.Fork) -> n.Primitive:
+def _fork(r: ProtoReader, name: str, m: pb.Fork) -> n.Primitive:
     return n.Fork(name, (r.port(name, _bundle(m).input),), len(_bundle(m).outputs))
 
 
-def _merge(r: Reader, name: str, m: pb.Join) -> n.Primitive:
+def _merge(r: ProtoReader, name: str, m: pb.Join) -> n.Primitive:
     if not _bundle(m).inputs:
         r.refuse(name, "joins no lanes")
     return n.Merge(name, r.ports(name, _bundle(m).inputs), m.levels if m.HasField("levels") else 1)
 
 
-def _write(r: Reader, name: str, m: pb.FiberWrite) -> n.Primitive:
+def _write(r: ProtoReader, name: str, m: pb.FiberWrite) -> n.Primitive:
     return n.WriteLevel(name, (r.port(name, m.input_crd),), m.tensor, int(m.mode_val) if m.mode_val.isdecimal() else -1)
 
 
-READERS: dict[str, Callable[[Reader, str, Any], n.Primitive | list[n.Primitive]]] = {
+READERS: dict[str, Callable[[ProtoReader, str, Any], n.Primitive | list[n.Primitive]]] = {
     "fiber_lookup": _scan,
     "locate": _locate,
     "joiner": _join,

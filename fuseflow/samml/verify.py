@@ -13,9 +13,9 @@ from typing import NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
-from fuseflow.samml.bounds import below
-from fuseflow.samml.context import Context, Stream
-from fuseflow.samml.rules import RULES
+from fuseflow.samml.coordinate_bounds import below
+from fuseflow.samml.node_rules import RULES
+from fuseflow.samml.rule_context import Context, Stream
 from fuseflow.tensors.dtypes import DTYPES
 
 NAME = re.compile(r"[^\s()\[\],;#=]+")

@@ -19,7 +19,7 @@ class Region:
 
 
 @dataclass(slots=True, eq=False)
-class Growing:
+class RegionDraft:
     """A region while it grows. Several may have one label: a layer that a reshape cuts."""
 
     label: str
@@ -31,38 +31,38 @@ class Partition:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._home = dict[str, Growing]()
-        self._needs: nx.DiGraph[Growing] = nx.DiGraph()  # an edge from a region to one that reads its results
+        self._home = dict[str, RegionDraft]()
+        self._needs: nx.DiGraph[RegionDraft] = nx.DiGraph()  # an edge from a region to one that reads its results
 
-    def producers(self, einsum: Einsum) -> Iterator[Growing]:
+    def producers(self, einsum: Einsum) -> Iterator[RegionDraft]:
         """The regions that compute its operands, in order of the operands."""
         return (self._home[name] for name in einsum.operands if name in self._home)
 
-    def called(self, label: str) -> list[Growing]:
+    def called(self, label: str) -> list[RegionDraft]:
         return [region for region in self._needs if region.label == label]
 
-    def may_join(self, einsum: Einsum, region: Growing) -> bool:
+    def may_join(self, einsum: Einsum, region: RegionDraft) -> bool:
         """Whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet: program order.)"""
         return not any(nx.has_path(self._needs, region, r) for r in self.producers(einsum) if r is not region)
 
-    def join(self, einsum: Einsum, region: Growing) -> None:
+    def join(self, einsum: Einsum, region: RegionDraft) -> None:
         region.einsums.append(einsum.name)
         self._needs.add_edges_from((r, region) for r in self.producers(einsum) if r is not region)
         self._home[einsum.name] = region
 
     def open(self, einsum: Einsum, label: str) -> None:
-        region = Growing(label, [])
+        region = RegionDraft(label, [])
         self._needs.add_node(region)
         self.join(einsum, region)
 
-    def join_or_open(self, einsum: Einsum, regions: Iterable[Growing], label: str) -> None:
+    def join_or_open(self, einsum: Einsum, regions: Iterable[RegionDraft], label: str) -> None:
         """Join the first of the regions that it may join, else open one."""
         for region in regions:
             if self.may_join(einsum, region):
                 return self.join(einsum, region)
         return self.open(einsum, label)
 
-    def detour(self, einsum: Einsum, region: Growing) -> str:
+    def detour(self, einsum: Einsum, region: RegionDraft) -> str:
         """The operand of `einsum` from outside that needs a result of the region: why it may not join."""
         for name in einsum.operands:
             home = self._home.get(name, region)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.schedule.layers import full, layerwise
-from fuseflow.schedule.named import find_members, named
+from fuseflow.schedule.granularities import full, layerwise
+from fuseflow.schedule.named_regions import find_members, named
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 

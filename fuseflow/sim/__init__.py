@@ -1,10 +1,10 @@
 """Simulation: graphs on machines, token by token."""
 
-from fuseflow.sim.engines import ENGINES, Engine
-from fuseflow.sim.machine import Machine
-from fuseflow.sim.machine_file import load_machine, machine_names, with_settings
+from fuseflow.sim.machine.files import load_machine, machine_names, with_settings
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Recording, Traffic
 from fuseflow.sim.run import Simulation, simulate
-from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Recording, Traffic
+from fuseflow.sim.simulators import ENGINES, Engine
 
 __all__ = [
     "ENGINES",

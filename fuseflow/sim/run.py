@@ -6,15 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
-from fuseflow.samml import streams
+from fuseflow.samml import tokens
 from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
-from fuseflow.sim.assemble import assemble
-from fuseflow.sim.deadlock import Deadlock, deep_enough, explain
-from fuseflow.sim.engines import Engine, run
-from fuseflow.sim.lanes import alike, collectors, settled
-from fuseflow.sim.machine import Machine
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.statistics import MemoryStatistics
-from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, Traffic, edges, flops_by_operator, traffic
+from fuseflow.sim.outcome.assemble import assemble
+from fuseflow.sim.outcome.deadlock import Deadlock, deep_enough, explain
+from fuseflow.sim.outcome.lane_depths import alike, collectors, settled
+from fuseflow.sim.outcome.statistics import (
+    EdgeStatistics,
+    NodeStatistics,
+    Outcome,
+    Recording,
+    Traffic,
+    edges,
+    flops_by_operator,
+    traffic,
+)
+from fuseflow.sim.simulators import Engine, run
 from fuseflow.tensors import Tensor
 
 
@@ -155,6 +164,6 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
 def _check_streams(graph: Graph, recorded: Mapping[Port, Recording]) -> None:
     for port, kind in graph.types().items():
         try:
-            streams.check(recorded[port].tokens, kind.depth, kind.kind)
+            tokens.check(recorded[port].tokens, kind.depth, kind.kind)
         except GraphError as error:
             raise SimulationError(f"output {port.output} of node `{port.node}`: {error.message}") from error

@@ -2,7 +2,7 @@
 
 from fuseflow.table.emit import emit
 from fuseflow.table.results import build_table
-from fuseflow.table.steps import Column, Step
+from fuseflow.table.steps import Column, TableStep
 from fuseflow.table.table import FusionTable
 
-__all__ = ["Column", "FusionTable", "Step", "build_table", "emit"]
+__all__ = ["Column", "FusionTable", "TableStep", "build_table", "emit"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
-from fuseflow.table.access import Context
 from fuseflow.table.steps import Recorder
+from fuseflow.table.view_cursor import Context
 
 
 @dataclass(slots=True)

@@ -17,12 +17,12 @@ from torch_mlir import ir
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError, did_you_mean
-from fuseflow.fusion.tree import Number, Op, Reduction, Tree, View, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
 from fuseflow.samml import nodes as n
 from fuseflow.samml.mlir_nodes import OPERATIONS, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
 from fuseflow.samml.verify import streams, verify
 from fuseflow.table.emit import emit
-from fuseflow.table.steps import Step
+from fuseflow.table.steps import TableStep
 from fuseflow.table.table import Evaluation, FusionTable
 
 TABLE, BEGIN_STEP, CELL, EVALUATION, LOOP = (f"table.{name}" for name in ("table", "begin_step", "cell", "evaluation", "loop"))
@@ -103,7 +103,7 @@ def _write(table: FusionTable) -> None:
     _write_evaluations(table.evaluations)
 
 
-def _write_step(step: Step) -> None:
+def _write_step(step: TableStep) -> None:
     begin = ir.Operation.create(BEGIN_STEP, [a.declared_type(STEP)], attributes={"title": a.string(step.title)}).result
     for column, row, text in step.cells:
         values = {"column": a.string(column), "row": a.string(row), "text": a.string(text)}
@@ -128,9 +128,9 @@ def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
     match tree:
         case View(tensor, indices):
             name, values = VIEW, {"tensor": a.string(tensor), "indices": a.strings(indices)}
-        case Number(value):
+        case Constant(value):
             name, values = NUMBER, {"value": a.real(value)}
-        case Op(op, args):
+        case Operation(op, args):
             name, values, operands = OP, {"operator": a.string(op)}, [trees[arg] for arg in args]
         case Reduction(op, over, free, body, label):
             name, operands = REDUCTION, [trees[body]]
@@ -185,9 +185,9 @@ class _Reader:
             case "table.view":
                 return View(op.string("tensor"), op.strings("indices"))
             case "table.number":
-                return Number(op.real("value"))
+                return Constant(op.real("value"))
             case "table.op":
-                return Op(op.string("operator"), tuple(below))
+                return Operation(op.string("operator"), tuple(below))
             case "table.reduction":
                 return Reduction(op.string("reduction"), op.strings("over"), op.strings("free"), below[0], op.string("label"))
             case _:
@@ -199,7 +199,7 @@ class _Reader:
         return FusionTable(
             region=head.string("region"),
             order=head.strings("order"),
-            steps=tuple(Step(title, tuple(cells)) for title, cells in self.steps.values()),
+            steps=tuple(TableStep(title, tuple(cells)) for title, cells in self.steps.values()),
             nodes=tuple(kept),
             writes=tuple(writes),
             tensors=tuple(self.tensors),

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from fuseflow.fusion.tree import Reduction, Tree, View
 from fuseflow.samml.nodes import Port
-from fuseflow.table.access import Bundle, Context, Leaf
-from fuseflow.table.joins import Moved
+from fuseflow.table.join_trees import JoinedPayload
+from fuseflow.table.view_cursor import Bundle, Context, Leaf
 
 Env: TypeAlias = Mapping[Tree, Leaf | Bundle]
 """Where every view and completed reduction of a nest stands."""
@@ -56,7 +56,7 @@ class Loop:
 
     nest: Nest
     scanned: Mapping[View, Port]
-    moved: Mapping[Port, Moved]
+    moved: Mapping[Port, JoinedPayload]
 
     @property
     def index(self) -> str:

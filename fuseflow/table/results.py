@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from fuseflow.einsum.blocks import tile_indices
 from fuseflow.errors import FusionError
-from fuseflow.fusion.region import FusedRegion, Result
-from fuseflow.fusion.tree import Number, Reduction
+from fuseflow.fusion.region import FusedRegion, RegionOutput
+from fuseflow.fusion.tree import Constant, Reduction
 from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
-from fuseflow.table.build import Builder
+from fuseflow.table.builder import Builder
+from fuseflow.table.empty_fibers import may_be_empty
 from fuseflow.table.nest import Nest
-from fuseflow.table.occupancy import may_be_empty
 from fuseflow.table.table import FusionTable
-from fuseflow.table.values import Term
+from fuseflow.table.value_row import Term
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.blocks import show_block
 from fuseflow.tensors.levels import Level, names
@@ -45,10 +45,10 @@ def build_table(region: FusedRegion) -> FusionTable:
     )
 
 
-def _write(builder: Builder, result: Result) -> tuple[TensorDecl, list[Primitive]]:
+def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
     """The nodes that store one result. Its stored mode order is the loop order; its level kinds are those of its declared format."""
     tree, fill = result.tree, builder.region.fill[result.tree]
-    if isinstance(tree, Number):
+    if isinstance(tree, Constant):
         raise FusionError(
             f"`{result.name}` is the constant {tree.value:g}: nothing is left to compute", hint="use the number itself"
         )
@@ -90,7 +90,7 @@ class Streams:
     value: Port
 
 
-def _permuted(builder: Builder, result: Result, streams: Streams) -> Streams:
+def _permuted(builder: Builder, result: RegionOutput, streams: Streams) -> Streams:
     """The levels in the order in which they are stored, if that is not the order of the loops."""
     if result.levels in ((), streams.loops):
         return streams
@@ -100,7 +100,7 @@ def _permuted(builder: Builder, result: Result, streams: Streams) -> Streams:
     return Streams(result.levels, tuple(crds), value)
 
 
-def _dropped(builder: Builder, result: Result, levels: tuple[Level, ...], streams: Streams, fill: float) -> Streams:
+def _dropped(builder: Builder, result: RegionOutput, levels: tuple[Level, ...], streams: Streams, fill: float) -> Streams:
     """Compressed levels without coordinates of nothing (rule L12), and without zeros if that is asked for.
 
     They are those above which every level is complete: a dense level between them needs a fiber for each of its coordinates.
@@ -130,7 +130,7 @@ def _dropped(builder: Builder, result: Result, levels: tuple[Level, ...], stream
     return Streams(streams.loops, (*streams.crds[:first], *crds), value)
 
 
-def _level(result: Result, index: str) -> Level:
+def _level(result: RegionOutput, index: str) -> Level:
     """The level format in which a result stores the dimension of `index`."""
     format = result.tensor.format
     assert format is not None

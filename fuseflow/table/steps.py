@@ -20,7 +20,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TableStep:
     """`cells` are (column, row, what is added there)."""
 
     title: str
@@ -47,11 +47,11 @@ class Recorder:
             self._steps.append((self.title, []))
         self._steps[-1][1].append(cell)
 
-    def steps(self) -> tuple[Step, ...]:
-        return tuple(Step(title, tuple(cells)) for title, cells in self._steps)
+    def steps(self) -> tuple[TableStep, ...]:
+        return tuple(TableStep(title, tuple(cells)) for title, cells in self._steps)
 
 
-def columns(steps: Iterable[Step]) -> tuple[Column, ...]:
+def columns(steps: Iterable[TableStep]) -> tuple[Column, ...]:
     """The table that these steps make: views and producers as they come, then what they share."""
     grid: dict[str, dict[str, list[str]]] = {}
     for step in steps:

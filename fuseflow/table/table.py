@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fuseflow.fusion.tree import Tree
 from fuseflow.samml.nodes import Port, Primitive, TensorDecl
-from fuseflow.table.steps import Column, Step, columns
+from fuseflow.table.steps import Column, TableStep, columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FusionTable:
 
     region: str
     order: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TableStep, ...]
     nodes: tuple[Primitive, ...]
     writes: tuple[Primitive, ...]
     tensors: tuple[TensorDecl, ...]

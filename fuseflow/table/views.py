@@ -10,9 +10,9 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import View
 from fuseflow.samml.nodes import Load, Locate, Port, Scan
-from fuseflow.table.access import Leaf
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Loop, Nest
+from fuseflow.table.view_cursor import Leaf
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,9 @@ from fuseflow.samml.nodes import (
     Scan,
     stream_name,
 )
-from fuseflow.samml.shapes import Shape
+from fuseflow.samml.stream_shapes import StreamShape
 from fuseflow.samml.verify import streams
-from fuseflow.transform.levels import Loops, common, levels
+from fuseflow.transform.stream_levels import Loops, common, levels
 
 LARGEST = 30_000
 """Nodes that a graph may have by its lanes."""
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Parallel:
+class LaneGraph:
     """A graph with lanes. `loops`: the indices of its scans and ranges. `places`: by node, the lanes that it is in, outermost first, as
     index and number; nodes outside all lanes are not there."""
 
@@ -61,7 +61,7 @@ class Parallel:
     places: Mapping[str, tuple[tuple[str, int], ...]]
 
 
-def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> Parallel:
+def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> LaneGraph:
     """Deal each index over so many lanes, in this order: lanes of the second are inside those of the first.
 
     Raises `ScheduleError` where two of the indices share a loop, and for more lanes than a graph can hold.
@@ -74,7 +74,7 @@ def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> Paralle
             raise ScheduleError(f"graph `{graph.name}` has no loop over `{index}`", hint=did_you_mean(index, known))
     many = {index: count for index, count in lanes.items() if count > 1}
     _refuse_shared(graph, loops, many)
-    made = Parallel(graph, loops, {})
+    made = LaneGraph(graph, loops, {})
     for index, count in many.items():
         if count * len(made.graph.nodes) > LARGEST:
             raise ScheduleError(
@@ -101,7 +101,7 @@ class _Dealer:
     """Rewrites a graph for one index, node by node. Of every stream of the graph before there is, as it is asked for, the `whole` one and
     that of each lane, `dealt`."""
 
-    def __init__(self, before: Parallel, index: str, count: int) -> None:
+    def __init__(self, before: LaneGraph, index: str, count: int) -> None:
         self.before, self.index, self.count = before, index, count
         self.graph = before.graph
         self.levels = levels(before.graph, before.loops)
@@ -112,11 +112,11 @@ class _Dealer:
         self.places = dict(before.places)
         self.wholes: dict[Port, Port] = {}
         self.lanes: dict[Port, tuple[Port, ...]] = {}
-        self.shapes: dict[Port, Shape] = {}
-        self.made: dict[Shape, Port] = {}  # coordinates that no node of the graph before gives
-        self.forks: dict[Shape, tuple[Port, ...]] = {}  # and those of every lane
+        self.shapes: dict[Port, StreamShape] = {}
+        self.made: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
+        self.forks: dict[StreamShape, tuple[Port, ...]] = {}  # and those of every lane
 
-    def run(self) -> Parallel:
+    def run(self) -> LaneGraph:
         for node in self.graph.nodes:
             way = self.way(node)
             if way == "once":
@@ -130,7 +130,7 @@ class _Dealer:
                 self.wholes |= zip(_outputs(node), self.fold(node, lanes), strict=True)
         nodes = tuple(self.nodes.values())
         kept = {node.name for node in nodes}
-        return Parallel(
+        return LaneGraph(
             replace(self.graph, nodes=tuple(map(self.accessed, nodes)), fiber_fifos=(), depths=()),
             {name: indices for name, indices in self.loops.items() if name in kept},
             {name: place for name, place in self.places.items() if name in kept},
@@ -207,11 +207,11 @@ class _Dealer:
             self.forks[above] = self.put(fork, like=port)
         return self.carried(above, port), self.forks[above]
 
-    def of_shape(self, wanted: Shape) -> Iterator[Port]:
+    def of_shape(self, wanted: StreamShape) -> Iterator[Port]:
         """The coordinate streams of a shape."""
         return (p for p, shape in self.shapes.items() if shape is wanted and self.types[p].kind == "crd")
 
-    def carried(self, shape: Shape, like: Port) -> Port:
+    def carried(self, shape: StreamShape, like: Port) -> Port:
         """The whole coordinate stream of a shape. Lanes of another index may have been given the values below it alone: then it goes the
         way that those went."""
         if shape not in self.made:
@@ -219,11 +219,11 @@ class _Dealer:
             if crd is not None:
                 return self.whole(crd)
             match shape.origin:
-                case ("align", Shape() as below, Shape() as old, Shape() as new):
+                case ("align", StreamShape() as below, StreamShape() as old, StreamShape() as new):
                     inputs = tuple(self.carried(s, like) for s in (old, new, below))
                     (self.made[shape],) = self.put(Align(self.named("align", like), inputs), like=like)
                 case ("merge", *origins):
-                    lanes = [lane for lane in origins if isinstance(lane, Shape)]
+                    lanes = [lane for lane in origins if isinstance(lane, StreamShape)]
                     inputs = tuple(self.carried(lane, like) for lane in lanes)
                     (self.made[shape],) = self.put(Merge(self.named("merge", like), inputs, _levels_dealt(lanes)), like=like)
                 case origin:
@@ -307,7 +307,7 @@ def _outputs(node: Primitive) -> tuple[Port, ...]:
     return tuple(Port(node.name, k) for k in range(len(node.port_names())))
 
 
-def _levels_dealt(lanes: Sequence[Shape]) -> int:
+def _levels_dealt(lanes: Sequence[StreamShape]) -> int:
     """How far above the innermost level of the lanes' streams the elements were dealt: there lane k is the k-th of its structure."""
     levels, at = 0, list(lanes)
     while any(shape.origin[0] != "lane" or shape.origin[2:] != (len(at), k) for k, shape in enumerate(at)):

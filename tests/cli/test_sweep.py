@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from sweeps import Here, opened, write_model, write_program
 
 from fuseflow.cli.main import main
-from fuseflow.explore import read_sweep, space
+from fuseflow.sweep import read_sweep, space
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\

@@ -32,17 +32,17 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "An operator",
         (
             Addition("fuseflow/ops.py", "operator.py", after='Operator("tanh"'),
-            Addition("fuseflow/frontend/scalars.py", "mlir.py", after='"math.absf"'),
-            Addition("fuseflow/frontend/operators.py", "decomposed.txt", after="exp exp2 expm1"),
+            Addition("fuseflow/frontend/linalg_scalars.py", "mlir.py", after='"math.absf"'),
+            Addition("fuseflow/frontend/aten_operators.py", "decomposed.txt", after="exp exp2 expm1"),
             Addition("tests/support/torch_oracle.py", "oracle.py", after='"tanh": torch.tanh'),
         ),
     ),
     "machine": (
         "A machine key",
         (
-            Addition("fuseflow/sim/machine.py", "setting.py", after="tile_macs: Count"),
+            Addition("fuseflow/sim/machine/machine.py", "setting.py", after="tile_macs: Count"),
             Addition(
-                "fuseflow/sim/timing.py",
+                "fuseflow/sim/machine/timing.py",
                 "timing.py",
                 instead_of="latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)",
             ),
@@ -60,7 +60,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A data set",
         (
             Addition("fuseflow/frontend/datasets/ring.py", "ring.py"),
-            Addition("fuseflow/frontend/data.py", "import.py", after="from fuseflow.frontend.datasets.random import"),
+            Addition("fuseflow/frontend/data.py", "import.py", after="from fuseflow.frontend.datasets.random_graphs import"),
             Addition("fuseflow/frontend/data.py", "name.py", instead_of='SPECS = ("karate",'),
             Addition("fuseflow/frontend/data.py", "branch.py", after='adj = options.choice("adj"'),
         ),

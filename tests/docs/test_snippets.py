@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from doc_blocks import ALL, PAGES, REASONS, ROOT, Block, in_language
 
 from fuseflow.cli.main import main
-from fuseflow.explore.file import read_sweep
 from fuseflow.schedule import Schedule
-from fuseflow.sim.machine_file import read_machine
-from fuseflow.tensors.listing import read_entries
+from fuseflow.sim.machine.files import read_machine
+from fuseflow.sweep.file import read_sweep
+from fuseflow.tensors.tensor_listing import read_entries
 
 RUN = ("python", "console", "sh", "yaml")
 """Languages of which the tests below run every block that has no reason against it."""

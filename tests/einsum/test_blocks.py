@@ -1,7 +1,7 @@
 import pytest
 
 from fuseflow.einsum.blocks import with_blocks, with_vectors
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.errors import ProgramError

@@ -1,7 +1,7 @@
 import numpy as np
 
 from fuseflow.einsum.blocks import with_blocks
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.padding import guarded, inside
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show_expr

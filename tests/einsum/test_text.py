@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Location, Program, Reduce, Split, TensorType
 from fuseflow.einsum.parse import parse, parse_expr
 from fuseflow.einsum.text import show, show_expr, show_number

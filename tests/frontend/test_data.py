@@ -9,7 +9,7 @@ from scipy import sparse
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.data import Data, load_data
-from fuseflow.frontend.datasets.graphs import normalized, undirected
+from fuseflow.frontend.datasets.graph_data import normalized, undirected
 
 
 def adjacency(data: Data) -> sparse.csr_array:

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import fuseflow as ff
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
-from fuseflow.frontend import Imported, import_model, load_data, read_mlir
+from fuseflow.frontend import ModelImport, import_model, load_data, read_mlir
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
@@ -30,7 +30,7 @@ class Function(nn.Module):
         return self.function(x, *others)
 
 
-def checked(module: nn.Module, inputs: tuple[Any, ...], formats: dict[str, str] | None = None) -> Imported:
+def checked(module: nn.Module, inputs: tuple[Any, ...], formats: dict[str, str] | None = None) -> ModelImport:
     imported = import_model(module.eval(), inputs, formats)
     assert parse(show(imported.program)) == imported.program
     assert read_mlir(imported.mlir) == imported.program
@@ -47,7 +47,7 @@ def checked(module: nn.Module, inputs: tuple[Any, ...], formats: dict[str, str] 
     return imported
 
 
-def names(imported: Imported) -> list[str]:
+def names(imported: ModelImport) -> list[str]:
     return [e.name for e in imported.program.einsums]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuseflow.frontend.reshape import Split, reshape_steps
+from fuseflow.frontend.reshape import DimensionSplit, reshape_steps
 
 groups = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=3)
 
@@ -20,7 +20,7 @@ def test_steps_equal_reshape(parts: list[list[int]], expand: bool) -> None:
     source, result = (shorter, longer) if expand else (longer, shorter)
     shape = [size for size in source if size != 1]
     for step in reshape_steps(source, result, reassociation):
-        if isinstance(step, Split):
+        if isinstance(step, DimensionSplit):
             outer, remainder = divmod(shape[step.at], step.size)
             assert remainder == 0 and outer > 1 and step.size > 1
             shape[step.at : step.at + 1] = [outer, step.size]

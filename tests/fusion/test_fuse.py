@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from random_programs import Case, cases
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
@@ -17,7 +17,7 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion import FusedRegion, fuse, text
 from fuseflow.fusion.fuse import Merge
 from fuseflow.fusion.orders import candidates, enumerate_orders, nearest
-from fuseflow.fusion.program import as_program
+from fuseflow.fusion.region_program import as_program
 from fuseflow.fusion.tree import nodes, reductions
 from fuseflow.fusion.verify import verify
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import programs
 import pytest
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import fuse
 from fuseflow.fusion.fuse import Merge
 from fuseflow.fusion.producers import producer_views
-from fuseflow.fusion.tree import Op, Reduction
+from fuseflow.fusion.tree import Operation, Reduction
 
 
 def found(text: str, merge: Merge = "early") -> dict[str, set[tuple[str, ...]]]:
@@ -62,7 +62,7 @@ def test_an_index_along_which_a_value_does_not_vary_is_unused():
     )
     region = fuse(program, "full", ["T", "Y"], ("Y",), {t.name: t for t in program.inputs})
     ((node, indices),) = producer_views(region, program)["T"].items()
-    assert isinstance(node, Op) and indices == ("i", "_")
+    assert isinstance(node, Operation) and indices == ("i", "_")
 
 
 def test_long_reuse_is_found_in_time_that_does_not_double():

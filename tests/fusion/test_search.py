@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import candidates
-from fuseflow.fusion.program import as_program
+from fuseflow.fusion.region_program import as_program
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate

@@ -16,7 +16,7 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.frontend import load_model
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load
-from fuseflow.fusion.program import as_program
+from fuseflow.fusion.region_program import as_program
 from fuseflow.run.check import compare
 
 ROOT = Path(__file__).parents[2]

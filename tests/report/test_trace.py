@@ -17,12 +17,12 @@ from fuseflow.report.trace import trace_bytes, trace_file, trace_line
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim.events import timeline
-from fuseflow.sim.events.log import Span
+from fuseflow.sim.events.log import CycleSpan
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
 
 
-def traced(machine: str = "rda", span: Span | None = None, fuse: str = "none") -> tuple[Result, Tracer]:
+def traced(machine: str = "rda", span: CycleSpan | None = None, fuse: str = "none") -> tuple[Result, Tracer]:
     schedule = Schedule.fuse(fuse)
     compiled = ff.compile(EXAMPLE / "spmm.ein", tensors=EXAMPLE / "tensors.yaml", machine=machine, schedule=schedule)
     tracer = Tracer(compiled.machine, len(compiled.regions), span)
@@ -105,13 +105,13 @@ def test_the_same_run_gives_the_same_bytes():
 def test_a_window_may_leave_regions_out():
     _, whole = traced()
     second = whole.regions[1]
-    _, tracer = traced(span=Span(second.start + 5, second.start + 9))
+    _, tracer = traced(span=CycleSpan(second.start + 5, second.start + 9))
     assert [r.name for r in tracer.regions] == [second.name]
     assert all(second.start + 5 <= e["ts"] and e["ts"] + e["dur"] <= second.start + 9 for e in events(tracer) if e["ph"] == "X")
 
 
 def test_a_window_behind_the_run_is_refused():
-    result, tracer = traced(span=Span(10**6, 10**6 + 1))
+    result, tracer = traced(span=CycleSpan(10**6, 10**6 + 1))
     with pytest.raises(UsageError, match=f"(?s)nothing runs .*{result.cycles:,} cycles"):
         trace_file(tracer, "spmm", compress=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fuseflow.run.lane_loads import LaneLoad, imbalance, lane_loads
-from fuseflow.sim.statistics import NodeStatistics
+from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 def node(name: str, firings: int) -> NodeStatistics:

@@ -9,8 +9,8 @@ import pytest
 from random_graphs import random_case
 
 from fuseflow.errors import GraphError
+from fuseflow.samml import node_rules, proto_read, proto_wire
 from fuseflow.samml import nodes as n
-from fuseflow.samml import proto_read, proto_wire, rules
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.node import AttributeType, Grain, Role, entry
 from fuseflow.sim.engine import kernels
@@ -19,7 +19,7 @@ from fuseflow.sim.reference import build
 from fuseflow.sim.reference import comal as comal_rules
 
 COMPLETE: Mapping[str, Mapping[type[n.Node], object]] = {
-    "well-formedness (samml/rules.py)": rules.RULES,
+    "well-formedness (samml/node_rules.py)": node_rules.RULES,
     "rules of the reference simulator (sim/reference)": build.RULES,
     "kernels (sim/engine/kernels)": kernels.RULES,
 }

@@ -11,8 +11,8 @@ from random_graphs.case import Case
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Graph
-from fuseflow.sim.deadlock import Deadlock, Slot
 from fuseflow.sim.engine.execute import execute as fast
+from fuseflow.sim.outcome.deadlock import AwaitedSlot, Deadlock
 from fuseflow.sim.reference.execute import execute as reference
 
 CHUNK = 50
@@ -38,7 +38,7 @@ def test_deeper_on_the_way_is_as_good_as_deeper_from_the_start(execute: Any) -> 
         found = attempt(execute, case.graph, case)
         depths: dict[Edge, int] = {}
         while isinstance(found, Deadlock):
-            more = {w.awaits.edge: w.awaits.depth + 1 for w in found.waiting if isinstance(w.awaits, Slot)}
+            more = {w.awaits.edge: w.awaits.depth + 1 for w in found.waiting if isinstance(w.awaits, AwaitedSlot)}
             if not more:
                 break
             depths |= more

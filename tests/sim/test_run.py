@@ -10,8 +10,8 @@ import pytest
 
 from fuseflow.errors import SimulationError, TensorError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import show
 from fuseflow.samml.text import parse
+from fuseflow.samml.tokens import show
 from fuseflow.sim import Machine, Traffic, load_machine, simulate
 from fuseflow.tensors import Format, pack
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 

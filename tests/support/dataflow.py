@@ -10,7 +10,7 @@ import numpy as np
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.machine import Units
+from fuseflow.sim.machine.machine import UnitCycles
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 
 TEXTS = {
@@ -270,8 +270,8 @@ def inputs(graph: Graph, rng: np.random.Generator, density: float = 0.5) -> dict
 
 
 def random_machine(rng: random.Random, depths: tuple[int | None, ...] = (None, None, 1, 2, 3, 5)) -> Machine:
-    def units(most: int) -> Units:
-        return Units(**{name: rng.randint(1, most) for name in Units.model_fields})
+    def units(most: int) -> UnitCycles:
+        return UnitCycles(**{name: rng.randint(1, most) for name in UnitCycles.model_fields})
 
     return Machine(
         name="random",

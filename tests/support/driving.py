@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, Stop, Stream, parse
+from fuseflow.samml.tokens import D, Stop, Stream, parse
+from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.build import RULES, Network, add
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, output
 from fuseflow.sim.reference.run import run
-from fuseflow.sim.written import Written
 from fuseflow.tensors import Tensor
 
 
@@ -23,7 +23,7 @@ class Driven:
     outputs: list[list[Item]]
     firings: int
     last: int
-    written: dict[str, Written]
+    written: dict[str, WriterStream]
     latency: int
 
     @property
@@ -68,11 +68,11 @@ def drive(
     items = [timed(stream) for stream in streams]
     inputs = tuple(Fifo(n.Edge(node.name, k), stream) for k, stream in enumerate(items))
     types = tuple(n.StreamType("crd", depth_of(stream)) for stream in items)
-    network = Network(written={decl.name: Written() for decl in declared})
+    network = Network(written={decl.name: WriterStream() for decl in declared})
     outputs = tuple(output(latency) for _ in node.port_names())
     recorded = [out.record() for out in outputs]
     table = {decl.name: decl for decl in declared}
-    add(network, Place(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written), rules)
+    add(network, NodeContext(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written), rules)
     stuck = run(network)
     assert not stuck, f"waits for input {inputs.index(stuck[0].waits)}"
     assert not any(inputs), "tokens left"

@@ -16,15 +16,15 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
-from fuseflow.sim.deadlock import Deadlock, explain
 from fuseflow.sim.engine.execute import DEFAULTS, run
 from fuseflow.sim.engine.execute import execute as fast
-from fuseflow.sim.engine.jit import library
-from fuseflow.sim.engine.layout import lay_out
-from fuseflow.sim.engine.place import Limits
-from fuseflow.sim.engine.service import Gathered
+from fuseflow.sim.engine.network_layout import lay_out
+from fuseflow.sim.engine.node_layout import Limits
+from fuseflow.sim.engine.service import PartOutput
+from fuseflow.sim.native.jit import library
+from fuseflow.sim.outcome.deadlock import Deadlock, explain
+from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference
-from fuseflow.sim.statistics import Outcome
 
 Found: TypeAlias = Outcome | Deadlock | SimulationError
 
@@ -114,6 +114,6 @@ def case_of(text: str, seed: int) -> Case:
 def runs_of(case: Case, node: str) -> list[int]:
     """In how many runs each output of a node comes; 0 of one that nobody reads."""
     layout = lay_out(case.graph, case.tensors, case.machine, library(), DEFAULTS)
-    assert run(layout, Gathered(), library())
+    assert run(layout, PartOutput(), library())
     tails = zip(layout.keys, layout.streams["tail"].tolist(), strict=True)
     return [tail for key, tail in tails if isinstance(key, Port) and key.node == node]

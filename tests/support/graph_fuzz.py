@@ -13,8 +13,8 @@ from random_graphs import Case, Size, describe, random_case, shrink
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.verify import verify
-from fuseflow.sim.deadlock import Deadlock
-from fuseflow.sim.statistics import Outcome
+from fuseflow.sim.outcome.deadlock import Deadlock
+from fuseflow.sim.outcome.statistics import Outcome
 
 CHUNK = 25
 """Graphs that a job takes at a time."""

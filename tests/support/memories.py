@@ -9,10 +9,10 @@ from dataclasses import replace
 from engines import Found
 from random_graphs.case import Case
 
-from fuseflow.sim.machine import Machine
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, MemorySettings
-from fuseflow.sim.statistics import Outcome
+from fuseflow.sim.outcome.statistics import Outcome
 
 CLOCKS = ((1.0, 1.0), (1.0, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.5), (1.5, 2.0), (1.6, 0.9), (0.1, 2.0), (1.0, 0.05))
 """Of the machine, and of its memory."""

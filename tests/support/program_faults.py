@@ -13,12 +13,12 @@ from typing import Any
 from unittest.mock import patch
 
 from fuseflow import ops
-from fuseflow.fusion import inline, iteration, merge
+from fuseflow.fusion import inline, iteration, view_merging
 from fuseflow.fusion.region import Copy
 from fuseflow.samml.nodes import Operand
-from fuseflow.samml.streams import Stop, stop
+from fuseflow.samml.tokens import Stop, stop
 from fuseflow.sim.reference import reduce, repeat
-from fuseflow.table import build, cells, joins, results
+from fuseflow.table import builder, cells, join_trees, results
 from fuseflow.tensors import Format
 
 FUSE = importlib.import_module("fuseflow.fusion.fuse")  # a function of the package has its name
@@ -38,8 +38,8 @@ def fault(about: str) -> Callable[[Callable[[], AbstractContextManager[Any]]], C
 
 @fault("a union is lowered as an intersection")
 def swapped_join() -> AbstractContextManager[Any]:
-    real = joins.joined
-    return patch.object(joins, "joined", lambda kind, trees: real("intersect" if kind == "union" else kind, trees))
+    real = join_trees.joined
+    return patch.object(join_trees, "joined", lambda kind, trees: real("intersect" if kind == "union" else kind, trees))
 
 
 @fault("implicit values are taken as 0")
@@ -50,22 +50,22 @@ def zero_fills() -> AbstractContextManager[Any]:
 
 @fault("the implicit value of a producer is taken as 0 where its consumer reads it")
 def zero_slots() -> AbstractContextManager[Any]:
-    return patch.object(build, "Operand", lambda value, constant=False: Operand(value if constant else 0.0, constant=constant))
+    return patch.object(builder, "Operand", lambda value, constant=False: Operand(value if constant else 0.0, constant=constant))
 
 
 @fault("absent entries never count in a reduction (L8)")
 def no_full_loops() -> AbstractContextManager[Any]:
-    return patch.object(build.Builder, "full_loops", lambda self, node, loops: set())
+    return patch.object(builder.Builder, "full_loops", lambda self, node, loops: set())
 
 
 @fault("a payload is not probed again below the join (L3)")
 def no_probing() -> AbstractContextManager[Any]:
-    return patch.object(joins.Joiner, "run", lambda self, tree: self._realize(tree))
+    return patch.object(join_trees.Joiner, "run", lambda self, tree: self._realize(tree))
 
 
 @fault("N is not replaced before a reduction (L9)")
 def no_copy() -> AbstractContextManager[Any]:
-    return patch.object(build.Builder, "copy", lambda self, value, fill: value)
+    return patch.object(builder.Builder, "copy", lambda self, value, fill: value)
 
 
 @fault("the other operand of a subtraction annihilates too")
@@ -79,12 +79,12 @@ def wrong_annihilator() -> AbstractContextManager[Any]:
 
 @fault("streams below a join are not aligned (L5)")
 def no_align() -> AbstractContextManager[Any]:
-    return patch.object(build.Builder, "align", lambda self, column, old, new, stream, row: stream)
+    return patch.object(builder.Builder, "align", lambda self, column, old, new, stream, row: stream)
 
 
 @fault("a value is repeated by every coordinate instead of the final ones (L1)")
 def wrong_repeat() -> AbstractContextManager[Any]:
-    real = build.Builder.lift
+    real = builder.Builder.lift
 
     def lift(self: Any, port: Any, ctx: Any, depth: int, column: str) -> Any:
         if self.cells.depth(port) < depth:
@@ -92,17 +92,17 @@ def wrong_repeat() -> AbstractContextManager[Any]:
             ctx = (*outer, (v, self.everywhere(v, outer)))
         return real(self, port, ctx, depth, column)
 
-    return patch.object(build.Builder, "lift", lift)
+    return patch.object(builder.Builder, "lift", lift)
 
 
 @fault("a dense level is located below the root instead of its parent")
 def wrong_parent() -> AbstractContextManager[Any]:
-    real = build.Builder.locate
+    real = builder.Builder.locate
 
     def locate(self: Any, view: Any, level: int, crd: Any, ref: Any, v: str, ctx: Any) -> Any:
         return real(self, view, level, crd, self.root, v, ctx)
 
-    return patch.object(build.Builder, "locate", locate)
+    return patch.object(builder.Builder, "locate", locate)
 
 
 @fault("equal primitives are recognized without their attributes (L10)")
@@ -138,7 +138,7 @@ def dropped_stop() -> AbstractContextManager[Any]:
 @fault("merging captures an index (F4, condition ii)")
 def captures() -> AbstractContextManager[Any]:
     beside = lambda fused: {v: set[str]() for v in fused.indices()}  # noqa: E731
-    return patch.multiple(merge, _captures=lambda fused: False, _beside=beside)
+    return patch.multiple(view_merging, _captures=lambda fused: False, _beside=beside)
 
 
 @fault("reduction indices are not renamed")

@@ -18,7 +18,7 @@ import torch_oracle
 from engines import LIMITS, differences, on_engine
 from random_programs import Case
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
@@ -26,17 +26,17 @@ from fuseflow.einsum.storage import in_blocks, in_elements
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
 from fuseflow.fusion import FusedRegion, search
 from fuseflow.fusion.orders import candidates
-from fuseflow.fusion.program import as_program
+from fuseflow.fusion.region_program import as_program
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.samml import streams
+from fuseflow.samml import tokens
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
-from fuseflow.sim.assemble import assemble
+from fuseflow.sim.outcome.assemble import assemble
+from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute
 from fuseflow.sim.reference.run import TooLong
-from fuseflow.sim.statistics import Outcome
 from fuseflow.table import build_table
 from fuseflow.tensors import Tensor
 
@@ -238,7 +238,7 @@ def simulated(graph: Graph, memory: Mapping[str, Tensor], limits: int) -> Outcom
         if not isinstance(expected, Outcome):
             raise Difference(f"region `{graph.name}` deadlocks: {expected.waiting}")
         for port, kind in graph.types().items():
-            streams.check(expected.streams[port].tokens, kind.depth, kind.kind)
+            tokens.check(expected.streams[port].tokens, kind.depth, kind.kind)
         lines = list(differences(run, expected, on_engine(run, LIMITS[limits])))
     except TooLong as error:
         raise Hang(f"region `{graph.name}` fires more than {FIRINGS} times") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import FusedRegion, fuse

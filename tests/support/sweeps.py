@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from fuseflow.explore import Outcome, Store, Sweep, Task, read_sweep, space
-from fuseflow.explore.measure import MEASURES, Sources
+from fuseflow.sweep import Store, Sweep, Task, TaskOutcome, read_sweep, space
+from fuseflow.sweep.measurement import MEASURES, SourceCache
 
 PROGRAM = """\
 tensor A[6, 8] csr
@@ -61,12 +61,12 @@ class Here:
 
     def __init__(self) -> None:
         self.ran: list[str] = []
-        self.sources = Sources()
+        self.sources = SourceCache()
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, Outcome]]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
         for task in tasks:
             self.ran.append(task.mode)
-            yield task, Outcome(task.key, MEASURES[task.mode](self.sources.of(task.point), task.point))
+            yield task, TaskOutcome(task.key, MEASURES[task.mode](self.sources.of(task.point), task.point))
 
     def learn(self, source: str, mode: str, peak: int) -> None:
         pass

@@ -7,7 +7,7 @@ from dataclasses import replace
 import programs
 import pytest
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse

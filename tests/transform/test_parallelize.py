@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import Case, cases
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse

@@ -22,7 +22,7 @@ from host import host
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.estimate import measure
-from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.counted.patterns import of_tensor
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load

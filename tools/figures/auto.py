@@ -20,13 +20,13 @@ from typing import Any
 import click
 from store import append, load
 
+from fuseflow.autoscheduler.autoscheduler import choose
+from fuseflow.autoscheduler.partitions import cheapest
+from fuseflow.autoscheduler.simulation_cache import SimulationCache
+from fuseflow.autoscheduler.units import Partition, Range, UnitSequence, operators, partition, products
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
-from fuseflow.explore.auto import choose
-from fuseflow.explore.remembered import Remembered
-from fuseflow.explore.search import cheapest
-from fuseflow.explore.units import Partition, Range, Units, operators, partition, products
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source
 from fuseflow.frontend.sources import load as load_model
@@ -79,7 +79,7 @@ def source_of(work: Workload, data_dir: Path | None) -> Source:
     return load_model(ModelSpec(path, data=work.data, data_dir=data_dir if work.files else None, options=work.options))
 
 
-def units_of(work: Workload, source: Source) -> Units:
+def units_of(work: Workload, source: Source) -> UnitSequence:
     none = Schedule.fuse("none")
     partitioned = partition_program(source.program, none)
     found = operators(partitioned, none)
@@ -90,7 +90,7 @@ def key_of(work: Workload, machine: str, cuts: Iterable[int]) -> str:
     return f"{machine}/{work.name}/{work.data}/{','.join(map(str, cuts))}"
 
 
-def singles(units: Units, part: Range) -> tuple[int, ...]:
+def singles(units: UnitSequence, part: Range) -> tuple[int, ...]:
     """The cuts of a partition in which nothing but this range is fused."""
     return tuple(cut for cut in range(1, len(units)) if not part[0] < cut < part[1])
 
@@ -107,9 +107,9 @@ class Study:
     work: Workload
     machine: Machine
     source: Source
-    units: Units
+    units: UnitSequence
     store: Path
-    ran: Remembered = field(default_factory=Remembered)
+    ran: SimulationCache = field(default_factory=SimulationCache)
     estimator: Estimator = field(default_factory=Estimator)
     rows: dict[str, Row] = field(default_factory=dict)
 
@@ -165,13 +165,13 @@ class Study:
         return next((r.bound.compute for r in found.regions if r.name == name and r.work.exact), 0.0)
 
 
-def total(cycles: dict[str, int], units: Units, cut: Partition) -> int | None:
+def total(cycles: dict[str, int], units: UnitSequence, cut: Partition) -> int | None:
     """The cycles of a partition, from those of its regions; None if one was not simulated."""
     names = [units.name(part) for part in cut]
     return sum(cycles[name] for name in names) if all(name in cycles for name in names) else None
 
 
-def best_sums(cycles: dict[str, int], units: Units, number: int) -> list[tuple[float, Partition]]:
+def best_sums(cycles: dict[str, int], units: UnitSequence, number: int) -> list[tuple[float, Partition]]:
     """The partitions with the fewest cycles, from those of their regions."""
     return list(cheapest(len(units), lambda part: cycles.get(units.name(part), inf), number))
 

@@ -21,7 +21,7 @@ import click
 from model_runs_table import NAMES
 
 from fuseflow.estimate import measure
-from fuseflow.estimate.patterns import of_tensor
+from fuseflow.estimate.counted.patterns import of_tensor
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load

@@ -10,13 +10,13 @@ from scipy import sparse
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.datasets.files import find, open_archive
-from fuseflow.frontend.datasets.graphs import Graph, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected
 
 NAMES = {"cora_ml": "Cora_ML", "dblp": "DBLP"}
 _SOURCE = "https://github.com/abojchevski/graph2gauss/tree/master/data"
 
 
-def citation(name: str, data_dir: Path | None) -> Graph:
+def citation(name: str, data_dir: Path | None) -> GraphData:
     """Read `cora_ml` or `dblp`: undirected, without self loops; features that occur count as 1, as the common loaders have it."""
     folder, file = locate(name, data_dir), f"{name}.npz"
     with open_archive(folder / file) as arrays:
@@ -32,7 +32,7 @@ def citation(name: str, data_dir: Path | None) -> Graph:
         raise DataError(f"{folder / file}: the arrays do not fit together: {sizes}")
     links = edges.tocoo()
     present = sparse.csr_array(features > 0).astype(np.float32)
-    return Graph(undirected(nodes, links.row, links.col), present, labels, int(labels.max(initial=-1)) + 1)
+    return GraphData(undirected(nodes, links.row, links.col), present, labels, int(labels.max(initial=-1)) + 1)
 
 
 def locate(name: str, data_dir: Path | None) -> Path:

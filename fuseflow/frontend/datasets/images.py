@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.datasets.random import random_features
+from fuseflow.frontend.datasets.random_graphs import random_features
 
 SIDES = {"imagenet": 224, "nih": 1024, "luna16": 512}
 """Of the square images of ImageNet, NIH ChestX-ray14 and LUNA16."""

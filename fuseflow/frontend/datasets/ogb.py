@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.datasets.files import find, read_csv
-from fuseflow.frontend.datasets.graphs import Graph, directed, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, directed, undirected
 
 NAMES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
 _CITES = "relations/paper___cites___paper/edge.csv.gz"
@@ -31,7 +31,7 @@ _SOURCES = {
 }
 
 
-def ogb(name: str, data_dir: Path | None) -> Graph:
+def ogb(name: str, data_dir: Path | None) -> GraphData:
     """Read `collab` or `mag`."""
     return _collab(data_dir) if name == "collab" else _mag(data_dir)
 
@@ -41,14 +41,14 @@ def locate(name: str, data_dir: Path | None) -> Path:
     return find(NAMES[name], data_dir, _PLACES[name], _FILES[name], _SOURCES[name])
 
 
-def _collab(data_dir: Path | None) -> Graph:
+def _collab(data_dir: Path | None) -> GraphData:
     folder = locate("collab", data_dir)
     features = read_csv(folder / "node-feat.csv.gz", None, np.float32)
     edges = _edges(folder / "edge.csv.gz", len(features))
-    return Graph(undirected(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
+    return GraphData(undirected(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
 
 
-def _mag(data_dir: Path | None) -> Graph:
+def _mag(data_dir: Path | None) -> GraphData:
     folder = locate("mag", data_dir)
     features = read_csv(folder / _PAPERS, None, np.float32)
     labels = read_csv(folder / _VENUES, 1, np.int64)[:, 0]
@@ -57,7 +57,7 @@ def _mag(data_dir: Path | None) -> Graph:
     if labels.min(initial=0) < 0:
         raise DataError(f"{folder / _VENUES}: a label is negative")
     edges = _edges(folder / _CITES, len(features))
-    return Graph(directed(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
+    return GraphData(directed(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
 
 
 def _edges(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

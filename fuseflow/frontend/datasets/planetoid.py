@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.datasets.graphs import Graph, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected
 
 NAMES = {"cora": "Cora", "citeseer": "CiteSeer"}
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
@@ -53,7 +53,7 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"`{module}.{name}` is not a numpy or scipy array")
 
 
-def planetoid(name: str, data_dir: Path | None) -> Graph:
+def planetoid(name: str, data_dir: Path | None) -> GraphData:
     """Read `cora` or `citeseer` from DIR/Cora/raw, DIR/raw or DIR itself; without a directory, let PyTorch Geometric fetch it."""
     folder = locate(name, data_dir) if data_dir is not None else _downloaded(name)
     parts = {part: _load(folder / f"ind.{name}.{part}") for part in _PARTS}
@@ -63,7 +63,7 @@ def planetoid(name: str, data_dir: Path | None) -> Graph:
         raise DataError(f"the Planetoid files of {NAMES[name]} in {folder} do not fit together: {error}") from error
 
 
-def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) -> Graph:
+def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) -> GraphData:
     """Training and validation nodes first, then the test nodes at the places that the index file lists.
 
     A place that it leaves out is a node without features and neighbours (CiteSeer has 15).
@@ -81,7 +81,7 @@ def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) 
     neighbours = parts["graph"]
     rows = np.repeat(list(neighbours), [len(found) for found in neighbours.values()])
     columns = np.concatenate([np.asarray(found, dtype=np.int64) for found in neighbours.values()])
-    return Graph(undirected(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
+    return GraphData(undirected(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
 
 
 def _load(file: Path) -> Any:

@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.optimize import brentq
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.datasets.graphs import Graph, Matrix
+from fuseflow.frontend.datasets.graph_data import GraphData, Matrix
 
 Ints = npt.NDArray[np.int64]
 
@@ -28,7 +28,7 @@ ROUNDS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedCounts:
     """The counts of a graph. `entries` counts stored entries of A; `neighbours` is the mean degree of a neighbour, sum of deg^2 over
     `entries` (in times out degree if the graph is directed); `density` that of the features, 1 where they are stored dense."""
 
@@ -42,18 +42,18 @@ class Published:
 
 
 PUBLISHED = {
-    "cora": Published(2_708, 10_556, 115_158 / 10_556, 1_433, 49_216 / (2_708 * 1_433), 7),
-    "citeseer": Published(3_327, 9_104, 62_940 / 9_104, 3_703, 105_165 / (3_327 * 3_703), 6),
-    "cora_ml": Published(2_995, 16_316, 17.9, 2_879, 0.0127, 7),
-    "dblp": Published(17_716, 105_734, 20.7, 1_639, 0.0127, 4),
-    "collab": Published(235_868, 2_358_104, 184, 128, 1, 2),
-    "mag": Published(736_389, 5_416_271, 268, 128, 1, 349, directed=True),
+    "cora": PublishedCounts(2_708, 10_556, 115_158 / 10_556, 1_433, 49_216 / (2_708 * 1_433), 7),
+    "citeseer": PublishedCounts(3_327, 9_104, 62_940 / 9_104, 3_703, 105_165 / (3_327 * 3_703), 6),
+    "cora_ml": PublishedCounts(2_995, 16_316, 17.9, 2_879, 0.0127, 7),
+    "dblp": PublishedCounts(17_716, 105_734, 20.7, 1_639, 0.0127, 4),
+    "collab": PublishedCounts(235_868, 2_358_104, 184, 128, 1, 2),
+    "mag": PublishedCounts(736_389, 5_416_271, 268, 128, 1, 349, directed=True),
 }
 """Cora and CiteSeer as counted from their files; the others as published, `neighbours` as published cycle counts imply it. The feature
 densities of Cora_ML and DBLP are not published: that of Cora."""
 
 
-def standin(name: str, seed: int, scale: float = 1.0) -> Graph:
+def standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
     """The stand-in for a data set. `scale` multiplies nodes and edges; degrees stay as they are, as far as the nodes allow.
 
     Raises `DataError` where the graph is too small for its degrees.
@@ -75,10 +75,10 @@ def standin(name: str, seed: int, scale: float = 1.0) -> Graph:
         ) from None
     edges = sparse.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(nodes, nodes))
     edges.sort_indices()
-    return Graph(edges, _features(nodes, known, rng), rng.integers(known.classes, size=nodes), known.classes)
+    return GraphData(edges, _features(nodes, known, rng), rng.integers(known.classes, size=nodes), known.classes)
 
 
-def _features(nodes: int, known: Published, rng: np.random.Generator) -> Matrix:
+def _features(nodes: int, known: PublishedCounts, rng: np.random.Generator) -> Matrix:
     """Words that occur, 1, or dense normal numbers."""
     if known.density == 1:
         return rng.standard_normal((nodes, known.features), dtype=np.float32)

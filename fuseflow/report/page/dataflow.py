@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.report.page.layers import layered
+from fuseflow.report.page.layered_layout import layered
 from fuseflow.report.page.svg import Markup, curve, cut, element, svg, text
 from fuseflow.samml.node import Role
 from fuseflow.samml.nodes import Graph, Port, Primitive

@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 
-from fuseflow.report.page.layers import layered
+from fuseflow.report.page.layered_layout import layered
 from fuseflow.report.page.svg import Markup, curve, cut, element, svg, text
 
 WIDE, HIGH, ACROSS, DOWN = 84, 30, 100, 64

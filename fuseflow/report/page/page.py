@@ -13,13 +13,13 @@ from markupsafe import Markup, escape
 from fuseflow.errors import FileError
 from fuseflow.report.page.regions import RegionPage, region_page
 from fuseflow.report.page.roofline import roofline
-from fuseflow.report.page.stored import AGAIN, Stored
+from fuseflow.report.page.run_directory import AGAIN, StoredRun
 from fuseflow.report.page.svg import element
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
-def page(stored: Stored) -> str:
+def page(stored: StoredRun) -> str:
     """The page. Raises `FileError` if the values of the run are not those that fuseflow writes."""
     try:
         regions = [region_page(k, values, stored) for k, values in enumerate(stored.result["regions"], 1)]

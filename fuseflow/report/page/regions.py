@@ -8,8 +8,8 @@ from typing import Any
 
 from fuseflow.report.page.dataflow import Drawing, draw
 from fuseflow.report.page.order import order_graph
-from fuseflow.report.page.roofline import Point
-from fuseflow.report.page.stored import Stored, Values
+from fuseflow.report.page.roofline import RooflinePoint
+from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.svg import Markup
 
 FIFOS = 12
@@ -23,7 +23,7 @@ Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
+class LaneShares:
     """The lanes of one index, each with its share of the most that any did."""
 
     index: str
@@ -48,16 +48,16 @@ class RegionPage:
     table: Values | None
     drawing: Drawing | None
     nodes: tuple[Row, ...]
-    lanes: tuple[Lanes, ...]
+    lanes: tuple[LaneShares, ...]
     fifos: tuple[Row, ...]
     deepened: tuple[Row, ...]
     memory: Values | None
     traffic: tuple[Row, ...]
     path: tuple[Row, ...]
-    point: Point
+    point: RooflinePoint
 
 
-def region_page(number: int, values: Values, stored: Stored) -> RegionPage:
+def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
     """Of the region `values` of a result; raises `KeyError` and the like for values that are none."""
     statistics, cycles = values["statistics"], values["cycles"]
     explained = _explained(values, stored)
@@ -87,11 +87,11 @@ def region_page(number: int, values: Values, stored: Stored) -> RegionPage:
         memory=memory,
         traffic=tuple(_traffic(traffic, memory)),
         path=() if explained is None else tuple(_step(s, cycles) for s in explained["path"][:STEPS]),
-        point=Point(values["name"], flops, moved, cycles, values["roofline"]["compute"]),
+        point=RooflinePoint(values["name"], flops, moved, cycles, values["roofline"]["compute"]),
     )
 
 
-def _explained(values: Values, stored: Stored) -> Values | None:
+def _explained(values: Values, stored: StoredRun) -> Values | None:
     regions: Sequence[Values] = () if stored.cycles is None else stored.cycles["regions"]
     return next((region for region in regions if region["name"] == values["name"]), None)
 
@@ -132,11 +132,11 @@ def _node(node: Values, cycles: int) -> Row:
     return (node["name"], node["op"], node["firings"], *(100 * part / cycles if cycles else 0.0 for part in parts))
 
 
-def _lanes(index: str, loads: Sequence[Values]) -> Lanes:
+def _lanes(index: str, loads: Sequence[Values]) -> LaneShares:
     most = max((load["firings"] for load in loads), default=0)
     mean = sum(load["firings"] for load in loads) / max(len(loads), 1)
     rows = tuple((f["lane"], f["nodes"], f["firings"], f["busy"], 100 * f["firings"] / most if most else 0.0) for f in loads)
-    return Lanes(index, rows, most / mean if mean else 1.0)
+    return LaneShares(index, rows, most / mean if mean else 1.0)
 
 
 def _fifos(edges: Sequence[Values]) -> tuple[Row, ...]:

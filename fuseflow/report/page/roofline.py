@@ -15,7 +15,7 @@ LETTERS, LETTER = 24, 6
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RooflinePoint:
     """A region: its FLOPs, the bytes that were moved for it, the cycles that it took and those that its busiest node takes."""
 
     name: str
@@ -38,7 +38,7 @@ class Point:
         return self.flops / self.compute
 
 
-def roofline(regions: Iterable[Point], peak: float | None) -> Markup | None:
+def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | None:
     """`peak`: bytes a cycle, None where memory answers at once. Regions without FLOPs or bytes have no point; None if there is none."""
     points = [p for p in regions if p.flops and p.bytes and p.cycles and p.compute]
     if not points:
@@ -110,7 +110,7 @@ def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
         yield text(across.at(at) - 6, up.at(peak * at) - 4, f"memory: {peak:g} bytes a cycle", "op", "end")
 
 
-def _mark(point: Point, across: _Axis, up: _Axis, taken: list[tuple[float, float, float]]) -> Markup:
+def _mark(point: RooflinePoint, across: _Axis, up: _Axis, taken: list[tuple[float, float, float]]) -> Markup:
     """`taken`: from where to where, and at which height, there are points and names; a name that would hide one only the mouse shows."""
     x, y, roof = across.at(point.intensity), up.at(point.speed), up.at(point.ceiling)
     name = cut(point.name, LETTERS)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fuseflow.sim.engine.memory import Record, address, get_int, inline, set_int, trailing_zeros
-from fuseflow.sim.engine.place import Array
+from fuseflow.sim.engine.node_layout import Array
+from fuseflow.sim.native.records import Record, address, get_int, inline, set_int, trailing_zeros
 
 AGENDA = Record(
     "count words "  # parts, and words of the sets of them

@@ -7,20 +7,20 @@ from contextlib import suppress
 from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.deadlock import Deadlock
-from fuseflow.sim.engine.jit import ADVANCE, SWEEP, SWEEP_AT_MEMORY, Library, library
-from fuseflow.sim.engine.layout import Layout, lay_out
 from fuseflow.sim.engine.loop import FAULT, HELD, KINDS, SHORT, STUCK, sweep, sweep_at_memory
-from fuseflow.sim.engine.memory import address
-from fuseflow.sim.engine.nodes import BUFFER, ENDED, OUTPUT
+from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
+from fuseflow.sim.engine.node_layout import Limits
+from fuseflow.sim.engine.node_records import BUFFER, ENDED, OUTPUT
 from fuseflow.sim.engine.outcome import deadlock, fault, full_reader, outcome
-from fuseflow.sim.engine.place import Limits
-from fuseflow.sim.engine.service import Gathered, serve
-from fuseflow.sim.engine.streams import MANY
-from fuseflow.sim.engine.trial import POSSIBLE, Ended, tried
-from fuseflow.sim.machine import Machine
+from fuseflow.sim.engine.service import PartOutput, serve
+from fuseflow.sim.engine.stream_rings import MANY
+from fuseflow.sim.engine.trial import POSSIBLE, TrialFailure, tried
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import Attach
-from fuseflow.sim.statistics import Outcome
+from fuseflow.sim.native.jit import ADVANCE, SWEEP, SWEEP_AT_MEMORY, Library, library
+from fuseflow.sim.native.records import address
+from fuseflow.sim.outcome.deadlock import Deadlock
+from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor
 
 BUDGET = 50_000_000
@@ -40,7 +40,7 @@ def execute(
     """Run a verified graph, many tokens at a time, at the memory of its machine or one that `attach` gives. `progress` is called now and
     then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together."""
     functions, attach = library(), attach or machine.controller
-    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, attach()), Gathered()
+    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, attach()), PartOutput()
     if run(layout, gathered, functions, progress):
         return outcome(layout, machine, gathered)
     anew = partial(lay_out, tensors=tensors, machine=machine, library=functions, limits=limits)
@@ -48,10 +48,10 @@ def execute(
 
 
 def _deadlock(
-    layout: Layout,
-    gathered: Gathered,
+    layout: NetworkLayout,
+    gathered: PartOutput,
     library: Library,
-    anew: Callable[[Mapping[n.Edge, int]], Layout],
+    anew: Callable[[Mapping[n.Edge, int]], NetworkLayout],
     depths: Mapping[n.Edge, int],
     progress: Callable[[int], None] | None,
 ) -> Deadlock:
@@ -68,7 +68,7 @@ def _deadlock(
 
     def smallest(edges: Sequence[n.Edge]) -> int | None:
         if POSSIBLE:
-            with suppress(Ended):  # the same from the start says why, if it does
+            with suppress(TrialFailure):  # the same from the start says why, if it does
                 return tried(lambda alive: smallest_depth(layout, edges, library, alive))
         return smallest_depth(anew(depths), edges, library)
 
@@ -76,7 +76,11 @@ def _deadlock(
 
 
 def run(
-    layout: Layout, gathered: Gathered, library: Library, progress: Callable[[int], None] | None = None, budget: int = BUDGET
+    layout: NetworkLayout,
+    gathered: PartOutput,
+    library: Library,
+    progress: Callable[[int], None] | None = None,
+    budget: int = BUDGET,
 ) -> bool:
     """Run to the end; whether it was reached, or the graph deadlocks. `progress` is called after `budget` firings, or soon after."""
     loop = _loop(layout, library, budget)
@@ -94,7 +98,7 @@ def run(
             return False
 
 
-def _loop(layout: Layout, library: Library, budget: int) -> Callable[[], tuple[int, int]]:
+def _loop(layout: NetworkLayout, library: Library, budget: int) -> Callable[[], tuple[int, int]]:
     """The joint loop; it returns a status, and the cycle that it speaks of."""
     nodes, agenda, controller = address(layout.nodes), address(layout.agenda), layout.controller
     if controller is None:
@@ -111,7 +115,7 @@ def _loop(layout: Layout, library: Library, budget: int) -> Callable[[], tuple[i
 
 
 def smallest_depth(
-    layout: Layout, edges: Sequence[n.Edge], library: Library, progress: Callable[[int], None] | None = None
+    layout: NetworkLayout, edges: Sequence[n.Edge], library: Library, progress: Callable[[int], None] | None = None
 ) -> int | None:
     """The smallest depth of FIFOs that are equally deep, others unchanged, with which the graph runs to its end; None if there is none.
     From where it is: at the start, or stuck.
@@ -119,7 +123,7 @@ def smallest_depth(
     They get one slot more whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO allows all
     that a shallower one does; its cycles are not used.
     """
-    gathered = Gathered()
+    gathered = PartOutput()
     _forget_cycles(layout)
     wanted = set(edges)
     readers = [r for r, found in enumerate(layout.edges) if found.edge in wanted]
@@ -131,6 +135,6 @@ def smallest_depth(
     return int(layout.readers["depth"][readers].max())
 
 
-def _forget_cycles(layout: Layout) -> None:
+def _forget_cycles(layout: NetworkLayout) -> None:
     if layout.controller is not None:
         layout.controller.memory.be_patient()

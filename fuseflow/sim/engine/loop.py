@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.engine.agenda import SHIFT, add, agenda_at, discard, next_in, rouse_all, rouse_answered, rouse_neighbours
-from fuseflow.sim.engine.jit import call_advance, call_kernel
-from fuseflow.sim.engine.memory import get_int, inline
-from fuseflow.sim.engine.nodes import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
-from fuseflow.sim.engine.streams import FULL_RING, MANY, is_full, left
+from fuseflow.sim.engine.node_records import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
+from fuseflow.sim.engine.stream_rings import FULL_RING, MANY, is_full, left
 from fuseflow.sim.memory.ports import FOREVER, PORT_SIZE, memory_at, port_at
+from fuseflow.sim.native.jit import call_advance, call_kernel
+from fuseflow.sim.native.records import get_int, inline
 
 NODE_SIZE = NODE.size
 STUCK, BUSY, FAULT, HELD, SHORT = range(5)

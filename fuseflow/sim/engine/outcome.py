@@ -9,22 +9,22 @@ import numpy as np
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Token, stop
-from fuseflow.sim import deadlock as dead
-from fuseflow.sim.comal import cycles
-from fuseflow.sim.engine.layout import Layout
-from fuseflow.sim.engine.nodes import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
-from fuseflow.sim.engine.place import Array, words
-from fuseflow.sim.engine.service import Gathered, gather_all, input_of, output_of
-from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, high_of, low_of
-from fuseflow.sim.machine import Machine
-from fuseflow.sim.statistics import Array as ArrayKind
-from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
-from fuseflow.sim.written import Written
+from fuseflow.samml.tokens import D, N, Token, stop
+from fuseflow.sim.engine.network_layout import NetworkLayout
+from fuseflow.sim.engine.node_layout import Array, words
+from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
+from fuseflow.sim.engine.service import PartOutput, gather_all, input_of, output_of
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, high_of, low_of
+from fuseflow.sim.machine.comal import cycles
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.outcome import deadlock as dead
+from fuseflow.sim.outcome.statistics import Array as ArrayKind
+from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
+from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors.levels.base import StoredArray
 
 
-def outcome(layout: Layout, machine: Machine, gathered: Gathered) -> Outcome:
+def outcome(layout: NetworkLayout, machine: Machine, gathered: PartOutput) -> Outcome:
     """Of a run that came to its end."""
     gather_all(layout, gathered)
     nodes = statistics(layout)
@@ -52,7 +52,7 @@ def outcome(layout: Layout, machine: Machine, gathered: Gathered) -> Outcome:
     )
 
 
-def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
+def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
     """Of every node, in graph order."""
     found = []
     for node in layout.graph.nodes:
@@ -75,7 +75,7 @@ def statistics(layout: Layout) -> tuple[NodeStatistics, ...]:
     return tuple(found)
 
 
-def _values(layout: Layout) -> dict[str, int]:
+def _values(layout: NetworkLayout) -> dict[str, int]:
     found: dict[str, int] = {}
     for node, record, part in zip(layout.owners, layout.nodes, layout.parts, strict=True):
         if node is None or not node.operator:
@@ -87,7 +87,7 @@ def _values(layout: Layout) -> dict[str, int]:
     return found
 
 
-def _elements(layout: Layout) -> dict[tuple[str, ArrayKind], int]:
+def _elements(layout: NetworkLayout) -> dict[tuple[str, ArrayKind], int]:
     found: dict[tuple[str, ArrayKind], int] = {}
     declared = layout.graph.declared
     for p, node in enumerate(layout.owners):
@@ -113,9 +113,9 @@ def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
     return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
-def _written(layout: Layout, gathered: Gathered) -> dict[str, Written]:
+def _written(layout: NetworkLayout, gathered: PartOutput) -> dict[str, WriterStream]:
     """The pieces in one, which are let go one after the other."""
-    written = {name: Written() for name in layout.graph.outputs}
+    written = {name: WriterStream() for name in layout.graph.outputs}
     for p, node in enumerate(layout.owners):
         if isinstance(node, n.WriteLevel):
             written[node.tensor].crd[node.level] = np.concatenate(gathered.elements.pop(p))
@@ -125,7 +125,7 @@ def _written(layout: Layout, gathered: Gathered) -> dict[str, Written]:
     return written
 
 
-def _recordings(layout: Layout, gathered: Gathered) -> dict[n.Port, Recording]:
+def _recordings(layout: NetworkLayout, gathered: PartOutput) -> dict[n.Port, Recording]:
     return {
         part.inputs[0]: _recording(np.concatenate(gathered.elements[p]), layout.types[part.inputs[0]])
         for p, part in enumerate(layout.parts)
@@ -154,7 +154,7 @@ def _control(word: int) -> Token:
 
 
 def deadlock(
-    layout: Layout,
+    layout: NetworkLayout,
     smallest_depth: Callable[[Sequence[n.Edge]], int | None],
     deepened: Callable[[Mapping[n.Edge, int]], dead.Deadlock | None],
 ) -> dead.Deadlock:
@@ -166,11 +166,11 @@ def deadlock(
         owner = layout.owners[p]
         assert owner is not None
         awaits, other = _awaited(layout, p)
-        waiting.append(dead.Waiting(owner.name, awaits, place.get(other)))
+        waiting.append(dead.WaitingProcess(owner.name, awaits, place.get(other)))
     return dead.Deadlock(tuple(waiting), statistics(layout), smallest_depth, deepened)
 
 
-def _awaited(layout: Layout, p: int) -> tuple[dead.Awaited, int]:
+def _awaited(layout: NetworkLayout, p: int) -> tuple[dead.Awaited, int]:
     """What a stuck part waits for, and the part that would have to fire first."""
     wait = int(layout.nodes[p]["waits"])
     if INPUT <= wait < OUTPUT:
@@ -179,25 +179,25 @@ def _awaited(layout: Layout, p: int) -> tuple[dead.Awaited, int]:
         owner = layout.owners[writer]
         if reader.edge is None or owner is None:
             return dead.Workspace(), writer
-        return dead.Token(reader.input, owner.name), writer
+        return dead.AwaitedToken(reader.input, owner.name), writer
     if OUTPUT <= wait < BUFFER:
         r = full_reader(layout, p)
         edge = layout.edges[r].edge
         if edge is None:
             return dead.Workspace(), layout.edges[r].part
-        return dead.Slot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
+        return dead.AwaitedSlot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
     if wait == TOUCH:
         return dead.Workspace(), p - 1  # who asks for what is fetched ahead
     return dead.Workspace(), p + 1
 
 
-def full_reader(layout: Layout, p: int) -> int:
+def full_reader(layout: NetworkLayout, p: int) -> int:
     """The reader whose FIFO is full, of a part that waits for a slot."""
     k = output_of(layout, p, int(layout.nodes[p]["waits"]) - OUTPUT)
     return layout.readers_of[k][int(layout.streams[k]["blocked"])]
 
 
-def fault(layout: Layout) -> SimulationError:
+def fault(layout: NetworkLayout) -> SimulationError:
     """The error of the node that found its inputs wrong."""
     p = int(np.flatnonzero(layout.nodes["fault"])[0])
     node, record = layout.owners[p], layout.nodes[p]

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.layout import Layout
-from fuseflow.sim.engine.memory import address
-from fuseflow.sim.engine.nodes import BUFFER, GROW, INPUT, OUTPUT, ROOM
-from fuseflow.sim.engine.place import Array
-from fuseflow.sim.engine.streams import FULL_RING, POPS, READER_SIZE, RUN, SCRATCH, STREAM_SIZE
+from fuseflow.sim.engine.network_layout import NetworkLayout
+from fuseflow.sim.engine.node_layout import Array
+from fuseflow.sim.engine.node_records import BUFFER, GROW, INPUT, OUTPUT, ROOM
+from fuseflow.sim.engine.stream_rings import FULL_RING, POPS, READER_SIZE, RUN, SCRATCH, STREAM_SIZE
+from fuseflow.sim.native.records import address
 
 
 @dataclass(slots=True)
-class Gathered:
+class PartOutput:
     """What writers and recorders have handed over, by part, piece after piece."""
 
     elements: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
     ends: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
 
 
-def serve(layout: Layout, gathered: Gathered, until: int) -> bool:
+def serve(layout: NetworkLayout, gathered: PartOutput, until: int) -> bool:
     """Do what the stuck parts wait for of the engine; whether there was anything. Streams grow only if nothing else helps, and then
     the last one whose part may fire by cycle `until`: those above it are full because it is."""
     waits = layout.nodes["waits"]
@@ -48,31 +48,31 @@ def serve(layout: Layout, gathered: Gathered, until: int) -> bool:
     return len(full) > 0
 
 
-def gather_all(layout: Layout, gathered: Gathered) -> None:
+def gather_all(layout: NetworkLayout, gathered: PartOutput) -> None:
     """Move away what is left in the buffers."""
     for p, owner in enumerate(layout.owners):
         if owner is None or isinstance(owner, n.Writes):
             _relieve(layout, p, gathered)
 
 
-def input_of(layout: Layout, p: int, q: int) -> int:
+def input_of(layout: NetworkLayout, p: int, q: int) -> int:
     return int(inputs_of(layout, np.array([p]), np.array([q]))[0])
 
 
-def output_of(layout: Layout, p: int, q: int) -> int:
+def output_of(layout: NetworkLayout, p: int, q: int) -> int:
     return int(outputs_of(layout, np.array([p]), np.array([q]))[0])
 
 
-def inputs_of(layout: Layout, parts: Array, inputs: Array) -> Array:
+def inputs_of(layout: NetworkLayout, parts: Array, inputs: Array) -> Array:
     """The readers of these inputs of these parts, one each."""
     return (layout.nodes["inputs"][parts] - address(layout.readers)) // READER_SIZE + inputs
 
 
-def outputs_of(layout: Layout, parts: Array, outputs: Array) -> Array:
+def outputs_of(layout: NetworkLayout, parts: Array, outputs: Array) -> Array:
     return (layout.nodes["outputs"][parts] - address(layout.streams)) // STREAM_SIZE + outputs
 
 
-def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
+def _relieve(layout: NetworkLayout, p: int, gathered: PartOutput) -> None:
     state = layout.parts[p].state[0]
     owner = layout.owners[p]
     if isinstance(owner, n.Workspace):
@@ -87,7 +87,7 @@ def _relieve(layout: Layout, p: int, gathered: Gathered) -> None:
     state["count"] = state["ended"] = 0
 
 
-def _make_room(layout: Layout) -> bool:
+def _make_room(layout: NetworkLayout) -> bool:
     """For more requests at the ports that have none left."""
     assert layout.controller is not None
     memory = layout.controller.memory
@@ -97,12 +97,12 @@ def _make_room(layout: Layout) -> bool:
     return True
 
 
-def _copied(layout: Layout, at: int, count: int) -> Array:
+def _copied(layout: NetworkLayout, at: int, count: int) -> Array:
     """The first elements of the array at an address."""
     return layout.keep[at][:count].copy()
 
 
-def _grow_history(layout: Layout, r: int) -> None:
+def _grow_history(layout: NetworkLayout, r: int) -> None:
     reader, old = layout.readers[r], layout.histories[r]
     new = POPS.array(8 * len(old))
     _move(old, new, min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
@@ -119,7 +119,7 @@ def _move(old: Array, new: Array, start: int, end: int) -> None:
         start += count
 
 
-def _grow_stream(layout: Layout, k: int) -> None:
+def _grow_stream(layout: NetworkLayout, k: int) -> None:
     stream = layout.streams[k]
     readers = layout.readers[layout.readers_of[k]]
     if int(stream["tail"]) - int(readers["head"].min()) > int(stream["mask"]):
@@ -128,7 +128,7 @@ def _grow_stream(layout: Layout, k: int) -> None:
         _grow_scratch(layout, k, int(readers["head"].min()), int(readers["popped"].min()))
 
 
-def _grow_ring(layout: Layout, k: int, head: int) -> None:
+def _grow_ring(layout: NetworkLayout, k: int, head: int) -> None:
     stream, old = layout.streams[k], layout.rings[k]
     new = RUN.array(2 * len(old))
     _move(old, new, max(head - 1, 0), int(stream["tail"]))
@@ -139,7 +139,7 @@ def _grow_ring(layout: Layout, k: int, head: int) -> None:
         layout.readers[r]["ring"], layout.readers[r]["mask"] = stream["ring"], stream["mask"]
 
 
-def _grow_scratch(layout: Layout, k: int, head: int, popped: int) -> None:
+def _grow_scratch(layout: NetworkLayout, k: int, head: int, popped: int) -> None:
     """Twice the elements; token m moves to its place modulo the new capacity, where every stored run stays in one piece."""
     stream, old, ring = layout.streams[k], layout.scratches[k], layout.rings[k]
     width = int(stream["bytes"]) // 8

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
-from fuseflow.sim.engine.nodes import WAIT, node_at, source, target
-from fuseflow.sim.engine.ports import requester_at
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.memory_ports import requester_at
+from fuseflow.sim.engine.node_records import WAIT, node_at, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     ELEMENT,
     POPS_SIZE,
     READER_SIZE,
@@ -24,9 +23,10 @@ from fuseflow.sim.engine.streams import (
     reader_at,
     stream_at,
     visible,
-)  # fmt: skip
+)
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
 from fuseflow.sim.memory.ports import port_at, request_at, request_of
+from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 TRACER = Record(
     "note "  # address of the function: `nodes.fire` calls it

@@ -14,13 +14,13 @@ POSSIBLE = hasattr(os, "fork")
 NOTHING = b"-"
 
 
-class Ended(Exception):
+class TrialFailure(Exception):
     """The copy failed, or was ended."""
 
 
 def tried(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
     """What `attempt` returns, in a copy of the process; it gets what to call now and then, which ends the copy if the original has
-    ended. Raises `Ended` if the copy ends without an answer."""
+    ended. Raises `TrialFailure` if the copy ends without an answer."""
     reading, writing = os.pipe()
     original = os.getpid()
     with warnings.catch_warnings():
@@ -35,7 +35,7 @@ def tried(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
         said = pipe.read()
     os.waitpid(child, 0)
     if not said:
-        raise Ended
+        raise TrialFailure
     return None if said == NOTHING else int(said)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.statistics import Port
+from fuseflow.sim.memory.statistics import MemoryPort
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -45,11 +45,11 @@ class Cast:
 
     tracks: tuple[Track, ...]
     edges: tuple[n.Edge, ...]
-    ports: tuple[Port, ...]
+    ports: tuple[MemoryPort, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CycleSpan:
     """Cycles from `start` on, before `end`."""
 
     start: int = 0
@@ -77,7 +77,7 @@ class Sink(Protocol):
 
     tokens: bool
     """Whether it wants to hear of tokens and answers, too."""
-    span: Span
+    span: CycleSpan
     """Of the firings that it wants to hear of; of tokens all before its end."""
 
     def open(self, cast: Cast) -> None: ...

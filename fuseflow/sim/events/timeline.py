@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, Cast, Ints, Span
+from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, Cast, CycleSpan, Ints
 
 WINDOWS = 2048
 """At most so many windows."""
@@ -34,7 +34,7 @@ class Timeline:
     tokens = True
     cast: Cast
 
-    def __init__(self, span: Span, share: int = 1, detail: int = DETAIL) -> None:
+    def __init__(self, span: CycleSpan, share: int = 1, detail: int = DETAIL) -> None:
         """One of `share` timelines, which divide what may be told."""
         self.span, self.share, self.detail = span, share, detail // share
         self.cycles = NEVER  # of the run, once it is over

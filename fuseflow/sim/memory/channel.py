@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
 from fuseflow.sim.memory.histogram import BUCKETS
 from fuseflow.sim.memory.timing import NAMES
+from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 BANKS, GROUPS, PCS = 32, 8, 2
 QUEUE = 32

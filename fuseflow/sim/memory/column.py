@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fuseflow.sim.engine.memory import get_int, inline
-from fuseflow.sim.memory.channel import (
+from fuseflow.sim.memory.channel import (  # fmt: skip
     ACTIVE,
     BANK,
     BANK_SIZE,
@@ -26,9 +25,10 @@ from fuseflow.sim.memory.channel import (
     slot_of,
     timing_at,
     transaction_of,
-)  # fmt: skip
+)
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.memory.queues import complete, complete_read
+from fuseflow.sim.native.records import get_int, inline
 
 OF_BANK, OF_GROUP, OF_PC = BANKS_AT + BANK.offset("read"), GROUPS_AT + GROUP.offset("read"), PCS_AT + PC.offset("read")
 HIGH = 8 * QUEUE // 10

@@ -8,8 +8,7 @@ from its source (https://github.com/stanford-ppl/comal), not measured.
 
 from __future__ import annotations
 
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
-from fuseflow.sim.memory.ports import (
+from fuseflow.sim.memory.ports import (  # fmt: skip
     LATE,
     finish,
     head_of,
@@ -20,7 +19,8 @@ from fuseflow.sim.memory.ports import (
     sent,
     settle,
     start_sending,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 CHANNELS = 8
 WORD = 4

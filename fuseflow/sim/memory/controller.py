@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.layout import Array, Place, lay_out
-from fuseflow.sim.memory.statistics import MemoryStatistics, Port
+from fuseflow.sim.memory.layout import AddressRange, Array, lay_out
+from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics
 from fuseflow.tensors import Tensor
 
 
-class Memory(Protocol):
+class MemoryDevice(Protocol):
     """What simulators need of `fuseflow.sim.memory.memory.Memory`."""
 
     ports: Any
@@ -42,7 +42,7 @@ class Memory(Protocol):
 
     def make_room(self, port: int) -> None: ...
 
-    def report(self, ports: Sequence[Port], places: Mapping[Array, Place]) -> MemoryStatistics: ...
+    def report(self, ports: Sequence[MemoryPort], places: Mapping[Array, AddressRange]) -> MemoryStatistics: ...
 
 
 @dataclass(slots=True)
@@ -53,17 +53,17 @@ class Controller:
     `capacity`: bytes. `window`: cycles that the memory goes on at a time; all up to the model's look-ahead give the same.
     """
 
-    make: Callable[[int], Memory]
+    make: Callable[[int], MemoryDevice]
     line: int = 64
     outstanding: int = 32
     ahead: int = 8
     capacity: int = 1 << 34
     window: int = 0
-    ports: list[Port] = field(default_factory=list)
-    places: dict[Array, Place] = field(default_factory=dict)
-    memory: Memory = field(init=False)
+    ports: list[MemoryPort] = field(default_factory=list)
+    places: dict[Array, AddressRange] = field(default_factory=dict)
+    memory: MemoryDevice = field(init=False)
 
-    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[Array, Place]:
+    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[Array, AddressRange]:
         """Place the arrays of a graph. Raises `SimulationError` if they are too large."""
         self.places = lay_out(graph, tensors, self.capacity, self.line)
         return self.places
@@ -74,7 +74,7 @@ class Controller:
     def join(self, node: str, array: Array, write: bool) -> int:
         """The number of a new port of a node, for one array."""
         tensor, _, kind = array
-        self.ports.append(Port(node, tensor, kind, "write" if write else "read"))
+        self.ports.append(MemoryPort(node, tensor, kind, "write" if write else "read"))
         return len(self.ports) - 1
 
     def held(self, width: int) -> int:

@@ -7,10 +7,9 @@ completes every transaction in the same cycle (docs/memory.md).
 
 from __future__ import annotations
 
-from fuseflow.sim.engine.memory import Record, get_int, inline
 from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, count, timing_at, transaction_of
 from fuseflow.sim.memory.column import column_slot, flips
-from fuseflow.sim.memory.ports import (
+from fuseflow.sim.memory.ports import (  # fmt: skip
     LATE,
     arrival,
     head_of,
@@ -21,9 +20,10 @@ from fuseflow.sim.memory.ports import (
     sent,
     settle,
     start_sending,
-)  # fmt: skip
+)
 from fuseflow.sim.memory.queues import accept, enqueue
 from fuseflow.sim.memory.row import refresh_slot, row_slot
+from fuseflow.sim.native.records import Record, get_int, inline
 
 HBM2 = Record("channels count moves move_count")
 """Address of the addresses of the channels; the table of the mapping, three words a move."""

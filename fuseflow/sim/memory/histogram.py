@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.engine.memory import get_int, inline, set_int
+from fuseflow.sim.native.records import get_int, inline, set_int
 
 EXACT, STEPS = 64, 32
 BUCKETS = EXACT + STEPS * 36

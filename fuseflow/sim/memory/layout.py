@@ -21,7 +21,7 @@ Array: TypeAlias = tuple[str, int, Kind]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AddressRange:
     """`base`: the address of the first byte; `length`: the bytes that it holds, or may grow to; `width`: those of one element."""
 
     base: int
@@ -29,16 +29,16 @@ class Place:
     width: int
 
 
-def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[Array, Place]:
+def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[Array, AddressRange]:
     """The place of every array of the graph, in order of addresses, each at a multiple of `line` bytes. Raises `SimulationError` if
     `capacity` bytes are too few."""
-    found: dict[Array, Place] = {}
+    found: dict[Array, AddressRange] = {}
     end = 0
     inputs, outputs = (tuple(name for name in named(graph) if name in names) for names in (graph.inputs, graph.outputs))
     for name in inputs:
         for array, width in arrays(graph.declared[name]):
             length = _elements(tensors[name], array) * width
-            found[array] = Place(end, length, width)
+            found[array] = AddressRange(end, length, width)
             end += -(-length // line) * line
     written = [pair for name in outputs for pair in arrays(graph.declared[name])]
     share = (capacity - end) // max(len(written), 1) // line * line
@@ -48,7 +48,7 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
             hint="give the machine more channels",
         )
     for array, width in written:
-        found[array] = Place(end, share, width)
+        found[array] = AddressRange(end, share, width)
         end += share
     return found
 
@@ -82,6 +82,6 @@ def name_of(array: Array) -> str:
     return f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}"
 
 
-def show(places: Mapping[Array, Place]) -> str:
+def show(places: Mapping[Array, AddressRange]) -> str:
     """The map, one array a line."""
     return "".join(f"{p.base:#012x}  {p.length:>16,}  {name_of(array)}\n" for array, p in places.items())

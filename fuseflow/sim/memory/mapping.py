@@ -30,7 +30,7 @@ PLACES = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BitField:
     """`bits` bits of a field, from bit `low` of it; None: all bits of the field."""
 
     field: str
@@ -52,7 +52,7 @@ class Mapping:
     """Bytes to channel, flat bank and row."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BitField, ...]
     xors: tuple[Xor, ...] = ()
 
 
@@ -65,18 +65,18 @@ class Move:
     left: int
 
 
-_BYTE, _LOW, _CHANNEL, _ROW = Piece("byte"), Piece("column", 1), Piece("channel"), Piece("row")
-_PC, _GROUP, _BANK = Piece("pc"), Piece("group"), Piece("bank")
+_BYTE, _LOW, _CHANNEL, _ROW = BitField("byte"), BitField("column", 1), BitField("channel"), BitField("row")
+_PC, _GROUP, _BANK = BitField("pc"), BitField("group"), BitField("bank")
 
-ROBARACOCH = Mapping("RoBaRaCoCh", (_BYTE, _LOW, _CHANNEL, Piece("column", 4, 1), _PC, _GROUP, _BANK, _ROW))
+ROBARACOCH = Mapping("RoBaRaCoCh", (_BYTE, _LOW, _CHANNEL, BitField("column", 4, 1), _PC, _GROUP, _BANK, _ROW))
 MOP4CLXOR = Mapping(
     "MOP4CLXOR",
-    (_BYTE, _LOW, _CHANNEL, Piece("column", 1, 1), _PC, _GROUP, _BANK, Piece("column", 3, 2), _ROW),
+    (_BYTE, _LOW, _CHANNEL, BitField("column", 1, 1), _PC, _GROUP, _BANK, BitField("column", 3, 2), _ROW),
     (Xor("pc", "column"), Xor("group", "column", 1), Xor("bank", "column", 3)),
 )
 BGINT_XOR = Mapping(
     "BGint_xor",
-    (_BYTE, _LOW, _CHANNEL, _PC, _GROUP, Piece("column", 4, 1), _BANK, _ROW),
+    (_BYTE, _LOW, _CHANNEL, _PC, _GROUP, BitField("column", 4, 1), _BANK, _ROW),
     (Xor("bank", "row"), Xor("group", "row", 2), Xor("pc", "row", 4), Xor("channel", "row", 5)),
 )
 MAPPINGS = {mapping.name: mapping for mapping in (ROBARACOCH, MOP4CLXOR, BGINT_XOR)}

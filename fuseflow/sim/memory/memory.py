@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import int64
 
-from fuseflow.sim.engine.jit import ADVANCE, library
-from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.histogram import BUCKETS, percentile
-from fuseflow.sim.memory.layout import Array, Place
+from fuseflow.sim.memory.layout import AddressRange, Array
 from fuseflow.sim.memory.mapping import Integers
 from fuseflow.sim.memory.models import Model
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
-from fuseflow.sim.memory.statistics import MemoryStatistics, Port, PortStatistics
+from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
+from fuseflow.sim.native.jit import ADVANCE, library
+from fuseflow.sim.native.records import address
 
 ISSUE = int64(int64, int64, int64, int64, int64)
 RING = 64
@@ -126,7 +126,7 @@ class Memory:
         """Of each port. Those of the channels are the model's."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
-    def report(self, ports: Sequence[Port], places: Mapping[Array, Place]) -> MemoryStatistics:
+    def report(self, ports: Sequence[MemoryPort], places: Mapping[Array, AddressRange]) -> MemoryStatistics:
         """Of a run, whose ports and arrays these are."""
         found = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.engine.jit import Function
-from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory import mapping as maps
 from fuseflow.sim.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_channel
 from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
@@ -18,6 +16,8 @@ from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.sim.memory.histogram import percentile
 from fuseflow.sim.memory.statistics import ChannelStatistics
 from fuseflow.sim.memory.timing import HBM2_2000, Device, distances, lookahead
+from fuseflow.sim.native.jit import Function
+from fuseflow.sim.native.records import address
 
 Array = npt.NDArray[Any]
 BUS_BYTES = 32

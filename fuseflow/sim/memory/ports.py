@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory import Record, inline
 from fuseflow.sim.memory.histogram import count_latency
+from fuseflow.sim.native.records import Record, inline
 
 FOREVER = 1 << 60
 

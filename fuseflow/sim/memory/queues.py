@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory import get_int, inline
-from fuseflow.sim.memory.channel import (
+from fuseflow.sim.memory.channel import (  # fmt: skip
     HISTOGRAM_AT,
     QUEUE,
     WRITES,
@@ -17,9 +16,10 @@ from fuseflow.sim.memory.channel import (
     place_of,
     slot_of,
     transaction_of,
-)  # fmt: skip
+)
 from fuseflow.sim.memory.histogram import count_latency
 from fuseflow.sim.memory.ports import finish, request_of
+from fuseflow.sim.native.records import get_int, inline
 
 
 @inline

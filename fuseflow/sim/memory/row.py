@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fuseflow.sim.engine.memory import get_int, inline
-from fuseflow.sim.memory.channel import (
+from fuseflow.sim.memory.channel import (  # fmt: skip
     ACTIVE,
     BANKS,
     PCS,
@@ -17,8 +16,9 @@ from fuseflow.sim.memory.channel import (
     place_of,
     remove,
     timing_at,
-)  # fmt: skip
+)
 from fuseflow.sim.memory.ports import FOREVER
+from fuseflow.sim.native.records import get_int, inline
 
 
 @inline

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from fuseflow.errors import did_you_mean
 from fuseflow.sim.memory import mapping as maps
-from fuseflow.sim.memory.controller import Controller, Memory
+from fuseflow.sim.memory.controller import Controller, MemoryDevice
 
 MOST_PARTS = 1000
 """Of the ratio of two clocks as a fraction, so that cycles times a part stay far inside 64 bits."""
@@ -130,7 +130,7 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     """The controller of a new run on a machine of that clock; None where the memory answers at once."""
     if isinstance(settings, IdealMemory):
         return None
-    make: Callable[[int], Memory] = _make_fixed
+    make: Callable[[int], MemoryDevice] = _make_fixed
     capacity = maps.capacity(maps.CHANNELS[-1])  # addresses do not matter
     if isinstance(settings, Hbm2Memory):
         make = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
@@ -138,14 +138,14 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     return Controller(make, settings.line, settings.outstanding, settings.prefetch, capacity)
 
 
-def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> Memory:
+def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> MemoryDevice:
     from fuseflow.sim.memory.memory import Memory as Ports  # loads the compiler
     from fuseflow.sim.memory.models import Hbm2
 
     return Ports(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
 
 
-def _make_fixed(ports: int) -> Memory:
+def _make_fixed(ports: int) -> MemoryDevice:
     from fuseflow.sim.memory.memory import Memory as Ports
     from fuseflow.sim.memory.models import ComalFixed
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from fuseflow.sim.memory.layout import Array, Kind, Place
+from fuseflow.sim.memory.layout import AddressRange, Array, Kind
 
 Direction: TypeAlias = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class MemoryPort:
     """What a port is for: one array of a node."""
 
     node: str
@@ -76,8 +76,8 @@ class MemoryStatistics:
     model: str
     peak: Fraction
     clock: float
-    places: Mapping[Array, Place]
-    ports: tuple[tuple[Port, PortStatistics], ...]
+    places: Mapping[Array, AddressRange]
+    ports: tuple[tuple[MemoryPort, PortStatistics], ...]
     channels: tuple[ChannelStatistics, ...]
     read_latency: float
     read_latency_p99: int

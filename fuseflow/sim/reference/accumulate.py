@@ -7,13 +7,13 @@ from typing import Any
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.reduce import folding
 from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
 
 
-def accumulate(node: n.Accumulate, place: Place) -> Sequence[Process]:
+def accumulate(node: n.Accumulate, place: NodeContext) -> Sequence[Process]:
     opened = _folded(folding(reducer(node.function), place.types[-1].tile))
     return halves(place, lambda fill: opened)
 

@@ -6,12 +6,12 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, Stop, stop
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.samml.tokens import D, Stop, stop
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, Wait, look, room
 
 
-def align(node: n.Align, place: Place) -> Sequence[Process]:
+def align(node: n.Align, place: NodeContext) -> Sequence[Process]:
     old, _, x = place.types
     return place.process(_align, x.depth - old.depth)
 

@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.comal import delays, lags
-from fuseflow.sim.machine import Machine
+from fuseflow.sim.machine.comal import delays, lags
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import timing
 from fuseflow.sim.memory.controller import Controller, sequential
+from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference import (
     accumulate,
     align,
     comal,
     drop,
+    flatten_split,  # fmt: skip
+    fork_merge,
     join,
-    lanes,
-    levels,
     permute,
     pointwise,
     reduce,
     repeat,
     scan,
     write,
-)  # fmt: skip
-from fuseflow.sim.reference.place import Place, Rule
+)
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
-from fuseflow.sim.reference.remote import Remote
-from fuseflow.sim.timing import timing
-from fuseflow.sim.written import Written
+from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
-_FAMILIES = (accumulate, align, drop, join, lanes, levels, permute, pointwise, reduce, repeat, scan, write)
+_FAMILIES = (accumulate, align, drop, join, fork_merge, flatten_split, permute, pointwise, reduce, repeat, scan, write)
 RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}
 
 
@@ -43,7 +43,7 @@ class Network:
     fifos: dict[n.Edge, Fifo] = field(default_factory=dict)
     streams: dict[n.Port, Output] = field(default_factory=dict)
     recorded: dict[n.Port, list[Item]] = field(default_factory=dict)
-    written: dict[str, Written] = field(default_factory=dict)
+    written: dict[str, WriterStream] = field(default_factory=dict)
     controller: Controller | None = None
     """Of the memory; None where it answers at once."""
 
@@ -63,12 +63,12 @@ def build(
     controller: Controller | None = None,
 ) -> Network:
     """The network of a verified graph. `record` keeps every token of every stream. With a `controller`, nodes read and write through it."""
-    network = Network(written={name: Written() for name in graph.outputs}, controller=controller)
+    network = Network(written={name: WriterStream() for name in graph.outputs}, controller=controller)
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
     rules, delayed, lagging = (RULES, {}, {}) if machine.rules != "comal" else (RULES | comal.RULES, delays(graph), lags(graph))
     if controller is not None:
         places = controller.lay_out(graph, tensors)
-        rules = rules | Remote(controller, places, sequential(graph)).rules(rules)
+        rules = rules | RemoteProcesses(controller, places, sequential(graph)).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:
         latency, interval = timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
@@ -83,7 +83,7 @@ def build(
             if record:
                 network.recorded[port] = network.streams[port].record()
         inputs = tuple(fifos[n.Edge(node.name, k)] for k in range(len(node.inputs)))
-        place = Place(
+        place = NodeContext(
             node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), interval, latency,
             graph.declared, tensors, network.written,
         )  # fmt: skip
@@ -93,7 +93,7 @@ def build(
     return network
 
 
-def add(network: Network, place: Place, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
+def add(network: Network, place: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
     """Add the processes of a node, and note who writes and reads each FIFO."""
     processes = n.entry(rules, type(place.node), "rule in the reference simulator")(place.node, place)
     first, last = processes[0], processes[-1]

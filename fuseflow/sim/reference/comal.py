@@ -27,10 +27,10 @@ from typing import Any
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference import pointwise, write
-from fuseflow.sim.reference.nest import Nest, seen_above
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, look, output
 from fuseflow.sim.reference.reduce import folding
 from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
@@ -69,14 +69,14 @@ class LaggedOutput(Output):
             super().push(token, self.last)
 
 
-def alu(node: n.Alu, place: Place) -> Sequence[Process]:
+def alu(node: n.Alu, place: NodeContext) -> Sequence[Process]:
     made = pointwise.alu(node, place)
     for process in made:
         process.pause = process.interval
     return made
 
 
-def repeat(node: n.Repeat, place: Place) -> Sequence[Process]:
+def repeat(node: n.Repeat, place: NodeContext) -> Sequence[Process]:
     x, signal = place.inputs
     link = Fifo(signal.edge)
     generator = Process(node, (signal,), (output(place.latency, (link,)),), place.interval)
@@ -153,7 +153,7 @@ def _look_behind(seen: int, fifo: Fifo) -> Generator[Wait, None, int]:
     return seen
 
 
-def reduce(node: n.Reduce, place: Place) -> Sequence[Process]:
+def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
     op, (value,) = reducer(node.function), place.types
     return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
 
@@ -183,7 +183,7 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
             out.push(seen_above(token, 1), t)
 
 
-def accumulate(node: n.Accumulate, place: Place) -> Sequence[Process]:
+def accumulate(node: n.Accumulate, place: NodeContext) -> Sequence[Process]:
     process = Process(node, place.inputs, place.outputs, place.interval)
     burst = _Burst(node, (), place.outputs, place.interval)
     process.steps = _accumulate(process, burst, node.order, folding(reducer(node.function), place.types[-1].tile))
@@ -211,7 +211,7 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
     was folded, with the stop behind it, as tokens of one time.
     """
     *outer, crd, val = p.inputs
-    nest = Nest(p, outer)
+    nest = EnclosingStreams(p, outer)
     work: Workspace = {}
     row: dict[int, Any] = {}
     while True:
@@ -250,7 +250,7 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
         row[key] = fold(row[key], token) if key in row else token
 
 
-def _inner_stop(p: Process, nest: Nest, token: Stop, seen: int) -> Steps:
+def _inner_stop(p: Process, nest: EnclosingStreams, token: Stop, seen: int) -> Steps:
     """The firing that ends a list below the reduced coordinates."""
     *_, crd, val = p.inputs
     levels, between = nest.depth - token.low, [level for level in nest.ended(token) if level > 0]
@@ -266,7 +266,7 @@ def _inner_stop(p: Process, nest: Nest, token: Stop, seen: int) -> Steps:
     val.take(t)
 
 
-def _flush(p: Process, nest: Nest, burst: _Burst, token: Stop, seen: int, work: Workspace) -> Steps:
+def _flush(p: Process, nest: EnclosingStreams, burst: _Burst, token: Stop, seen: int, work: Workspace) -> Steps:
     """The firing on a stop of the reduced coordinates. `seen`: the cycle by which the stop of the values is there."""
     *_, crd, val = p.inputs
     alone = token.low >= nest.depth  # there was no list below the reduced coordinates, so nothing was taken yet
@@ -281,11 +281,11 @@ def _flush(p: Process, nest: Nest, burst: _Burst, token: Stop, seen: int, work: 
     yield from emit_stop(burst, end if token.low > nest.depth else stop(0 if work else nest.depth - 1, end.high), t)
 
 
-def write_level(node: n.WriteLevel, place: Place) -> Sequence[Process]:
+def write_level(node: n.WriteLevel, place: NodeContext) -> Sequence[Process]:
     return write.write_level(node, place, partial(_write, counts=True))
 
 
-def write_values(node: n.WriteValues, place: Place) -> Sequence[Process]:
+def write_values(node: n.WriteValues, place: NodeContext) -> Sequence[Process]:
     return write.write_values(node, place, partial(_write, counts=False))
 
 

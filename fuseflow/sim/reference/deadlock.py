@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim.deadlock import Awaited, Deadlock, Slot, Token, Waiting, Workspace
+from fuseflow.sim.outcome.deadlock import Awaited, AwaitedSlot, AwaitedToken, Deadlock, WaitingProcess, Workspace
+from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.sim.reference.build import Network
-from fuseflow.sim.reference.ports import Answer, Touch
+from fuseflow.sim.reference.memory_ports import Answer, Touch
 from fuseflow.sim.reference.process import Fifo, Process, Slots
-from fuseflow.sim.statistics import NodeStatistics
 
 
 def deadlock(
@@ -38,10 +38,10 @@ def deadlock(
     return Deadlock(waiting(stuck), statistics(network), smallest, deepened)
 
 
-def waiting(stuck: Sequence[Process]) -> tuple[Waiting, ...]:
+def waiting(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
     """What each of the processes that cannot move waits for."""
     place = {id(process): k for k, process in enumerate(stuck)}
-    return tuple(Waiting(process.node.name, *_awaited(process, place)) for process in stuck)
+    return tuple(WaitingProcess(process.node.name, *_awaited(process, place)) for process in stuck)
 
 
 def smallest_depth(edges: Sequence[Edge], network: Network, run: Callable[..., list[Process]]) -> int | None:
@@ -63,11 +63,11 @@ def _awaited(process: Process, place: dict[int, int]) -> tuple[Awaited, int | No
     waits = process.waits
     match waits:
         case Fifo(edge=Edge(input=k), writer=writer):
-            return Token(k, writer.node.name), place.get(id(writer))
+            return AwaitedToken(k, writer.node.name), place.get(id(writer))
         case Fifo(writer=writer):
             return Workspace(), place.get(id(writer))
         case Slots(edge=Edge() as edge, depth=depth, reader=reader):
-            return Slot(edge, depth), place.get(id(reader))
+            return AwaitedSlot(edge, depth), place.get(id(reader))
         case Slots(reader=reader):
             return Workspace(), place.get(id(reader))
         case Answer() | Touch():

@@ -6,13 +6,13 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop, stop
-from fuseflow.sim.reference.nest import Nest, seen_above
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.samml.tokens import D, N, Stop, stop
+from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, Wait, look, room
 
 
-def drop(node: n.Drop, place: Place) -> Sequence[Process]:
+def drop(node: n.Drop, place: NodeContext) -> Sequence[Process]:
     return place.process(lambda p: _Drop(p, node.value).steps())
 
 
@@ -26,7 +26,7 @@ class _Drop:
     def __init__(self, process: Process, value: float | None) -> None:
         self.process, self.value = process, value
         *outer, self.crd, self.val = process.inputs
-        self.nest = Nest(process, outer)
+        self.nest = EnclosingStreams(process, outer)
         self.emitted = 0  # open coordinates that were emitted
         self.held = -1  # the level up to which the held stop reaches
         self.kept = False  # whether the list of the outermost coordinates has a kept value

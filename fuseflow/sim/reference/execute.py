@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.comal import cycles
-from fuseflow.sim.deadlock import Deadlock
-from fuseflow.sim.machine import Machine
+from fuseflow.sim.machine.comal import cycles
+from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import Attach
+from fuseflow.sim.outcome.deadlock import Deadlock
+from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
 from fuseflow.sim.reference.build import Network, build
 from fuseflow.sim.reference.deadlock import deadlock
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.run import run
-from fuseflow.sim.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
 from fuseflow.tensors import Tensor
 
 

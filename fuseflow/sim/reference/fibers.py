@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, TypeAlias, assert_never
 
-from fuseflow.samml.streams import N
-from fuseflow.sim.statistics import Array
+from fuseflow.samml.tokens import N
+from fuseflow.sim.outcome.statistics import Array
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Computed, Listed
 

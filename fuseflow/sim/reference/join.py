@@ -7,12 +7,12 @@ from math import inf
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.samml.tokens import D, N
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, room
 
 
-def join(node: n.Join, place: Place) -> Sequence[Process]:
+def join(node: n.Join, place: NodeContext) -> Sequence[Process]:
     return place.process(_join, node)
 
 

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
 
 
-def permute(node: n.Permute, place: Place) -> Sequence[Process]:
+def permute(node: n.Permute, place: NodeContext) -> Sequence[Process]:
     return halves(place, partial(_scattered, node.order))
 
 

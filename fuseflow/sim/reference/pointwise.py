@@ -9,15 +9,15 @@ from typing import Any
 
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop, is_control
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.samml.tokens import D, N, Stop, is_control
+from fuseflow.sim.outcome.statistics import Array
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, look, room
-from fuseflow.sim.statistics import Array
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
 
 
-def locate(node: n.Locate, place: Place) -> Sequence[Process]:
+def locate(node: n.Locate, place: NodeContext) -> Sequence[Process]:
     size, level = place.size(node.tensor, node.level), place.level(node)
     if level.stored:
         return place.process(_locate, place.fibers(node), [array.kind for array in level.points(size)])
@@ -26,14 +26,14 @@ def locate(node: n.Locate, place: Place) -> Sequence[Process]:
     return place.process(_two, lambda crd, ref: N if crd is N or ref is N else ref * size + crd)
 
 
-def load(node: n.Load, place: Place) -> Sequence[Process]:
+def load(node: n.Load, place: NodeContext) -> Sequence[Process]:
     decl = place.declared[node.tensor]
     values = place.tensors[node.tensor].values.astype(float)
     values.flags.writeable = False
     return place.process(_load, list(values) if decl.tile else values.tolist(), filled(decl.tile, decl.fill), prod(decl.tile))
 
 
-def alu(node: n.Alu, place: Place) -> Sequence[Process]:
+def alu(node: n.Alu, place: NodeContext) -> Sequence[Process]:
     by_arity: dict[int, Callable[..., Steps]] = {1: _one, 2: _two}
     tiles = [type_.tile for type_ in place.types]
     return place.process(by_arity.get(len(place.inputs), _many), _applied(_function(node.function, tiles), _slots(node, tiles)))

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Node
-from fuseflow.sim.statistics import Array
+from fuseflow.sim.outcome.statistics import Array
 
 Item: TypeAlias = tuple[Any, int]
 """A token (or, between the two halves of an accumulator, a workspace) and the cycle from which it is visible."""
@@ -152,13 +152,13 @@ class Backlog:
         return all(len(f) < self.limit for f in self.fifos)
 
 
-class Known(Protocol):
+class Condition(Protocol):
     """Something that a process may wait for: true when it is there."""
 
     def __bool__(self) -> bool: ...
 
 
-Wait: TypeAlias = Fifo | Slots | Known
+Wait: TypeAlias = Fifo | Slots | Condition
 """What a process waits for. True when it is there."""
 Steps: TypeAlias = Generator[Wait, None, None]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from fuseflow.ops import Reducer, reducer
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop
-from fuseflow.sim.reference.nest import seen_above
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.samml.tokens import D, N, Stop
+from fuseflow.sim.reference.nested_streams import seen_above
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, room
 from fuseflow.tile_ops import Tile, each, filled
 
 
-def reduce(node: n.Reduce, place: Place) -> Sequence[Process]:
+def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
     (value,) = place.types
     op = reducer(node.function)
     return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, Stop
-from fuseflow.sim.reference.nest import seen_above
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.samml.tokens import D, Stop
+from fuseflow.sim.reference.nested_streams import seen_above
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, look, room
 
 
-def repeat(node: n.Repeat, place: Place) -> Sequence[Process]:
+def repeat(node: n.Repeat, place: NodeContext) -> Sequence[Process]:
     return place.process(_repeat)
 
 

@@ -7,27 +7,27 @@ from math import inf
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop, stop
+from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.fibers import Fiber, FiberReader
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Backlog, Process, Steps, output, room
 
 LIMIT = 1024  # tokens that a scan may be ahead of its readers: small enough for the caches, large enough to hide the schedule
 END = stop(0, 0)
 
 
-def root(node: n.Root, place: Place) -> Sequence[Process]:
+def root(node: n.Root, place: NodeContext) -> Sequence[Process]:
     return place.process(_root)
 
 
-def scan(node: n.Scan, place: Place) -> Sequence[Process]:
+def scan(node: n.Scan, place: NodeContext) -> Sequence[Process]:
     fiber = FiberReader(place.tensors[node.tensor], node.level)
     (process,) = processes = place.process(scan_steps, fiber, fiber.parents)
     process.elements = fiber.requested
     return processes
 
 
-def range_(node: n.Range, place: Place) -> Sequence[Process]:
+def range_(node: n.Range, place: NodeContext) -> Sequence[Process]:
     full = range(node.size), range(node.size)
     process = Process(node, place.inputs, (*place.outputs, output(place.latency)), place.interval)
     process.steps = scan_steps(process, lambda ref: full, inf)

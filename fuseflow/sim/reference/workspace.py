@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias
 
-from fuseflow.samml.streams import D, N, Stop, stop
-from fuseflow.sim.reference.nest import Nest, seen_above
-from fuseflow.sim.reference.place import Place
+from fuseflow.samml.tokens import D, N, Stop, stop
+from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
+from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, look, output, room
 
 Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
@@ -25,7 +25,7 @@ Opened: TypeAlias = Callable[[Workspace, Sequence[int]], Put]
 BUFFERS = 2
 
 
-def halves(place: Place, opened: Callable[[Process], Opened]) -> Sequence[Process]:
+def halves(place: NodeContext, opened: Callable[[Process], Opened]) -> Sequence[Process]:
     """Fill and emit of a node that takes coordinates, outermost first, and values, and gives the same of as many levels or fewer."""
     link, buffers = Fifo(), Slots(BUFFERS)
     fill = Process(place.node, place.inputs, (output(place.latency, (link,)),), place.interval)
@@ -40,7 +40,7 @@ def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
     """One firing a token of the values, and one for each coordinate with nothing below it."""
     *outer, crd, val = p.inputs
     (link,) = p.outputs
-    nest = Nest(p, outer)
+    nest = EnclosingStreams(p, outer)
     depth = nest.depth
     fire, take_crd, take_val = p.fire, crd.take, val.take
     work: Workspace | None = None
@@ -89,7 +89,7 @@ def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
 
 
 def _fill_stop(
-    p: Process, nest: Nest, token: Stop, seen: int, free: int, work: Workspace | None
+    p: Process, nest: EnclosingStreams, token: Stop, seen: int, free: int, work: Workspace | None
 ) -> Generator[Wait, None, Workspace | None]:
     """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the outermost coordinates."""
     *_, crd, val = p.inputs

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop
-from fuseflow.sim.reference.place import Place, Rule
+from fuseflow.samml.tokens import D, N, Stop
+from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps
 
 
-def write_level(node: n.WriteLevel, place: Place, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
+def write_level(node: n.WriteLevel, place: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
     """`steps`: the rule, if it is another than that of this module; so below."""
     written = place.written[node.tensor]
     crd = written.crd[node.level] = array("q")
@@ -23,7 +23,7 @@ def write_level(node: n.WriteLevel, place: Place, steps: Callable[..., Steps] | 
     return place.process(steps or _write, crd, pos)
 
 
-def write_values(node: n.WriteValues, place: Place, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
+def write_values(node: n.WriteValues, place: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
     values = place.written[node.tensor].values = array("d")
     elements = Tiles(values) if place.declared[node.tensor].tile else values
     return place.process(steps or _write, elements, array("q"))

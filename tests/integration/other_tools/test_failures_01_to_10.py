@@ -14,7 +14,7 @@ import fuseflow as ff
 from fuseflow.errors import DeadlockError
 from fuseflow.samml import text as samml
 from fuseflow.samml.nodes import Accumulate, Edge, Graph, Join
-from fuseflow.samml.streams import N
+from fuseflow.samml.tokens import N
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.tensors import Tensor

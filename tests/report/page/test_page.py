@@ -15,7 +15,7 @@ from fuseflow.explain.cycles import explain_cycles
 from fuseflow.report.cycle_tables import cycles_json
 from fuseflow.report.page import dataflow
 from fuseflow.report.page.page import page
-from fuseflow.report.page.stored import Stored, read_run
+from fuseflow.report.page.run_directory import StoredRun, read_run
 from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 
@@ -119,7 +119,7 @@ def test_names_are_not_markup(tmp_path: Path):
     region |= {"name": evil, "einsums": [evil]}
     for node in region["statistics"]["nodes"]:
         node["name"] = evil
-    text = page(Stored(result))
+    text = page(StoredRun(result))
     text.encode()
     assert "<script>alert" not in text and Reader(text).text.count("alert(1)") > 8
 
@@ -127,8 +127,8 @@ def test_names_are_not_markup(tmp_path: Path):
 def test_a_run_that_failed_its_check_says_so(tmp_path: Path):
     result = json.loads((run(tmp_path) / "result.json").read_text())
     result["check"] |= {"passed": False, "max_rel_error": None}
-    assert "check FAILED" in Reader(page(Stored(result))).text
-    assert "not checked" in Reader(page(Stored({**result, "check": None}))).text
+    assert "check FAILED" in Reader(page(StoredRun(result))).text
+    assert "not checked" in Reader(page(StoredRun({**result, "check": None}))).text
 
 
 BROKEN = {

@@ -15,7 +15,7 @@ from fuseflow.samml.files import load_graph
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine
-from fuseflow.sim.statistics import Outcome
+from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import pack
 
 COMAL, TINY = load_machine("comal"), LIMITS[1]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fuseflow.sim.engine.trial import POSSIBLE, Ended, tried
+from fuseflow.sim.engine.trial import POSSIBLE, TrialFailure, tried
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this system does not copy processes")
 
@@ -31,7 +31,7 @@ def test_a_copy_that_is_ended_has_no_answer() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         return 1
 
-    with pytest.raises(Ended):
+    with pytest.raises(TrialFailure):
         tried(attempt)
 
 
@@ -39,6 +39,6 @@ def test_a_copy_that_fails_has_none_either(capfd: pytest.CaptureFixture[str]) ->
     def attempt(alive: Callable[[int], None]) -> int | None:
         raise ZeroDivisionError
 
-    with pytest.raises(Ended):
+    with pytest.raises(TrialFailure):
         tried(attempt)
     assert capfd.readouterr().err == ""

@@ -11,9 +11,9 @@ from anywhere import anywhere
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.sim import Engine, Simulation, simulate
-from fuseflow.sim.events.log import Cast, Span, Track
-from fuseflow.sim.events.replay import find_timeline
+from fuseflow.sim.events.log import Cast, CycleSpan, Track
 from fuseflow.sim.events.timeline import Burst, Timeline
+from fuseflow.sim.replay import find_timeline
 
 
 def runs(first: int, last: int, engine: Engine):
@@ -25,7 +25,7 @@ def runs(first: int, last: int, engine: Engine):
         except FuseFlowError:
             continue
         given = case.graph, case.tensors, case.machine, simulation
-        yield given, simulation, find_timeline(*given), find_timeline(*given, lambda: Timeline(Span(), detail=0))
+        yield given, simulation, find_timeline(*given), find_timeline(*given, lambda: Timeline(CycleSpan(), detail=0))
 
 
 def check(simulation: Simulation, timeline: Timeline, comal: bool) -> None:
@@ -66,7 +66,7 @@ def test_a_timeline_says_what_the_statistics_say(engine: Engine):
 def test_a_window_is_a_part_of_the_whole():
     for given, simulation, whole, _ in runs(12, 24, "reference"):
         start, end = simulation.cycles // 3, 2 * simulation.cycles // 3 + 1
-        part = find_timeline(*given, partial(Timeline, Span(start, end)))
+        part = find_timeline(*given, partial(Timeline, CycleSpan(start, end)))
         inside, found = Counter[int](), Counter[int]()
         for track, burst in whole.bursts():
             inside[track] += sum(start <= burst.start + i * burst.step < end for i in range(burst.firings))
@@ -80,7 +80,7 @@ def test_a_window_is_a_part_of_the_whole():
 
 
 def test_firings_that_follow_each_other_are_one_burst():
-    timeline = Timeline(Span())
+    timeline = Timeline(CycleSpan())
     timeline.open(Cast((Track("a"),), (), ()))
     timeline.events(np.array([[0, 3, 2, 1, 1, 0, 0, -1], [0, 5, 1, 1, 2, 0, 4, -1], [0, 9, 3, 4, 2, 0, 8, -1]]))
     assert list(timeline.bursts()) == [(0, Burst(3, 3, 3, 1)), (0, Burst(9, 9, 3, 4))]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, void
 
-from fuseflow.sim.engine.jit import library
-from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.histogram import BUCKETS, count_latency, longest, percentile
+from fuseflow.sim.native.jit import library
+from fuseflow.sim.native.records import address
 
 
 def histogram_of(latencies: list[int]) -> np.ndarray:

@@ -7,11 +7,11 @@ import pytest
 from numba import int64
 
 from fuseflow.errors import MachineError
-from fuseflow.sim.engine.jit import library
-from fuseflow.sim.engine.memory import address
 from fuseflow.sim.memory.hbm2 import packed_place
-from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS, PLACES, Mapping, Piece, Xor, capacity, mapping_named, places
+from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS, PLACES, BitField, Mapping, Xor, capacity, mapping_named, places
 from fuseflow.sim.memory.models import Hbm2
+from fuseflow.sim.native.jit import library
+from fuseflow.sim.native.records import address
 
 # For 8 channels: of each field the address bits from its lowest on, then the bits that are xor-ed with them
 FIELDS = {
@@ -96,7 +96,15 @@ def test_a_mapping_of_your_own() -> None:
     """Columns lowest, so that a row lies in one piece."""
     mine = Mapping(
         "mine",
-        (Piece("byte"), Piece("column"), Piece("channel"), Piece("bank"), Piece("group"), Piece("pc"), Piece("row")),
+        (
+            BitField("byte"),
+            BitField("column"),
+            BitField("channel"),
+            BitField("bank"),
+            BitField("group"),
+            BitField("pc"),
+            BitField("row"),
+        ),
         (Xor("channel", "row"),),
     )
     channel, bank, row = places(mine, 2, [0, 1023, 1024, 2048, 1 << 16, 5 << 16])

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from fuseflow.cli.main import main
 from fuseflow.errors import MachineError
 from fuseflow.sim import Machine, load_machine
-from fuseflow.sim.machine_file import read_machine
+from fuseflow.sim.machine.files import read_machine
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory
 

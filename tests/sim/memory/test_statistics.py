@@ -9,9 +9,9 @@ import pytest
 
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import ComalFixed, Hbm2, Model
-from fuseflow.sim.memory.statistics import MemoryStatistics, Port
+from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics
 
-READ, WRITE = Port("load", "A", "val", "read"), Port("write", "Y", "val", "write")
+READ, WRITE = MemoryPort("load", "A", "val", "read"), MemoryPort("write", "Y", "val", "write")
 
 
 def after(model: Model, reads: int, writes: int) -> MemoryStatistics:

@@ -15,14 +15,14 @@ from driving import drive, inputs_of
 from hypothesis import HealthCheck, assume, given, settings
 from tile_graphs import ONE
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.errors import FuseFlowError, MachineError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import nearest
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.sim import load_machine, simulate
-from fuseflow.sim.comal import delays
+from fuseflow.sim.machine.comal import delays
 from fuseflow.sim.reference.build import RULES
 from fuseflow.sim.reference.comal import RULES as comal_rules
 from fuseflow.table import build_table, emit

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import N, Stream, check, decode, encode
+from fuseflow.samml.tokens import N, Stream, check, decode, encode
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.levels.compressed import CompressedFibers
 

@@ -13,7 +13,7 @@ import random_programs
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.errors import DeadlockError, FuseFlowError
 from fuseflow.fusion import fuse
 from fuseflow.fusion.orders import nearest

@@ -14,8 +14,8 @@ from driving import drive, inputs_of
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, stop
 from fuseflow.samml.text import parse
+from fuseflow.samml.tokens import D, N, stop
 from fuseflow.sim import Machine
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.reference.execute import execute as reference

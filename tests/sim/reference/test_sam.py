@@ -17,7 +17,7 @@ import pytest
 from driving import drive, inputs_of
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import D, N, Stop, Stream, decode, encode, stop
+from fuseflow.samml.tokens import D, N, Stop, Stream, decode, encode, stop
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tensors.levels.compressed import CompressedFibers

@@ -16,11 +16,11 @@ from engines import LIMITS, disagreements
 from random_graphs import Case
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.streams import Stop, Stream, decode
 from fuseflow.samml.text import parse
+from fuseflow.samml.tokens import Stop, Stream, decode
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Simulation, load_machine, simulate
-from fuseflow.sim.engine.place import Limits
+from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.compressed import CompressedFibers
 

@@ -16,7 +16,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import Machine, Simulation, load_machine, simulate
-from fuseflow.sim.machine import Units
+from fuseflow.sim.machine.machine import UnitCycles
 from fuseflow.tensors import Tensor, pack
 from fuseflow.tensors.format import Format
 
@@ -117,7 +117,7 @@ def test_the_time_of_a_tile(
     text = ONE.format(a="x".join(map(str, a)), b="x".join(map(str, b)), y="x".join(map(str, y)), function=function)
     tensors = {"A": Tensor((4,), Format.dense(1), pack(np.ones(4), Format.dense(1)).levels, np.ones((4, *a)))}
     tensors["B"] = Tensor((4,), Format.dense(1), tensors["A"].levels, np.ones((4, *b)))
-    machine = Machine(name="m", latency=Units(default=1, add=4, mul=4))
+    machine = Machine(name="m", latency=UnitCycles(default=1, add=4, mul=4))
     found = run(text, tensors, machine)
     stream = found.streams[n.Port("y")]
     assert [t - stream.visible[0] for t in stream.visible[:4]] == [k * interval for k in range(4)]
@@ -130,7 +130,7 @@ def test_the_time_of_a_tile(
 
 def test_a_unit_slower_than_its_tiles_keeps_its_interval() -> None:
     tensors = {"A": Tensor((4,), Format.dense(1), pack(np.ones(4), Format.dense(1)).levels, np.ones((4, 2, 2)))}
-    machine = Machine(name="m", interval=Units(add=5), latency=Units(add=7))
+    machine = Machine(name="m", interval=UnitCycles(add=5), latency=UnitCycles(add=7))
     found = run(ONE.format(a="2x2", b="2x2", y="2x2", function="add"), tensors | {"B": tensors["A"]}, machine)
     stream = found.streams[n.Port("y")]
     assert stream.visible[1] - stream.visible[0] == 5

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.bounds import UNKNOWN, below
-from fuseflow.samml.context import Context, Position, Stream
-from fuseflow.samml.rules import RULES
-from fuseflow.samml.shapes import Shape
+from fuseflow.samml.coordinate_bounds import UNKNOWN, below
+from fuseflow.samml.node_rules import RULES
+from fuseflow.samml.rule_context import Context, Position, Stream
+from fuseflow.samml.stream_shapes import StreamShape
 
 from .data import Source
 
@@ -34,7 +34,7 @@ class Known:
         return self.stream.type.depth
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> StreamShape:
         return self.stream.shape
 
     @property
@@ -58,10 +58,10 @@ class Builder:
     nodes: list[n.Node] = field(default_factory=list)
     outputs: list[n.TensorDecl] = field(default_factory=list)
     pool: list[Known] = field(default_factory=list)
-    at: dict[Shape, list[Known]] = field(default_factory=dict)  # the streams of a shape
-    below: dict[Shape, list[Shape]] = field(default_factory=dict)  # the shapes below a shape that have coordinates
-    bound: dict[Shape, int] = field(default_factory=dict)  # coordinates of a shape are below it
-    count: dict[Shape, float] = field(default_factory=dict)  # expected elements of a shape
+    at: dict[StreamShape, list[Known]] = field(default_factory=dict)  # the streams of a shape
+    below: dict[StreamShape, list[StreamShape]] = field(default_factory=dict)  # the shapes below a shape that have coordinates
+    bound: dict[StreamShape, int] = field(default_factory=dict)  # coordinates of a shape are below it
+    count: dict[StreamShape, float] = field(default_factory=dict)  # expected elements of a shape
     read: set[n.Port] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -122,10 +122,10 @@ class Builder:
             if shape not in siblings:
                 siblings.append(shape)
 
-    def learn(self, shape: Shape, bound: int | None, count: float) -> None:
+    def learn(self, shape: StreamShape, bound: int | None, count: float) -> None:
         if bound is not None:
             self.bound[shape] = bound
-        at: Shape | None = shape
+        at: StreamShape | None = shape
         # Subtrees that were carried or gathered may have levels above them that no stream has.
         while at is not None and at not in self.count:
             self.count[at] = count
@@ -139,15 +139,15 @@ class Builder:
             found = [k for k in found if k.nullable] or found
         return found[len(found) - 1 - int(len(found) * self.rng.random() ** 1.5)] if found else None
 
-    def crd(self, shape: Shape | None) -> Known | None:
+    def crd(self, shape: StreamShape | None) -> Known | None:
         """A coordinate stream of a shape."""
         found = [k for k in self.at.get(shape, ()) if k.kind == "crd"] if shape else []
         return self.rng.choice(found) if found else None
 
-    def chain(self, shape: Shape, levels: int) -> list[Known] | None:
+    def chain(self, shape: StreamShape, levels: int) -> list[Known] | None:
         """Coordinate streams of a shape and those above it, outermost first; None if one is missing."""
         found: list[Known] = []
-        at: Shape | None = shape
+        at: StreamShape | None = shape
         while len(found) < levels:
             crd = self.crd(at)
             if crd is None or at is None:

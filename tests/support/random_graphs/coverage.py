@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.context import Stream
-from fuseflow.samml.streams import D, N, Stop, Token
+from fuseflow.samml.rule_context import Stream
+from fuseflow.samml.tokens import D, N, Stop, Token
 from fuseflow.samml.verify import streams
 from fuseflow.tile_ops import Tile
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
-from fuseflow.samml.shapes import Shape
+from fuseflow.samml.stream_shapes import StreamShape
 
 from .builder import Builder, Known
 from .loops import scan_of, scannable
@@ -34,7 +34,7 @@ def merge(b: Builder) -> bool:
     if first is None or not b.fits(b.count[first.shape] * 4):
         return False
     match first.shape.origin:
-        case ("lane", Shape() as dealt, int() as lanes, int()):
+        case ("lane", StreamShape() as dealt, int() as lanes, int()):
             shapes = [b.context.shapes.lane(dealt, lanes, k) for k in range(lanes)]
         case _:
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.shapes import Shape
+from fuseflow.samml.stream_shapes import StreamShape
 
 from .builder import Builder, Known
 from .data import Source
@@ -137,7 +137,7 @@ def join(b: Builder) -> bool:
     return _join(b, b.rng.choice(("intersect", "union", "union", "left")), sides, payloads)
 
 
-def _join(b: Builder, kind: str, sides: list[Shape], payloads: list[list[Known]]) -> bool:
+def _join(b: Builder, kind: str, sides: list[StreamShape], payloads: list[list[Known]]) -> bool:
     bounds, counts = [b.bound[s] for s in sides], [b.count[s] for s in sides]
     above = sides[0].parent
     assert above is not None
@@ -173,7 +173,7 @@ def align(b: Builder) -> bool:
         return False
     ratio = b.count[new.shape] / max(b.count[old.shape], 1.0)
     carried = [x]
-    at: Shape | None = x.shape
+    at: StreamShape | None = x.shape
     while at is not old.shape and at is not None:
         carried += [crd] if (crd := b.crd(at)) else []
         at = at.parent

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.samml import nodes as n
-from fuseflow.samml.shapes import Shape
+from fuseflow.samml.stream_shapes import StreamShape
 
 from .builder import Builder, Known
 from .data import INF, Source
@@ -149,7 +149,7 @@ def _limit(function: str, sizes: list[float]) -> float | None:
     return found if found is not None and found < 1e30 else None
 
 
-def folded(b: Builder, function: str, val: Known, reduced: Shape, empty: bool = True) -> float | None:
+def folded(b: Builder, function: str, val: Known, reduced: StreamShape, empty: bool = True) -> float | None:
     """The largest magnitude of a reduction over the fibers of `reduced`, which may be empty."""
     if val.limit is None or reduced not in b.bound or (empty and function in ("max", "min")) or function == "prod":
         return None

@@ -8,7 +8,7 @@ import networkx as nx
 from hypothesis import strategies as st
 
 from fuseflow.einsum.blocks import with_blocks, with_vectors
-from fuseflow.einsum.formats import infer
+from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ProgramError
 from fuseflow.schedule import Schedule

@@ -6,9 +6,9 @@ from fuseflow.sim.engine.kernels import (
     align,
     alu,
     drop,
+    flatten_split,  # fmt: skip
+    fork_merge,
     join,
-    lanes,
-    levels,
     load,
     locate,
     permute,
@@ -17,8 +17,24 @@ from fuseflow.sim.engine.kernels import (
     root,
     scan,
     write,
-)  # fmt: skip
-from fuseflow.sim.engine.place import Rule
+)
+from fuseflow.sim.engine.node_layout import Rule
 
-_FAMILIES = (accumulate, align, alu, drop, join, lanes, levels, load, locate, permute, reduce, repeat, root, scan, write)
+_FAMILIES = (
+    accumulate,
+    align,
+    alu,
+    drop,
+    join,
+    fork_merge,
+    flatten_split,
+    load,
+    locate,
+    permute,
+    reduce,
+    repeat,
+    root,
+    scan,
+    write,
+)
 RULES: dict[type[Node], Rule] = {kind: rule for family in _FAMILIES for kind, rule in family.RULES.items()}

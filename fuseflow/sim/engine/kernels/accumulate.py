@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import FOLD_INTO, Function, call_fold_into
 from fuseflow.sim.engine.kernels.reduce import fold_into
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int, trailing_zeros
-from fuseflow.sim.engine.nest import NEST, childless, enter, leave, look, look_ends, nest_at
-from fuseflow.sim.engine.nodes import (
+from fuseflow.sim.engine.nested_streams import NEST, childless, enter, leave, look, look_ends, nest_at
+from fuseflow.sim.engine.node_layout import Array, Link, NodeLayout, Part, Rule, words
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     BUFFER,
     ENDED,
     GROW,
@@ -35,9 +34,8 @@ from fuseflow.sim.engine.nodes import (
     source,
     take_everywhere,
     target,
-)  # fmt: skip
-from fuseflow.sim.engine.place import Array, Link, Part, Place, Rule, words
-from fuseflow.sim.engine.streams import (
+)
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -59,8 +57,10 @@ from fuseflow.sim.engine.streams import (
     take,
     visible,
     word_in,
-)  # fmt: skip
+)
 from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, place_of, sort_keys, workspace_at
+from fuseflow.sim.native.jit import FOLD_INTO, Function, call_fold_into
+from fuseflow.sim.native.records import Record, get_int, inline, set_int, trailing_zeros
 
 ACCUMULATE = Record(
     "order lowered nest workspaces words sizes row "  # `order`: levels given; addresses; `words` of a value, blocks of a `row`
@@ -75,23 +75,23 @@ BUFFERS = 2
 WAITING, SORTED = 0, 1
 
 
-def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
+def accumulate(node: n.Accumulate, place: NodeLayout) -> list[Part]:
     return halves(run_fill, accumulate_state(node, place, BUFFERS), place)
 
 
-def accumulate_state(node: n.Accumulate, place: Place, buffers: int) -> Array:
+def accumulate_state(node: n.Accumulate, place: NodeLayout, buffers: int) -> Array:
     state = make_state(place, node.inputs[1:-1], buffers)
     state["fold_into"] = place.library.address(fold_into(node.function), FOLD_INTO)
     return state
 
 
-def halves(fill: Function, state: Array, place: Place) -> list[Part]:
+def halves(fill: Function, state: Array, place: NodeLayout) -> list[Part]:
     """The parts of a node that holds fibers back."""
     link = Link()
     return [Part(fill, state, place.node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
 
 
-def make_state(place: Place, levels: Sequence[n.Port], buffers: int) -> Array:
+def make_state(place: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
     """The record of a node with so many empty workspaces. `levels`: the streams whose coordinates are keys, in the order of the keys."""
     sizes = [place.bounds[port] for port in levels]
     row = -(-sizes[-1] // BLOCK)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, inline
-from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     DONE,
     head_run,
@@ -22,7 +21,8 @@ from fuseflow.sim.engine.streams import (
     stop,
     take,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, inline
 
 ALIGN = Record("levels phase held below")
 """How many levels x is deeper; what is being done; the lowest level of the stop that ends the last subtree in the output, which waits for
@@ -32,7 +32,7 @@ COMPARING, CARRYING, LOSING = 0, 1, 2
 state_at = ALIGN.at
 
 
-def align(node: n.Align, place: Place) -> list[Part]:
+def align(node: n.Align, place: NodeLayout) -> list[Part]:
     old, _, x = place.types
     return place.part(run_align, place.state(ALIGN, levels=x.depth - old.depth, held=-1))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import ELEMENTWISE, call_elementwise
 from fuseflow.sim.engine.kernels.pointwise import NO_INPUT, elementwise, give, inputs_of, look, pass_control
 from fuseflow.sim.engine.kernels.tiles import alu_on_tiles, on_tiles
-from fuseflow.sim.engine.memory import Record, get_int, inline
-from fuseflow.sim.engine.nodes import node_at, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import REPEATED, SCRATCH, SLICE, WORD_OFFSET, head_address, head_run, scratch
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import node_at, source, target
+from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, SLICE, WORD_OFFSET, head_address, head_run, scratch
+from fuseflow.sim.native.jit import ELEMENTWISE, call_elementwise
+from fuseflow.sim.native.records import Record, get_int, inline
 
 ALU = Record("function input0 input1 input2", floats="value0 value1 value2")
 """Of each operand slot: which input feeds it (-1: none), and its constant or the value of an `N`."""
@@ -19,7 +19,7 @@ state_at = ALU.at
 VALUE0, VALUE1, VALUE2 = (ALU.offset(f"value{slot}") for slot in range(3))
 
 
-def alu(node: n.Alu, place: Place) -> list[Part]:
+def alu(node: n.Alu, place: NodeLayout) -> list[Part]:
     if on_tiles(node, place):
         return alu_on_tiles(node, place)
     state: dict[str, float] = {"function": place.library.address(elementwise(node.function), ELEMENTWISE)}

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory import get_int, inline
-from fuseflow.sim.engine.nodes import ENDED, OUTSIDE, TOUCH, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.ports import fitting_in, may_send, read, requester_at, touched
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.memory_ports import fitting_in, may_send, read, requester_at, touched
+from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, TOUCH, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -22,8 +21,9 @@ from fuseflow.sim.engine.streams import (
     take,
     visible,
     word_in,
-)  # fmt: skip
+)
 from fuseflow.sim.memory.ports import issue, port_at
+from fuseflow.sim.native.records import get_int, inline
 
 
 def run_ask(address: int) -> int:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import call_fold, call_fold_into, call_note
 from fuseflow.sim.engine.kernels import comal_accumulate, write
 from fuseflow.sim.engine.kernels.reduce import reduce as reduce_elsewhere
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_float
-from fuseflow.sim.engine.nodes import (
+from fuseflow.sim.engine.node_layout import Link, NodeLayout, Part, Rule, words
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     GROW,
     INPUT,
@@ -28,9 +27,8 @@ from fuseflow.sim.engine.nodes import (
     source,
     target,
     traced_at,
-)  # fmt: skip
-from fuseflow.sim.engine.place import Link, Part, Place, Rule, words
-from fuseflow.sim.engine.streams import (
+)
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     DONE,
     ELEMENT,
@@ -53,7 +51,9 @@ from fuseflow.sim.engine.streams import (
     take,
     take_too,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.jit import call_fold, call_fold_into, call_note
+from fuseflow.sim.native.records import Record, get_int, inline, set_float
 
 REPEAT = Record("words")
 REDUCE = Record("fold pending at words tile", floats="value identity")
@@ -63,7 +63,7 @@ VALUE = REDUCE.offset("value")
 repeat_at, reduce_at, write_at = REPEAT.at, REDUCE.at, write.WRITE.at
 
 
-def repeat(node: n.Repeat, place: Place) -> list[Part]:
+def repeat(node: n.Repeat, place: NodeLayout) -> list[Part]:
     """Two parts in series. The first reads the signal, the node's input 1."""
     (x, signal), link, width = node.inputs, Link(), words(place.types[0].tile)
     (part,) = place.part(run_repeat, place.state(REPEAT, words=width), computes=width > 1)
@@ -161,7 +161,7 @@ def _stop_of_x(node: Any, x: Any, word: int, seen: int) -> int:
     return t
 
 
-def reduce(node: n.Reduce, place: Place) -> list[Part]:
+def reduce(node: n.Reduce, place: NodeLayout) -> list[Part]:
     """Of scalars or tiles, as elsewhere."""
     (part,) = reduce_elsewhere(node, place)
     fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile")}
@@ -218,11 +218,11 @@ def run_reduce(address: int) -> int:
             s.pending = seen_above(word, 1) + 1
 
 
-def write_level(node: n.WriteLevel, place: Place) -> list[Part]:
+def write_level(node: n.WriteLevel, place: NodeLayout) -> list[Part]:
     return [replace(part, kernel=run_write_level) for part in write.write_level(node, place)]
 
 
-def write_values(node: n.WriteValues, place: Place) -> list[Part]:
+def write_values(node: n.WriteValues, place: NodeLayout) -> list[Part]:
     return [replace(part, kernel=run_write_values) for part in write.write_values(node, place)]
 
 

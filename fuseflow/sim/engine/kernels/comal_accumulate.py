@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.accumulate import (
+from fuseflow.sim.engine.kernels.accumulate import (  # fmt: skip
     ACCUMULATE,
     SORTED,
     WAITING,
@@ -17,10 +17,10 @@ from fuseflow.sim.engine.kernels.accumulate import (
     open_row,
     put_run,
     shared,
-)  # fmt: skip
-from fuseflow.sim.engine.memory import get_int, inline
-from fuseflow.sim.engine.nest import enter, look, nest_at
-from fuseflow.sim.engine.nodes import (
+)
+from fuseflow.sim.engine.nested_streams import enter, look, nest_at
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, words
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     GROW,
     INPUT,
@@ -38,9 +38,8 @@ from fuseflow.sim.engine.nodes import (
     source,
     take_everywhere,
     target,
-)  # fmt: skip
-from fuseflow.sim.engine.place import Part, Place, words
-from fuseflow.sim.engine.streams import (
+)
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -60,13 +59,14 @@ from fuseflow.sim.engine.streams import (
     take,
     take_too,
     visible,
-)  # fmt: skip
+)
 from fuseflow.sim.engine.workspace import BLOCK, clear, place_of, sort_keys, workspace_at
+from fuseflow.sim.native.records import get_int, inline
 
 state_at = ACCUMULATE.at
 
 
-def accumulate(node: n.Accumulate, place: Place) -> list[Part]:
+def accumulate(node: n.Accumulate, place: NodeLayout) -> list[Part]:
     return place.part(run_accumulate, accumulate_state(node, place, 1), computes=words(place.types[-1].tile) > 1)
 
 

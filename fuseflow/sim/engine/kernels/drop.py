@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_float, get_int, inline
-from fuseflow.sim.engine.nest import NEST, childless, enter, leave, look, look_ends, nest_at
-from fuseflow.sim.engine.nodes import (
+from fuseflow.sim.engine.nested_streams import NEST, childless, enter, leave, look, look_ends, nest_at
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     MISALIGNED,
     WAIT,
@@ -22,9 +22,8 @@ from fuseflow.sim.engine.nodes import (
     source,
     take_everywhere,
     target,
-)  # fmt: skip
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import (
+)
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -42,7 +41,8 @@ from fuseflow.sim.engine.streams import (
     stop,
     take,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_float, get_int, inline
 
 DROP = Record("nest emitted held kept", floats="value")
 """How many of the open coordinates were emitted; up to which level the held stop reaches (-1: none is held); whether the list of the
@@ -50,7 +50,7 @@ outermost coordinates has a kept value; the value that leaves (NaN, which nothin
 state_at = DROP.at
 
 
-def drop(node: n.Drop, place: Place) -> list[Part]:
+def drop(node: n.Drop, place: NodeLayout) -> list[Part]:
     depth = len(node.inputs) - 2
     nest = place.array(place.state(NEST, depth=depth, crds=place.array(np.zeros(max(depth, 1), dtype=np.int64))))
     value = float("nan") if node.value is None else node.value

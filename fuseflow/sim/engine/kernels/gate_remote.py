@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fuseflow.sim.engine.memory import Record
-from fuseflow.sim.engine.nodes import ENDED, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.ports import answer, answered, requester_at
-from fuseflow.sim.engine.streams import CONTROL, DONE, REPEATED, head_run, next_word, pass_on, push, take, visible
+from fuseflow.sim.engine.memory_ports import answer, answered, requester_at
+from fuseflow.sim.engine.node_records import ENDED, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, pass_on, push, take, visible
+from fuseflow.sim.native.records import Record
 
 GATE = Record("array asked")
 """Of a gate: the requester, and how many of the tokens asked for something."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
-from fuseflow.sim.engine.nodes import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     WAIT,
     awaits,
@@ -22,9 +22,8 @@ from fuseflow.sim.engine.nodes import (
     source,
     take_everywhere,
     target,
-)  # fmt: skip
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import (
+)
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     DONE,
     EMPTY,
@@ -38,7 +37,8 @@ from fuseflow.sim.engine.streams import (
     take,
     visible,
     word_in,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 JOIN = Record("left any_side sides side_of ports heads")
 """Whether coordinates of side 0, or of any side, are emitted (else those of all); of each input its side, and the output that its
@@ -46,7 +46,7 @@ payload goes to (0: it brings coordinates); the heads of the sides."""
 state_at = JOIN.at
 
 
-def join(node: n.Join, place: Place) -> list[Part]:
+def join(node: n.Join, place: NodeLayout) -> list[Part]:
     side_of = [side for side, payloads in enumerate(node.payloads) for _ in range(payloads + 1)]
     numbers = count(1)
     ports = [port for payloads in node.payloads for port in (0, *(next(numbers) for _ in range(payloads)))]

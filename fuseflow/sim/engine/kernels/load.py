@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_float, get_float32, get_int, inline, prefetch, set_float
-from fuseflow.sim.engine.nodes import ENDED, OUTSIDE, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule, words
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, words
+from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -26,7 +25,8 @@ from fuseflow.sim.engine.streams import (
     take,
     visible,
     word_in,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_float, get_float32, get_int, inline, prefetch, set_float
 
 FIELDS, FLOATS = "values count single absent words tile", "fill value"
 LOAD = Record(FIELDS, FLOATS)
@@ -35,12 +35,12 @@ state_at = LOAD.at
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
 
 
-def load(node: n.Load, place: Place) -> list[Part]:
+def load(node: n.Load, place: NodeLayout) -> list[Part]:
     fields = values_of(node, place)
     return place.part(run_load_tiles if fields["words"] > 1 else run_load, place.state(LOAD, **fields))
 
 
-def values_of(node: n.Load, place: Place) -> dict[str, float]:
+def values_of(node: n.Load, place: NodeLayout) -> dict[str, float]:
     """The fields of `LOAD` that say where the values are."""
     values = place.tensors[node.tensor].values
     if values.dtype != np.float32:

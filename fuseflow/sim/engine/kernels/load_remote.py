@@ -6,10 +6,10 @@ from typing import Any
 
 from fuseflow.sim.engine.kernels import load
 from fuseflow.sim.engine.kernels.load import scalars, tiles
-from fuseflow.sim.engine.memory import Record, inline
-from fuseflow.sim.engine.nodes import ENDED, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.ports import answer, answered, requester_at
-from fuseflow.sim.engine.streams import CONTROL, DONE, REPEATED, head_run, next_word, push, take, visible
+from fuseflow.sim.engine.memory_ports import answer, answered, requester_at
+from fuseflow.sim.engine.node_records import ENDED, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, push, take, visible
+from fuseflow.sim.native.records import Record, inline
 
 REMOTE_LOAD = Record(f"{load.FIELDS} seen val", load.FLOATS)
 """Of a load; when the next token was answered; the requester."""

@@ -6,10 +6,9 @@ from typing import Any, assert_never
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_int, inline, set_int
-from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -23,7 +22,8 @@ from fuseflow.sim.engine.streams import (
     take,
     visible,
     word_in,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_int, inline, set_int
 from fuseflow.tensors.levels.base import Computed, Listed
 
 LOCATE = Record("size")
@@ -35,14 +35,14 @@ stored_at = STORED.at
 ABSENT = -1
 
 
-def locate(node: n.Locate, place: Place) -> list[Part]:
+def locate(node: n.Locate, place: NodeLayout) -> list[Part]:
     decl = place.declared[node.tensor]
     if decl.format.levels[node.level].stored:
         return place.part(run_locate_stored, place.state(STORED, **fibers_of(node, place)))
     return place.part(run_locate, place.state(LOCATE, size=decl.shape[decl.format.order[node.level]]))
 
 
-def fibers_of(node: n.Locate, place: Place) -> dict[str, int]:
+def fibers_of(node: n.Locate, place: NodeLayout) -> dict[str, int]:
     """The fields of `STORED` that say where the fibers of the level are."""
     match walk := place.tensors[node.tensor].levels[node.level].walk():
         case Listed():

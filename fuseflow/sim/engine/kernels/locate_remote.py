@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fuseflow.sim.engine.kernels.locate import look_up, stored_at
-from fuseflow.sim.engine.memory import set_int
-from fuseflow.sim.engine.nodes import ENDED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, SCRATCH, head_run, next_word, push, scratch, take, visible
+from fuseflow.sim.engine.node_records import ENDED, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, SCRATCH, head_run, next_word, push, scratch, take, visible
+from fuseflow.sim.native.records import set_int
 
 
 def run_point(address: int) -> int:

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import Function, specialize
 from fuseflow.sim.engine.kernels.accumulate import BUFFERS, halves, make_state, run_fill
-from fuseflow.sim.engine.memory import get_int, set_int
-from fuseflow.sim.engine.nest import enter
-from fuseflow.sim.engine.nodes import TWICE
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import REPEATED, WORD_OFFSET, copy, element, head_address, head_run, word_in
+from fuseflow.sim.engine.nested_streams import enter
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import TWICE
+from fuseflow.sim.engine.stream_rings import REPEATED, WORD_OFFSET, copy, element, head_address, head_run, word_in
 from fuseflow.sim.engine.workspace import BLOCK, place_of
+from fuseflow.sim.native.jit import Function, specialize
+from fuseflow.sim.native.records import get_int, set_int
 
 
-def permute(node: n.Permute, place: Place) -> list[Part]:
+def permute(node: n.Permute, place: NodeLayout) -> list[Part]:
     levels = [node.inputs[level] for level in node.order]
     state = make_state(place, levels, BUFFERS)
     weights = np.zeros((len(levels), 2), np.int64)

@@ -8,10 +8,10 @@ from typing import Any
 
 from fuseflow.ops import Operator, operator
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import Function, specialize
-from fuseflow.sim.engine.memory import COMPILED, get_float, inline, set_float
-from fuseflow.sim.engine.nodes import ENDED, awaits, close, fire, rooms, source, take_everywhere, target
-from fuseflow.sim.engine.streams import CONTROL, DONE, head_run, is_control, push, take, visible
+from fuseflow.sim.engine.node_records import ENDED, awaits, close, fire, rooms, source, take_everywhere, target
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, head_run, is_control, push, take, visible
+from fuseflow.sim.native.jit import Function, specialize
+from fuseflow.sim.native.records import COMPILED, get_float, inline, set_float
 
 NO_INPUT = -1
 

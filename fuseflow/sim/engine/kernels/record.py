@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fuseflow.samml.nodes import Port
-from fuseflow.sim.engine.memory import Record, address, set_int
-from fuseflow.sim.engine.nodes import ENDED, GROW, awaits, node_at, source
-from fuseflow.sim.engine.place import Array, Part, fitting, words
-from fuseflow.sim.engine.streams import CONTROL, DONE, SLICE, copy, element, head_run, take, visible, word_in
+from fuseflow.sim.engine.node_layout import Array, Part, fitting, words
+from fuseflow.sim.engine.node_records import ENDED, GROW, awaits, node_at, source
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, SLICE, copy, element, head_run, take, visible, word_in
+from fuseflow.sim.native.records import Record, address, set_int
 from fuseflow.tile_ops import Tile
 
 RECORD = Record("tokens count limit words")

@@ -6,11 +6,9 @@ from functools import cache
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import FOLD, FOLD_INTO, Function, call_fold, call_fold_into, specialize
-from fuseflow.sim.engine.memory import Record, get_float, get_int, set_float
-from fuseflow.sim.engine.nodes import ENDED, REFUSED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule, words
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, words
+from fuseflow.sim.engine.node_records import ENDED, REFUSED, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     DONE,
     EMPTY,
@@ -28,7 +26,9 @@ from fuseflow.sim.engine.streams import (
     seen_above,
     take,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.jit import FOLD, FOLD_INTO, Function, call_fold, call_fold_into, specialize
+from fuseflow.sim.native.records import Record, get_float, get_int, set_float
 
 REDUCE = Record("fold pending words tile", floats="value identity")
 """`pending`: the stop still to be sent, plus 1; `tile`: address of the value so far, if it is a tile (`words` above 1)."""
@@ -36,7 +36,7 @@ state_at = REDUCE.at
 VALUE = REDUCE.offset("value")
 
 
-def reduce(node: n.Reduce, place: Place) -> list[Part]:
+def reduce(node: n.Reduce, place: NodeLayout) -> list[Part]:
     identity = reducer(node.function).identity
     (value,) = place.types
     state = place.state(

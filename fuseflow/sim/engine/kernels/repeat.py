@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record
-from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Part, Place, Rule, words
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, words
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     DONE,
     EMPTY,
@@ -24,14 +23,15 @@ from fuseflow.sim.engine.streams import (
     seen_above,
     take,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record
 
 REPEAT = Record("holds kind word words tile")
 """The token of x that is being repeated; of a tile (`words` above 1) a copy, since its place is reused once it is taken."""
 state_at = REPEAT.at
 
 
-def repeat(node: n.Repeat, place: Place) -> list[Part]:
+def repeat(node: n.Repeat, place: NodeLayout) -> list[Part]:
     tile = place.types[0].tile
     state = place.state(REPEAT, words=words(tile), tile=place.filled(tile, 0.0))
     return place.part(run_repeat, state, computes=words(tile) > 1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.nodes import ENDED, close, fire, node_at, rooms, target
-from fuseflow.sim.engine.place import Part, Place, Rule
-from fuseflow.sim.engine.streams import AFFINE, CONTROL, DONE, push
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import ENDED, close, fire, node_at, rooms, target
+from fuseflow.sim.engine.stream_rings import AFFINE, CONTROL, DONE, push
 
 
-def root(node: n.Root, place: Place) -> list[Part]:
+def root(node: n.Root, place: NodeLayout) -> list[Part]:
     return place.part(run_root, computes=False)
 
 

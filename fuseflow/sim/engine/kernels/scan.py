@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_int, inline, prefetch
-from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.place import Link, Part, Place, Rule
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import Link, NodeLayout, Part, Rule
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -23,7 +22,8 @@ from fuseflow.sim.engine.streams import (
     stop,
     take,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_int, inline, prefetch
 from fuseflow.tensors.levels.base import Computed, Listed
 
 FIELDS = (
@@ -37,11 +37,11 @@ ANY = 1 << 60  # parents of a level without elements, or without a tensor: no re
 state_at = SCAN.at
 
 
-def scan(node: n.Scan, place: Place) -> list[Part]:
+def scan(node: n.Scan, place: NodeLayout) -> list[Part]:
     return place.part(run_scan, place.state(SCAN, **fibers_of(node, place)), computes=False)
 
 
-def fibers_of(node: n.Scan, place: Place) -> dict[str, int]:
+def fibers_of(node: n.Scan, place: NodeLayout) -> dict[str, int]:
     """The fields of `SCAN` that say where the fibers of the level are."""
     match walk := place.tensors[node.tensor].levels[node.level].walk():
         case Computed():
@@ -54,7 +54,7 @@ def fibers_of(node: n.Scan, place: Place) -> dict[str, int]:
             assert_never(walk)
 
 
-def range_(node: n.Range, place: Place) -> list[Part]:
+def range_(node: n.Range, place: NodeLayout) -> list[Part]:
     state = place.state(SCAN, size=node.size, parents=ANY, every=1)
     return [Part(run_scan, state, node.inputs, (*place.outputs, Link()), computes=False)]
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from fuseflow.sim.engine.kernels import scan
 from fuseflow.sim.engine.kernels.scan import BETWEEN, CLOSING, INSIDE, OPENED, look_up
-from fuseflow.sim.engine.memory import Record, get_int, inline, prefetch
-from fuseflow.sim.engine.nodes import ENDED, MISALIGNED, OUTSIDE, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.ports import answer, answered, read, read_bytes, requester_at
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.memory_ports import answer, answered, read, read_bytes, requester_at
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -25,7 +24,8 @@ from fuseflow.sim.engine.streams import (
     stop,
     take,
     visible,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_int, inline, prefetch
 
 REMOTE_SCAN = Record(f"{scan.FIELDS} stops stop seen pos crd")
 """Of a scan; the end of each fiber in the array of coordinates, that of the open one; when its reference was answered; requesters."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from fuseflow.ops import operator, reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.jit import ELEMENTWISE, Function, call_elementwise, specialize
 from fuseflow.sim.engine.kernels.pointwise import NO_INPUT, elementwise, give, inputs_of, look, pass_control, scalar
-from fuseflow.sim.engine.memory import Record, get_float, inline, set_float
-from fuseflow.sim.engine.nodes import node_at, source, target
-from fuseflow.sim.engine.place import Part, Place, words
-from fuseflow.sim.engine.streams import REPEATED, SCRATCH, SLICE, WORD_OFFSET, element, head_address, head_run, scratch
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, words
+from fuseflow.sim.engine.node_records import node_at, source, target
+from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, SLICE, WORD_OFFSET, element, head_address, head_run, scratch
+from fuseflow.sim.native.jit import ELEMENTWISE, Function, call_elementwise, specialize
+from fuseflow.sim.native.records import Record, get_float, inline, set_float
 from fuseflow.tile_ops import FOLDS, TILE_OPERATORS, Tile
 
 TILES = Record(
@@ -32,11 +32,11 @@ from, and the words from one row to the next, and from one column to the next, o
 tiles_at, shape_at = TILES.at, SHAPE.at
 
 
-def on_tiles(node: n.Alu, place: Place) -> bool:
+def on_tiles(node: n.Alu, place: NodeLayout) -> bool:
     return node.function in TILE_OPERATORS or any(words(type_.tile) > 1 for type_ in place.types)
 
 
-def alu_on_tiles(node: n.Alu, place: Place) -> list[Part]:
+def alu_on_tiles(node: n.Alu, place: NodeLayout) -> list[Part]:
     tiles = [type_.tile for type_ in place.types]
     (result,) = node.outputs(place.types)
     state: dict[str, float] = {"calls": 1, "count": words(result.tile), "size": words(result.tile)}

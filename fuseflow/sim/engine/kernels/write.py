@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.memory import Record, get_float, inline, set_float, set_float32, set_int, set_int32
-from fuseflow.sim.engine.nodes import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
-from fuseflow.sim.engine.place import Part, Place, Rule, fitting, words
-from fuseflow.sim.engine.streams import (
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, fitting, words
+from fuseflow.sim.engine.node_records import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
@@ -24,7 +23,8 @@ from fuseflow.sim.engine.streams import (
     take,
     visible,
     word_in,
-)  # fmt: skip
+)
+from fuseflow.sim.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.tile_ops import Tile
 
 FIELDS = "elements count words narrow ends ended limit total behind"
@@ -33,28 +33,28 @@ WRITE = Record(FIELDS)
 state_at = WRITE.at
 
 
-def write_level(node: n.WriteLevel, place: Place) -> list[Part]:
+def write_level(node: n.WriteLevel, place: NodeLayout) -> list[Part]:
     return place.part(run_write_level, place.state(WRITE, **level_buffers(node, place)))
 
 
-def write_values(node: n.WriteValues, place: Place) -> list[Part]:
+def write_values(node: n.WriteValues, place: NodeLayout) -> list[Part]:
     return place.part(run_write_values, place.state(WRITE, **value_buffers(node, place)))
 
 
-def level_buffers(node: n.WriteLevel, place: Place) -> dict[str, int]:
+def level_buffers(node: n.WriteLevel, place: NodeLayout) -> dict[str, int]:
     """The fields of `WRITE` that say where coordinates and the ends of fibers gather."""
     decl = place.declared[node.tensor]
     narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
     return _buffers(place, np.int32 if narrow else np.int64, place.limits.written)
 
 
-def value_buffers(node: n.WriteValues, place: Place) -> dict[str, int]:
+def value_buffers(node: n.WriteValues, place: NodeLayout) -> dict[str, int]:
     """The same of values."""
     decl = place.declared[node.tensor]
     return _buffers(place, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
 
 
-def _buffers(place: Place, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
+def _buffers(place: NodeLayout, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
     """Buffers for elements of a dtype, and for the ends of fibers."""
     limit, width = fitting(place.limits.written, tile), words(tile)
     return {

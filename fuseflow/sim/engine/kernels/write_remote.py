@@ -6,11 +6,11 @@ from typing import Any
 
 from fuseflow.sim.engine.kernels import write
 from fuseflow.sim.engine.kernels.write import append_coordinates, append_values, end_fiber
-from fuseflow.sim.engine.memory import Record, get_int, inline
-from fuseflow.sim.engine.nodes import ENDED, GROW, LARGE, REFUSED, WAIT, awaits, close, fire, node_at, source
-from fuseflow.sim.engine.ports import flush, requester_at, unfilled
-from fuseflow.sim.engine.ports import write as send_element
-from fuseflow.sim.engine.streams import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
+from fuseflow.sim.engine.memory_ports import flush, requester_at, unfilled
+from fuseflow.sim.engine.memory_ports import write as send_element
+from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, awaits, close, fire, node_at, source
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
+from fuseflow.sim.native.records import Record, get_int, inline
 
 REMOTE_WRITE = Record(f"{write.FIELDS} array ports closing next phase")
 """Of a write; the requester of what is written with every element (0: nothing); an array of those of what is written at the end of a fiber,

@@ -1,0 +1,128 @@
+"""Where a program may be cut: its units, each a run of operators that no cut parts, in an order in which they can run.
+
+Every range of units is a region that can run: what stands before it never needs its results. So a partition of the program is a row
+of cuts between units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from fuseflow.einsum.nodes import Einsum, Reduce, walk
+from fuseflow.einsum.reshapes import refine
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.schedule import Schedule, form_regions
+from fuseflow.schedule.granularities import layer_labels
+
+Range: TypeAlias = tuple[int, int]
+"""Units from the first on, up to but not including the second."""
+Partition: TypeAlias = tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """`first` and `last` are what its operators are called; `parts`: how many of them there are. `alone`: no region may hold it with
+    others."""
+
+    first: str
+    last: str
+    einsums: tuple[str, ...]
+    parts: int = 1
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSequence:
+    """The units of a program, and what they are: `operators`, `products` or `layers`."""
+
+    what: str
+    units: tuple[Unit, ...]
+
+    def __len__(self) -> int:
+        return len(self.units)
+
+    def name(self, part: Range) -> str:
+        """What a region is called: by its first and its last operator."""
+        first, last = self.units[part[0]].first, self.units[part[1] - 1].last
+        return first if first == last else f"{first}-{last}"
+
+    def einsums(self, part: Range) -> tuple[str, ...]:
+        return tuple(e for unit in self.units[slice(*part)] for e in unit.einsums)
+
+    def parts(self, part: Range) -> int:
+        return sum(unit.parts for unit in self.units[slice(*part)])
+
+    def legal(self, part: Range) -> bool:
+        return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
+
+    def scheduled(self, schedule: Schedule, partition: Iterable[Range]) -> Schedule:
+        """The schedule with the regions of a partition; what `none` would do needs no name."""
+        fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
+        return replace(schedule, fuse_regions=tuple(fused) or ("none",), regions=tuple(fused.items()))
+
+
+def partition(cuts: Sequence[int], count: int) -> Partition:
+    """The ranges between these cuts of `count` units.
+
+    >>> partition((2,), 3)
+    ((0, 2), (2, 3))
+    """
+    return tuple(pairwise((0, *cuts, count)))
+
+
+def operators(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
+    """Each operator by itself, a softmax or a norm as one. A reshape that vanishes goes with what stands before it."""
+    stuck = partitioned.refined.stuck | refine(partitioned.original).stuck
+    found: list[Unit] = []
+    waiting: tuple[str, ...] = ()
+    for region in form_regions(partitioned.original, replace(schedule, fuse_regions=("none",), regions=())):
+        members, alone = partitioned.refined.members(region.einsums), not stuck.isdisjoint(region.einsums)
+        if not alone and all(e in partitioned.refined.renames for e in members):
+            if found:
+                found[-1] = replace(found[-1], einsums=(*found[-1].einsums, *region.einsums))
+            else:
+                waiting += region.einsums
+            continue
+        found.append(Unit(region.name, region.name, (*waiting, *region.einsums), alone=alone))
+        waiting = ()
+    return UnitSequence("operators", tuple(found))
+
+
+def products(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
+    """Each product, softmax or norm with the pointwise operators behind it that read it."""
+    defined = partitioned.original.defined
+
+    def follows(before: Unit, unit: Unit) -> bool:
+        each = [defined[e] for e in unit.einsums]
+        return not any(map(_reduces, each)) and any(n in before.einsums for e in each for n in e.operands)
+
+    return UnitSequence("products", _joined(units.units, follows))
+
+
+def layers(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
+    """The operators of each layer that stand next to each other."""
+    labels = layer_labels(partitioned.original)
+
+    def follows(before: Unit, unit: Unit) -> bool:
+        return bool(labels) and labels[before.einsums[0]] == labels[unit.einsums[0]]
+
+    return UnitSequence("layers", _joined(units.units, follows))
+
+
+def _reduces(einsum: Einsum) -> bool:
+    return any(isinstance(node, Reduce) for node in walk(einsum.body))
+
+
+def _joined(units: Iterable[Unit], follows: Callable[[Unit, Unit], bool]) -> tuple[Unit, ...]:
+    """Neighbours as one, where `follows` says so."""
+    found: list[Unit] = []
+    for unit in units:
+        if found and not (found[-1].alone or unit.alone) and follows(found[-1], unit):
+            before = found[-1]
+            found[-1] = Unit(before.first, unit.last, (*before.einsums, *unit.einsums), before.parts + unit.parts)
+        else:
+            found.append(unit)
+    return tuple(found)

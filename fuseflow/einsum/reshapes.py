@@ -1,0 +1,297 @@
+"""Reshapes taken out of a program: dimensions that are split anywhere are split everywhere.
+
+    P[i, e] = sum(k) X[i, k] * W[k, e]              W.split[k, h, d] = W[k, h*64 + d]
+    Q[i, h, d] = P[i, h*64 + d]                ->   P[i, h, d] = sum(k) X[i, k] * W.split[k, h, d]
+    S[h, i, j] = sum(d) Q[i, h, d] * ...            S[h, i, j] = sum(d) P[i, h, d] * ...
+
+What is left of a reshape is another name, and vanishes. The statements with a split that remain are views: an input seen in parts, an
+output seen whole, and a tensor that cannot be in parts everywhere (`dimensions`). They compute nothing: each says how the values of
+one stored tensor are seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import assert_never
+
+from fuseflow.einsum.dimensions import Dimensions, dimensions, split_places
+from fuseflow.einsum.indices import fresh_indices
+from fuseflow.einsum.nodes import (
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Index,
+    Location,
+    Program,
+    Reduce,
+    Split,
+    TensorType,
+    accesses,
+    index_names,
+)
+from fuseflow.tensors import Format
+
+Parts = tuple[tuple[int, ...], ...]
+"""How a tensor is seen: for each of its dimensions the extents of the parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapeElimination:
+    """A program without reshapes but `views`. `named` says which statement computes an Einsum whose own name is that of a view now;
+    `vanished` which tensor a reshape was another name of; `stuck` are the reshapes of results that cannot be in parts everywhere;
+    `renames` the reshapes that name a tensor once more, because they are outputs; `grouped` those of dimensions that no input and no
+    output has whole: they are put together only to be taken apart again."""
+
+    program: Program
+    views: frozenset[str] = frozenset()
+    named: Mapping[str, str] = field(default_factory=dict)
+    vanished: Mapping[str, str] = field(default_factory=dict)
+    stuck: frozenset[str] = frozenset()
+    renames: frozenset[str] = frozenset()
+    grouped: frozenset[str] = frozenset()
+
+    def members(self, einsums: Iterable[str]) -> tuple[str, ...]:
+        """The statements that compute these Einsums of the program as it was."""
+        return tuple(self.named.get(e, e) for e in einsums if e not in self.vanished)
+
+
+def refine(program: Program, kept: Collection[str] = ()) -> ReshapeElimination:
+    """The program with its splits carried to everything that shares a dimension. Inputs and outputs keep their names and shapes, and the
+    tensors in `kept` are stored as they are."""
+    if not any(is_reshape(einsum) for einsum in program.einsums):
+        return ReshapeElimination(program)
+    return _Refinement(program, frozenset(kept), dimensions(program, frozenset(kept))).run()
+
+
+def is_reshape(einsum: Einsum) -> bool:
+    """Whether an Einsum sees a dimension as two indices."""
+    reads = (i for access in accesses(einsum.body) for i in access.indices)
+    return any(isinstance(i, Split) for i in (*einsum.indices, *reads))
+
+
+def is_view(einsum: Einsum) -> bool:
+    """Whether an Einsum only sees a tensor in other parts: dimensions in order, each taken apart or together."""
+    body = einsum.body
+    if not isinstance(body, Access) or not any(isinstance(i, Split) for i in (*einsum.indices, *body.indices)):
+        return False
+    return index_names(einsum.indices) == body.names
+
+
+@dataclass(slots=True)
+class _Refinement:
+    """`held` says of every tensor under which name, and in which parts, it is there; `seen` which views of it there are."""
+
+    program: Program
+    kept: frozenset[str]
+    dims: Dimensions
+    held: dict[str, tuple[str, Parts]] = field(default_factory=dict)
+    seen: dict[tuple[str, Parts], str] = field(default_factory=dict)
+    alias: dict[str, Access] = field(default_factory=dict)
+    made: list[Einsum] = field(default_factory=list)
+    declared: dict[str, TensorType] = field(default_factory=dict)
+    views: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+    renames: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
+
+    def run(self) -> ReshapeElimination:
+        program = self.program
+        self.taken = {*program.declared, *program.defined}
+        self.declared = {t.name: t for t in program.inputs}
+        for tensor in program.inputs:
+            self.held[tensor.name] = tensor.name, _whole(tensor.shape)
+        for einsum in program.einsums:
+            self._hold(einsum)
+        elsewhere = {
+            e.name: {a.tensor for a in accesses(e.body) if self._wanted(e, a) != self.held[a.tensor][1]} for e in program.einsums
+        }
+        for einsum in program.einsums:
+            if is_reshape(einsum) and not elsewhere[einsum.name].isdisjoint(program.defined):
+                self.stuck.add(einsum.name)
+        needed = frozenset().union(*elsewhere.values())
+        for einsum in program.einsums:
+            self._statement(einsum, needed)
+        for name in program.outputs:
+            self._reach(name, _whole(_shape(self.held[name][1])), program.defined[name].location)
+        order = {name: n for n, name in enumerate([*program.declared, *self.declared])}
+        tensors = sorted(self.declared.values(), key=lambda t: order[t.name])
+        named = {name: at for name, (at, _) in self.held.items() if at != name}
+        vanished = {name: access.tensor for name, access in self.alias.items()}
+        refined = replace(program, tensors=tuple(tensors), einsums=tuple(self.made))
+        return ReshapeElimination(
+            refined, frozenset(self.views), named, vanished, frozenset(self.stuck), frozenset(self.renames), self._grouped()
+        )
+
+    def _grouped(self) -> frozenset[str]:
+        """Reshapes of dimensions that only results between the inputs and the outputs have whole."""
+        ends = [(t.name, len(t.shape)) for t in self.program.inputs]
+        ends += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
+        outside = {self.dims.find((name, position)) for name, rank in ends for position in range(rank)}
+        found = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.stuck)
+        return frozenset(e.name for e in found if outside.isdisjoint(map(self.dims.find, split_places(e))))
+
+    def _hold(self, einsum: Einsum) -> None:
+        """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole, it is computed under another name."""
+        wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
+        if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
+            self.stuck.add(einsum.name)
+        apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in self.program.outputs or einsum.name in self.stuck)
+        self.held[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
+
+    def _statement(self, einsum: Einsum, needed: frozenset[str]) -> None:
+        """Write an Einsum with all indices in parts, or note what it is another name of, unless it is `needed` in other parts too."""
+        name, parts = self.held[einsum.name]
+        scope = _Scope(einsum, self.dims)
+        body, indices = self._body(einsum, einsum.body, scope), scope.all(einsum.indices)
+        same = is_reshape(einsum) and isinstance(body, Access) and sorted(body.names) == sorted(indices)
+        if same and isinstance(body, Access) and einsum.name not in {*self.program.outputs, *needed, *self.kept}:
+            self.alias[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
+            return
+        if same:
+            self.renames.add(name)
+        self.made.append(Einsum(name, indices, body, einsum.location))
+        declared = self.program.declared.get(einsum.name)
+        if declared is not None:
+            self.declared[name] = replace(declared, name=name, shape=_flat(parts), format=_in_parts(declared.format, parts))
+
+    def _body(self, einsum: Einsum, node: Expr, scope: _Scope) -> Expr:
+        match node:
+            case Const():
+                return node
+            case Access():
+                indices = scope.all(node.indices)
+                if node.tensor in self.alias:
+                    whole = self.alias[node.tensor]
+                    return Access(whole.tensor, tuple(indices[int(v)] for v in whole.names))
+                return Access(self._reach(node.tensor, self._wanted(einsum, node), einsum.location), indices)
+            case Apply():
+                return Apply(node.op, tuple(self._body(einsum, arg, scope) for arg in node.args))
+            case Reduce():
+                return Reduce(node.op, scope.all(node.over), self._body(einsum, node.body, scope))
+            case unknown:
+                assert_never(unknown)
+
+    def _wanted(self, einsum: Einsum, access: Access) -> Parts:
+        return tuple(self._extents(einsum, index) for index in access.indices)
+
+    def _extents(self, einsum: Einsum, index: Index) -> tuple[int, ...]:
+        return tuple(size for v in index_names((index,)) for size in self.dims.parts((einsum.name, v)))
+
+    def _reach(self, tensor: str, wanted: Parts, asked: Location) -> str:
+        """The name under which a tensor is there in the wanted parts, seen so if it is not yet."""
+        name, parts = self.held[tensor]
+        steps = list(_merges(parts, wanted))
+        for step in (*steps, *_divisions((parts, *steps)[-1], wanted)):
+            if (tensor, step) not in self.seen:
+                self.seen[tensor, step] = self._view(tensor, name, parts, step, asked)
+            name, parts = self.seen[tensor, step], step
+        return name
+
+    def _view(self, tensor: str, source: str, before: Parts, after: Parts, asked: Location) -> str:
+        """State that `source` is seen in other parts: those that differ by one split each."""
+        whole = after == _whole(_shape(after))
+        name = tensor if whole and tensor not in (source, *(e.name for e in self.made)) else ""
+        name = name or self._fresh(f"{tensor}.{'merge' if len(_flat(after)) < len(_flat(before)) else 'split'}")
+        left, right, taken = list[Index](), list[Index](), set[str]()
+        for position, (mine, its) in enumerate(zip(before, after, strict=True)):
+            finest = max(mine, its, key=len)
+            labels = self.dims.labels((tensor, position)) if finest == self.dims.parts((tensor, position)) else ()
+            names = tuple(_unused(labels[n : n + 1], taken) for n in range(len(finest)))
+            left += _joined(names, finest, its)
+            right += _joined(names, finest, mine)
+        self.made.append(Einsum(name, tuple(left), Access(source, tuple(right)), asked))
+        self.views.add(name)
+        if name == tensor and tensor in self.program.declared:
+            self.declared[tensor] = self.program.declared[tensor]
+        return name
+
+    def _fresh(self, wanted: str) -> str:
+        name = next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}_{k}") not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+class _Scope:
+    """The indices of one Einsum, each with those of its parts."""
+
+    def __init__(self, einsum: Einsum, dims: Dimensions) -> None:
+        used = index_names((*einsum.indices, *(i for a in accesses(einsum.body) for i in a.indices)))
+        taken = set(used)
+        self._parts: dict[str, tuple[str, ...]] = {}
+        for v in dict.fromkeys(used):
+            labels = dims.labels((einsum.name, v))
+            pieces = len(dims.parts((einsum.name, v)))
+            self._parts[v] = (v,) if pieces == 1 else tuple(_unused(labels[n : n + 1], taken) for n in range(pieces))
+
+    def all(self, indices: tuple[Index, ...]) -> tuple[str, ...]:
+        return tuple(part for v in index_names(indices) for part in self._parts[v])
+
+
+def _unused(wanted: tuple[str, ...], taken: set[str]) -> str:
+    """The wanted name, or one like it, or the next letter; it is taken then."""
+    alike = (w if n == 0 else f"{w}{n}" for n in count() for w in wanted) if wanted else fresh_indices()
+    name = next(v for v in alike if v not in taken)
+    taken.add(name)
+    return name
+
+
+def _whole(shape: tuple[int, ...]) -> Parts:
+    return tuple((size,) for size in shape)
+
+
+def _shape(parts: Parts) -> tuple[int, ...]:
+    return tuple(math.prod(pieces) for pieces in parts)
+
+
+def _flat(parts: Parts) -> tuple[int, ...]:
+    return tuple(size for pieces in parts for size in pieces)
+
+
+def _merges(parts: Parts, wanted: Parts) -> Iterator[Parts]:
+    """Dimensions that are wanted in other parts become whole, the innermost two parts of each in a step."""
+    while any(mine != its and len(mine) > 1 for mine, its in zip(parts, wanted, strict=True)):
+        parts = tuple(
+            (*mine[:-2], mine[-2] * mine[-1]) if mine != its and len(mine) > 1 else mine
+            for mine, its in zip(parts, wanted, strict=True)
+        )
+        yield parts
+
+
+def _divisions(parts: Parts, wanted: Parts) -> Iterator[Parts]:
+    """Whole dimensions come apart, the innermost part of each in a step."""
+    apart = tuple(mine != its for mine, its in zip(parts, wanted, strict=True))
+    most = max((len(its) for its, split in zip(wanted, apart, strict=True) if split), default=0)
+    for pieces in range(2, most + 1):
+        yield tuple(
+            (math.prod(its[: 1 - pieces]), *its[1 - pieces :]) if split and pieces < len(its) else its
+            for split, its in zip(apart, wanted, strict=True)
+        )
+
+
+def _joined(names: tuple[str, ...], finest: tuple[int, ...], parts: tuple[int, ...]) -> Iterator[Index]:
+    """The indices of a dimension that is seen in `parts`: those of its finest parts, two of them joined if there are fewer."""
+    if parts == finest:
+        yield from names
+        return
+    n = next(n for n in range(len(parts)) if (*finest[:n], finest[n] * finest[n + 1], *finest[n + 2 :]) == parts)
+    yield from names[:n]
+    yield Split(names[n], names[n + 1], finest[n + 1])
+    yield from names[n + 2 :]
+
+
+def _in_parts(format: Format | None, parts: Parts) -> Format | None:
+    """The same storage with dense levels taken apart: None if that cannot be said."""
+    if format is None:
+        return None
+    levels, order, first = list[str](), list[int](), [sum(map(len, parts[:d])) for d in range(len(parts))]
+    for level, d in zip(format.levels, format.order, strict=True):
+        if len(parts[d]) > 1 and not level.full:
+            return None
+        levels += [level.text] * len(parts[d])
+        order += range(first[d], first[d] + len(parts[d]))
+    return Format.of(*levels, order=tuple(order))

@@ -1,0 +1,173 @@
+"""Streams as counts: the lists of a stream, each distinct one held once.
+
+A stream is a nested list. In a fused graph most of its lists are equal: whatever is computed again is the same list again. So a depth
+is held as its *distinct* fibers, and every element above says which fiber is below it: a shared tree (a trie whose equal subtrees are
+one). Its size follows the stored entries of the tensors, not the iteration space, and how often each fiber occurs is a sum from the
+root down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+EMPTY = -1
+"""In the place of a fiber: an empty one; in the place of a label: `N`."""
+
+
+@dataclass(frozen=True, eq=False)
+class FiberLevel:
+    """Distinct fibers: coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`. `words`: coordinates that reading each fiber asks for,
+    where these are not its own (stored ones that repeat)."""
+
+    pos: Ints
+    crd: Ints
+    size: int
+    words: Ints | None = None
+
+    @property
+    def fibers(self) -> int:
+        return len(self.pos) - 1
+
+    @cached_property
+    def lengths(self) -> Ints:
+        return np.diff(self.pos)
+
+    @cached_property
+    def owner(self) -> Ints:
+        """The fiber of each element."""
+        return np.repeat(np.arange(self.fibers), self.lengths)
+
+    @cached_property
+    def keys(self) -> Ints:
+        """Ascending, one for each element: fiber and coordinate."""
+        return self.owner * self.size + self.crd
+
+    @cached_property
+    def complete(self) -> bool:
+        """Every fiber has all coordinates."""
+        return len(self.crd) == self.fibers * self.size
+
+    def expanded(self, fibers: Ints) -> tuple[Ints, Ints]:
+        """The elements of these fibers, one after the other: the place in `fibers` of each, and itself. `EMPTY` has none."""
+        lengths = chosen(self.lengths, fibers, 0)
+        place = np.repeat(np.arange(len(fibers)), lengths)
+        starts = chosen(self.pos[:-1], fibers) - (np.cumsum(lengths) - lengths)
+        return place, np.arange(len(place)) + starts[place]
+
+    def find(self, fibers: Ints, crds: Ints) -> Ints:
+        """The elements with these coordinates in these fibers, `EMPTY` where there is none."""
+        if not len(self.crd):
+            return np.full(len(crds), EMPTY)
+        if self.complete:
+            return np.where(fibers >= 0, self.pos[fibers] + crds, EMPTY)
+        if self.fibers * self.size <= max(1 << 20, 4 * len(crds)):
+            return chosen(self._table, np.where(fibers >= 0, fibers * self.size + crds, EMPTY))
+        wanted = fibers * self.size + crds
+        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.crd) - 1)
+        return np.where((fibers >= 0) & (self.keys[at] == wanted), at, EMPTY)
+
+    @cached_property
+    def _table(self) -> Ints:
+        table = np.full(self.fibers * self.size, EMPTY)
+        table[self.keys] = np.arange(len(self.crd))
+        return table
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """The lists of a stream: `link` says of each element of the nest above (the root has one) which fiber of `level` is below it."""
+
+    above: Nest | None
+    link: Ints
+    level: FiberLevel
+
+    @property
+    def depth(self) -> int:
+        return len(self.chain)
+
+    @cached_property
+    def chain(self) -> tuple[Nest, ...]:
+        """From the outermost list to this one."""
+        return (*(self.above.chain if self.above else ()), self)
+
+    @cached_property
+    def times(self) -> Ints:
+        """How often each fiber occurs in the stream."""
+        held = self.link >= 0
+        outer = np.ones(1, dtype=np.int64) if self.above is None else self.above.element_times
+        if held.all():
+            return summed(self.link, outer, self.level.fibers)
+        return summed(self.link[held], outer[held], self.level.fibers)
+
+    @cached_property
+    def element_times(self) -> Ints:
+        return np.repeat(self.times, self.level.lengths)
+
+    @cached_property
+    def elements(self) -> int:
+        return int(self.times @ self.level.lengths)
+
+    @property
+    def lists(self) -> int:
+        return 1 if self.above is None else self.above.elements
+
+    @cached_property
+    def filled(self) -> int:
+        """Lists that are not empty."""
+        return int(self.times[self.level.lengths > 0].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class CountedStream:
+    """A stream: its lists, none at depth 0, and a `label` for each element of the innermost distinct fibers.
+
+    The label of a reference is the fiber below it in its tensor, that of a repeated coordinate its value, where anything asks for it;
+    `EMPTY` is `N`. None: all are present and alike, fiber 0.
+    """
+
+    nest: Nest | None = None
+    label: Ints | None = None
+
+    @property
+    def depth(self) -> int:
+        return self.nest.depth if self.nest else 0
+
+    @cached_property
+    def absent(self) -> int:
+        """Number of `N`."""
+        if self.label is None or (self.label >= 0).all():
+            return 0
+        times = np.ones(1, dtype=np.int64) if self.nest is None else self.nest.element_times
+        return int(times[self.label < 0].sum())
+
+
+def summed(groups: Ints, weights: Ints, count: int) -> Ints:
+    """Sums of weights by group, exact below 2^53; a group of `count` or more has elements that never occur."""
+    return np.bincount(groups, weights=weights, minlength=count)[:count].astype(np.int64)
+
+
+def chosen(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
+    """The values at these places, `otherwise` where a place is `EMPTY`."""
+    return np.where(at >= 0, values[np.maximum(at, 0)], otherwise) if len(values) else np.full(len(at), otherwise)
+
+
+def plain(label: Ints | None) -> Ints | None:
+    """None where all labels are 0."""
+    return None if label is None or not label.any() else label
+
+
+def elements(nest: Nest | None) -> int:
+    """Distinct elements of the innermost lists."""
+    return 1 if nest is None else len(nest.level.crd)
+
+
+@lru_cache(maxsize=256)
+def full(size: int) -> FiberLevel:
+    """One fiber with all coordinates."""
+    return FiberLevel(np.array([0, size]), np.arange(size), size)

@@ -1,0 +1,132 @@
+"""What a graph costs, estimated from tensor statistics: firings of every node, FLOPs, bytes and a bound on its cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import assert_never
+
+from fuseflow import tile_ops
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, of_shapes, shapes
+from fuseflow.estimate.node_work import stored_arrays
+from fuseflow.estimate.statistics import TensorStatistics
+from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
+from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
+from fuseflow.tile_ops import Tile
+
+VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
+
+OVERLAP = 0.9
+"""Share of the work outside the busiest node that is assumed to happen at the same time."""
+BANDWIDTH = 256
+"""Bytes that a memory moves in a cycle: eight channels of HBM2 at 1 GHz."""
+
+TILE_MACS = 256
+"""Multiply-accumulates on tiles in a cycle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`cycles` are the firings of the busiest node: no machine with one firing a cycle needs fewer."""
+
+    cycles: float
+    firings: float
+    flops: float
+    bytes: float
+
+    @property
+    def rank(self) -> float:
+        """Expected cycles, for comparing loop orders: the bound of the busiest node or of the memory, and what does not overlap with it."""
+        moving = self.bytes / BANDWIDTH
+        bound = max(self.cycles, moving)
+        return bound + (1 - OVERLAP) * (self.firings + moving - bound)
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """One graph after the other."""
+        return Estimate(
+            self.cycles + other.cycles, self.firings + other.firings, self.flops + other.flops, self.bytes + other.bytes
+        )
+
+
+def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
+    """The cost of `graph`, and the statistics expected of the tensors it writes."""
+    found, types = shapes(graph, known), graph.types()
+    written: dict[str, dict[int, ExpectedStream]] = {}
+    busiest = total = flops = 0.0
+    for node in graph.nodes:
+        inputs, outputs = _streams(node, found)
+        if isinstance(node, WriteLevel):
+            written.setdefault(node.tensor, {})[node.level] = inputs[0]
+        tiles = [types[p].tile for p in node.inputs]
+        firings = _firings(node, inputs, outputs)
+        busiest, total = max(busiest, firings * _interval(node, tiles)), total + firings
+        flops += _flops(node, inputs, tiles)
+    results = {name: of_shapes([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
+    return Estimate(busiest, total, flops, sum(traffic(graph, found).values())), results
+
+
+def traffic(graph: Graph, found: Mapping[Port, ExpectedStream]) -> dict[str, float]:
+    """The bytes expected to be read or written of every tensor of `graph`, whose streams have the shapes `found`."""
+    moved = dict.fromkeys(graph.declared, 0.0)
+    for node in graph.nodes:
+        if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
+            tensor = graph.declared[node.tensor]
+            arrays = stored_arrays(tensor, node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
+            value_bytes = VALUE_BYTES[tensor.dtype] * prod(tensor.tile)
+            moved[node.tensor] += _bytes(node, *_streams(node, found), arrays, value_bytes)
+    return moved
+
+
+def _streams(node: Node, found: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:
+    outputs = (Port(node.name, k) for k in range(len(node.port_names())))
+    return [found[p] for p in node.inputs], [found[p] for p in outputs if p in found]
+
+
+def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStream]) -> float:
+    if isinstance(node, Join) and node.kind != "left":
+        return max([outputs[0].tokens, *(inputs[crd].tokens for crd, _ in node.sides())])
+    if isinstance(node, Workspace):
+        return max(inputs[-1].tokens, outputs[-1].tokens)
+    return max(s.tokens for s in (*inputs, *outputs))
+
+
+def _interval(node: Node, tiles: list[Tile]) -> float:
+    """Cycles from one firing to the next: as many as the work on a tile takes."""
+    if not node.operator:
+        return 1.0
+    work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work(node.operator, tiles)
+    return max(1.0, work / TILE_MACS)
+
+
+def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[Tile]) -> float:
+    if not node.operator:
+        return 0.0
+    if node.grain == "fold":
+        return inputs[-1].elements * prod(tiles[-1])
+    return tile_ops.flops(node.operator, tiles) * inputs[0].elements
+
+
+def _bytes(
+    node: Scan | Load | Locate | WriteLevel | WriteValues,
+    inputs: list[ExpectedStream],
+    outputs: list[ExpectedStream],
+    arrays: Sequence[StoredArray],
+    value_bytes: int,
+) -> float:
+    """Where a scan goes through entries, finding the two ends of a fiber counts as two positions, whether they are stored or seen in
+    the level above."""
+    match node:
+        case Load() | WriteValues():
+            return inputs[0].stored * value_bytes
+        case Scan() if any(array.entry for array in arrays):
+            each = sum(array.entry * array.bytes for array in arrays)
+            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * each
+        case Scan():
+            return inputs[0].stored * sum(array.scanned * array.bytes for array in arrays)
+        case Locate():
+            return inputs[-1].stored * sum(array.bytes for array in arrays if array.told)
+        case WriteLevel():
+            return sum((inputs[0].fibers * array.fiber + inputs[0].elements * array.entry) * array.bytes for array in arrays)
+        case unknown:
+            assert_never(unknown)

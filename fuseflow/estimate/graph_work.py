@@ -1,0 +1,176 @@
+"""The work of a graph: node by node, counted exactly where its streams can be, else as statistics let expect."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from fuseflow.estimate.counted.memo import Memo, Uncountable
+from fuseflow.estimate.counted.nests import CountedStream
+from fuseflow.estimate.counted.patterns import Pattern, of_written
+from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, Overlap, of_shapes, outputs_of, union_of
+from fuseflow.estimate.flows import Flow, Number, counted, expected, shape_of
+from fuseflow.estimate.node_work import Firings, asked, firings, floating, written
+from fuseflow.estimate.statistics import TensorStatistics
+from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import timing
+from fuseflow.tensors import DTYPES
+from fuseflow.tensors.levels.base import WORD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWork:
+    """Of one node: firings of all its processes, the cycles that the busier takes at least, FLOPs, and whether they were counted."""
+
+    name: str
+    op: str
+    firings: Number
+    occupied: Number
+    flops: Number
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayTraffic:
+    """Bytes asked for of one array of a tensor."""
+
+    tensor: str
+    kind: str
+    direction: str
+    bytes: Number
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Of a graph: its nodes, its FLOPs by operator, its bytes by array; `flows` of its streams; and what is known of the tensors that it
+    writes: their patterns, where they could be counted, and their statistics."""
+
+    nodes: tuple[NodeWork, ...]
+    operators: Mapping[str, Number]
+    traffic: tuple[ArrayTraffic, ...]
+    flows: Mapping[n.Port, Flow]
+    patterns: Mapping[str, Pattern] = field(default_factory=dict)
+    statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> bool:
+        return all(node.exact for node in self.nodes)
+
+
+@dataclass(slots=True)
+class _Walk:
+    graph: n.Graph
+    known: Mapping[str, TensorStatistics]
+    pairs: Overlap | None
+    rules: StreamRules
+    exact: dict[n.Port, CountedStream] = field(default_factory=dict)
+    shapes: dict[n.Port, ExpectedStream] = field(default_factory=dict)
+    flows: dict[n.Port, Flow] = field(default_factory=dict)
+
+    def visit(self, node: n.Primitive) -> tuple[Number, bool]:
+        """Find the streams of a node; returns its comparisons, and whether all of that was counted."""
+        if all(port in self.exact for port in node.inputs):
+            try:
+                made = self.rules.make(node, [self.exact[port] for port in node.inputs])
+            except Uncountable:
+                pass
+            else:
+                for k, stream in enumerate(made.streams):
+                    self.exact[n.Port(node.name, k)] = stream
+                    self.flows[n.Port(node.name, k)] = counted(stream)
+                return made.steps, not node.by_value
+        inputs = [self.shape(port) for port in node.inputs]
+        for k, shape in enumerate(outputs_of(node, inputs, self.graph.declared, self.known, self.pairs)):
+            self.shapes[n.Port(node.name, k)] = shape
+            self.flows[n.Port(node.name, k)] = expected(shape)
+        return union_of(node, inputs), False
+
+    def shape(self, port: n.Port) -> ExpectedStream:
+        if port not in self.shapes:
+            self.shapes[port] = shape_of(self.exact[port])
+        return self.shapes[port]
+
+
+def count(
+    graph: n.Graph,
+    machine: Machine,
+    known: Mapping[str, TensorStatistics],
+    patterns: Mapping[str, Pattern],
+    memo: Memo,
+    pairs: Overlap | None = None,
+) -> Work:
+    """The work of a verified graph. `known` are the statistics of all tensors that it reads, `pairs` what is known of two of them
+    together, `patterns` those that can be counted."""
+    types = graph.types()
+    walk = _Walk(graph, known, pairs, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
+    nodes, operators, moved = list[NodeWork](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
+    certain: dict[str, bool] = {}  # by node: whether whatever its streams have was counted
+    for node in graph.nodes:
+        steps, exact = walk.visit(node)
+        exact = exact and all(certain[port.node] for port in node.inputs)
+        certain[node.name] = exact
+        inputs = [walk.flows[port] for port in node.inputs]
+        outputs = [walk.flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
+        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
+        processes = firings(node, inputs, outputs, steps, machine)
+        interval = timing(node, graph, machine, tiles)[1]
+        pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
+        occupied = max(values * interval + closings * pause for values, closings in processes)
+        floats = floating(node, inputs, tiles)
+        if node.operator:
+            operators[node.operator] += floats  # type: ignore[assignment]
+        nodes.append(NodeWork(node.name, node.op, _total(processes), occupied, floats, exact))
+        if isinstance(node, n.Scan | n.Locate | n.Load):
+            for kind, words in asked(node, graph.declared[node.tensor], inputs, outputs).items():
+                moved.setdefault((node.tensor, kind, "read"), []).append((words, exact))
+    patterns_, statistics = {}, {}
+    for name in graph.outputs:
+        made = _result(walk, name, certain)
+        decl = graph.declared[name]
+        flows = [walk.flows[port] for port in made.levels]
+        for kind, words in written(decl, flows, walk.flows[made.values]).items():
+            moved.setdefault((name, kind, "write"), []).append((words, made.certain))
+        if all(port in walk.exact for port in made.levels) and made.certain:
+            nest = walk.exact[made.levels[-1]].nest if made.levels else None
+            what = ("written", str(decl.format), decl.shape)
+            patterns_[name] = memo.once(what, (nest,), partial(of_written, nest, decl.format, decl.shape))
+        statistics[name] = of_shapes([walk.shape(port) for port in made.levels])
+    found = {function: total for function, total in sorted(operators.items()) if total}
+    return Work(tuple(nodes), found, _traffic(graph, moved), walk.flows, patterns_, statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    levels: tuple[n.Port, ...]
+    values: n.Port
+    certain: bool
+
+
+def _result(walk: _Walk, name: str, certain: Mapping[str, bool]) -> _Result:
+    """What the writers of a result get."""
+    levels = {node.level: node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteLevel) and node.tensor == name}
+    values = next(node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteValues) and node.tensor == name)
+    ports = tuple(levels[p] for p in sorted(levels))
+    return _Result(ports, values, all(certain[port.node] for port in (*ports, values)))
+
+
+def _total(processes: Sequence[Firings]) -> Number:
+    return sum(values + closings for values, closings in processes)
+
+
+def _traffic(graph: n.Graph, moved: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:
+    """In the order of the graph's tensors."""
+    found = []
+    for decl in graph.tensors:
+        for kind, width in (*WORD_BYTES.items(), ("val", DTYPES[decl.dtype].itemsize)):
+            for direction in ("read", "write"):
+                parts = moved.get((decl.name, kind, direction), [])
+                words = sum(number for number, _ in parts)
+                if words:
+                    found.append(ArrayTraffic(decl.name, kind, direction, words * width, all(exact for _, exact in parts)))
+    return tuple(found)

@@ -1,0 +1,134 @@
+"""Which ATen operators have no Einsum form and why, and which ones are known to lower."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OUTSIDE = "do it outside the model"
+EVAL = "call .eval() on the model"
+DROPOUT = f"{EVAL}; a dropout function needs `training=self.training` to notice"
+EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedOperators:
+    """A family of operators: what it is, and the way out."""
+
+    what: str
+    hint: str
+    names: frozenset[str]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+INDEXING = UnsupportedOperators(
+    "indexing by a tensor",
+    OUTSIDE,
+    _names("""
+        index index_select gather take take_along_dim masked_select masked_scatter nonzero nonzero_numpy embedding embedding_bag
+        index_put index_put_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ scatter scatter_ scatter_add
+        scatter_add_ scatter_reduce scatter_reduce_ put put_ one_hot _unsafe_index
+    """),
+)
+PATTERN = UnsupportedOperators(
+    "an operator on the stored pattern of a sparse tensor",
+    "use the dense form of the operator: the layout of the arguments brings the pattern back",
+    _names("""
+        values _values indices _indices crow_indices col_indices ccol_indices row_indices _nnz _sparse_softmax
+        _sparse_log_softmax _sparse_sum sparse_coo_tensor sparse_csr_tensor _sparse_coo_tensor_unsafe
+    """),
+)
+SLICING = UnsupportedOperators(
+    "concatenating or slicing",
+    "join the tensors outside the model, or split the weights: x @ W with W in two parts is two products",
+    _names("""
+        cat concat stack hstack vstack slice select narrow split split_with_sizes chunk tensor_split unbind roll flip pad
+        constant_pad_nd slice_scatter select_scatter repeat tile repeat_interleave
+    """),
+)
+SORTING = UnsupportedOperators(
+    "sorting or scanning",
+    OUTSIDE,
+    _names("""
+        topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
+        unique_dim unique_consecutive searchsorted bucketize diff
+    """),
+)
+DIAGONAL = UnsupportedOperators(
+    "a diagonal",
+    "scale instead: `diag(d) @ a` is `d[:, None] * a`, `a @ diag(d)` is `a * d`",
+    _names("diagonal diag diag_embed diagflat trace linalg_diagonal"),
+)
+LOOP_INDEX = UnsupportedOperators(
+    "a loop index used as a value",
+    "pass the result as a tensor (a buffer)",
+    _names("argmax argmin arange eye tril triu tril_indices triu_indices linspace"),
+)
+REFUSED = (
+    INDEXING,
+    PATTERN,
+    SORTING,
+    SLICING,
+    DIAGONAL,
+    LOOP_INDEX,
+    UnsupportedOperators(
+        "a sliding window",
+        "write it as a matrix product, for example on patches that are unfolded outside the model",
+        _names("""
+            conv1d conv2d conv3d convolution _convolution conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d
+            max_pool3d max_pool1d_with_indices max_pool2d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
+            adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d unfold im2col
+        """),
+    ),
+    UnsupportedOperators("a recurrent layer", "import one step of it as the model", _names("lstm gru rnn_tanh rnn_relu")),
+    UnsupportedOperators(
+        "gates that are slices of one product", "give every gate its own weight", _names("lstm_cell gru_cell glu")
+    ),
+    UnsupportedOperators(
+        "random numbers",
+        EVAL,
+        _names("""
+            rand randn rand_like randn_like randint randint_like bernoulli bernoulli_ normal normal_ uniform uniform_ multinomial
+            randperm exponential_ native_dropout
+        """),
+    ),
+    UnsupportedOperators(
+        "reading a number out of a tensor",
+        "control flow and Python numbers cannot depend on data; use `torch.where`",
+        _names("item _local_scalar_dense"),
+    ),
+)
+
+TRAINING = {
+    "dropout": ("random numbers", 2, DROPOUT),
+    "alpha_dropout": ("random numbers", 2, DROPOUT),
+    "feature_dropout": ("random numbers", 2, DROPOUT),
+    "feature_alpha_dropout": ("random numbers", 2, DROPOUT),
+    "rrelu": ("random numbers", 3, EVAL),
+    "batch_norm": ("statistics of the batch", 5, EVAL),
+    "instance_norm": ("statistics of the input", 5, "use LayerNorm, or call .eval() with track_running_stats=True"),
+}
+"""Operators with a `train` flag: what it makes of them, its position, and the way out."""
+
+BY_PATTERN = {
+    "aten._sparse_mm.reduce": 0,
+    "aten._sparse_mm_reduce_impl.default": 0,
+    "aten.sparse_sampled_addmm.default": 0,
+    "aten.sparse_mask.default": 1,
+}
+"""Operators whose result depends on which zeros are stored, and the position of the tensor that stores them."""
+
+LOWERED = _names("""
+    mm bmm mv dot addmm baddbmm matmul
+    permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
+    _to_copy to
+    add sub rsub mul div neg abs maximum minimum clamp clamp_min clamp_max pow square sign sgn
+    exp exp2 expm1 log log1p log2 log10 sqrt rsqrt reciprocal sin cos tanh sigmoid erf
+    relu relu6 leaky_relu elu gelu silu hardtanh hardsigmoid hardswish softplus threshold
+    where masked_fill eq ne lt le gt ge logical_not logical_and logical_or logical_xor bitwise_not bitwise_and bitwise_or bitwise_xor
+    sum mean amax amin prod max min linalg_vector_norm
+    full full_like fill scalar_tensor zeros ones zeros_like ones_like empty empty_strided convert_element_type
+""")
+"""What may be left after decomposition: lowers to Linalg without incident, and mostly has an Einsum form."""

@@ -1,0 +1,49 @@
+"""Random graphs: uniform edges, uniform sparse features."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected
+
+_CHUNK = 1 << 22
+
+
+def random_graph(nodes: int, degree: float, features: int, density: float, classes: int, seed: int) -> GraphData:
+    """`nodes * degree / 2` distinct undirected edges (fewer if the graph is complete) and features that are nonzero with
+    probability `density`, uniform in (0, 1]."""
+    rng = np.random.default_rng(seed)
+    pairs = _distinct_pairs(nodes, min(round(nodes * degree / 2), nodes * (nodes - 1) // 2), rng)
+    rows = pairs // max(nodes, 1)
+    return GraphData(
+        undirected(nodes, rows, pairs % max(nodes, 1)),
+        random_features(nodes, features, density, rng),
+        rng.integers(classes, size=nodes),
+        classes,
+    )
+
+
+def _distinct_pairs(nodes: int, count: int, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """`count` distinct numbers low * nodes + high with low < high."""
+    if 4 * count > nodes * (nodes - 1) // 2:  # many of all pairs: choose among them
+        low, high = np.triu_indices(nodes, k=1)
+        return rng.permutation(low * nodes + high)[:count]
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < count:
+        ends = np.sort(rng.integers(nodes, size=(2, 2 * (count - len(found)) + 8)), axis=0)
+        fresh = (ends[0] * nodes + ends[1])[ends[0] != ends[1]]
+        merged = np.concatenate((found, fresh))
+        found = merged[np.sort(np.unique(merged, return_index=True)[1])]  # first draw first, so that cutting is unbiased
+    return found[:count]
+
+
+def random_features(nodes: int, features: int, density: float, rng: np.random.Generator) -> sparse.csr_array:
+    """Drawn some rows at a time: the dense form of a large matrix is never held."""
+    step = max(1, _CHUNK // features)
+    hits = [
+        np.flatnonzero(rng.random(min(step, nodes - at) * features) < density) + at * features for at in range(0, nodes, step)
+    ]
+    flat = np.concatenate([np.zeros(0, dtype=np.int64), *hits])
+    values = (1.0 - rng.random(len(flat))).astype(np.float32)
+    return sparse.csr_array((values, (flat // features, flat % features)), shape=(nodes, features))

@@ -1,0 +1,148 @@
+"""The scalar body of a Linalg operation as an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from torch_mlir import ir
+
+from fuseflow.einsum.nodes import Const, Expr
+from fuseflow.errors import FrontendError
+from fuseflow.frontend.symbolic_values import apply
+from fuseflow.frontend.unit_dimensions import squeezed_shape
+
+_SIMPLE = {
+    "arith.addf": "add",
+    "arith.addi": "add",
+    "arith.subf": "sub",
+    "arith.subi": "sub",
+    "arith.mulf": "mul",
+    "arith.muli": "mul",
+    "arith.divf": "div",
+    "arith.negf": "neg",
+    "arith.maximumf": "max",
+    "arith.maxnumf": "max",
+    "arith.maxsi": "max",
+    "arith.minimumf": "min",
+    "arith.minnumf": "min",
+    "arith.minsi": "min",
+    "arith.select": "where",
+    "math.powf": "pow",
+    "math.fpowi": "pow",
+    "math.absf": "abs",
+    "math.absi": "abs",
+    **{f"math.{name}": name for name in ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf")},
+}
+_CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui")
+"""Changes of type that keep the number (narrowing rounds)."""
+
+_FLOAT_PREDICATES = {
+    1: "eq",
+    2: "gt",
+    3: "ge",
+    4: "lt",
+    5: "le",
+    6: "ne",
+    8: "eq",
+    9: "gt",
+    10: "ge",
+    11: "lt",
+    12: "le",
+    13: "ne",
+}
+"""Ordered and unordered alike: they differ on NaN only."""
+_INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
+
+_DERIVED: dict[str, Callable[[Expr], Expr]] = {
+    "math.exp2": lambda x: apply("pow", Const(2.0), x),
+    "math.expm1": lambda x: apply("sub", apply("exp", x), Const(1.0)),
+    "math.log1p": lambda x: apply("log", apply("add", x, Const(1.0))),
+    "math.log2": lambda x: apply("mul", apply("log", x), Const(1.4426950408889634)),
+    "math.log10": lambda x: apply("mul", apply("log", x), Const(0.4342944819032518)),
+}
+
+
+class Scalars:
+    """Evaluates scalar SSA values on demand, so that only what a live result needs is looked at.
+
+    `known` holds the values of block arguments; what is defined by operations follows from theirs. `element` gives the element of a
+    tensor of one element.
+    """
+
+    def __init__(self, known: dict[Any, Expr], element: Callable[[Any], Expr]) -> None:
+        self._known = dict(known)
+        self._element = element
+
+    def value(self, ssa: Any) -> Expr:
+        if ssa not in self._known:
+            owner = ssa.owner
+            if isinstance(owner, ir.Block):
+                raise FrontendError("a scalar argument of the function is used as a number", hint="make it a tensor")
+            self._known[ssa] = self._result(owner.operation if hasattr(owner, "operation") else owner)
+        found: Expr = self._known[ssa]
+        return found
+
+    def _result(self, op: Any) -> Expr:
+        name = op.name
+        if name == "arith.constant":
+            return constant(op.attributes["value"])
+        if name == "tensor.extract" and len(squeezed_shape(tuple(op.operands[0].type.shape))) == 0:
+            return self._element(op.operands[0])
+        operands = [self.value(operand) for operand in op.operands] if name in _READABLE else []
+        if name in _CONVERSIONS:
+            return operands[0]
+        if name in _DERIVED:
+            return _DERIVED[name](operands[0])
+        if name in ("arith.cmpf", "arith.cmpi"):
+            return self._compare(name, ir.IntegerAttr(op.attributes["predicate"]).value, operands)
+        if name in _BOOLEAN and str(op.results[0].type) == "i1":
+            return _BOOLEAN[name](*operands)
+        if name in _SIMPLE:
+            return apply(_SIMPLE[name], *operands)
+        if name in ("linalg.index", "arith.index_cast"):
+            raise FrontendError("a loop index is used as a value", hint="pass the result as a tensor (a buffer)")
+        raise FrontendError(f"the scalar operation `{name}` has no Einsum form", hint="do it outside the model")
+
+    def _compare(self, name: str, predicate: int, operands: list[Expr]) -> Expr:
+        if name == "arith.cmpi":
+            return apply(_INTEGER_PREDICATES[predicate], *operands)
+        if predicate not in _FLOAT_PREDICATES:
+            raise FrontendError("a test for NaN has no Einsum form", hint="do it outside the model")
+        return apply(_FLOAT_PREDICATES[predicate], *operands)
+
+
+def _xor(a: Expr, b: Expr) -> Expr:
+    """Of truth values: `x xor true` is `x == 0`."""
+    return apply("eq", a, Const(0.0)) if b == Const(1.0) else apply("ne", a, b)
+
+
+_BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "arith.andi": lambda a, b: apply("mul", a, b),
+    "arith.ori": lambda a, b: apply("max", a, b),
+    "arith.xori": _xor,
+}
+_READABLE = frozenset((*_SIMPLE, *_CONVERSIONS, *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi"))
+
+
+def constant(attribute: Any) -> Expr:
+    """The number in the `value` of an `arith.constant`; of a tensor, only if all its elements are equal."""
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            raise FrontendError(
+                "a constant tensor in the code has no Einsum form", hint="make it a buffer of the module or an input"
+            )
+        attribute = attribute.get_splat_value()
+    match attribute:
+        case ir.BoolAttr():
+            return Const(float(attribute.value))
+        case ir.IntegerAttr():
+            return Const(float(abs(attribute.value) if str(attribute.type) == "i1" else attribute.value))
+        case ir.FloatAttr() if str(attribute.type) == "f32":
+            return Const(float(str(np.float32(attribute.value))))  # 0.1, not 0.10000000149
+        case ir.FloatAttr():
+            return Const(float(attribute.value))
+    raise FrontendError(
+        f"the constant {str(attribute)[:60]} has no Einsum form", hint="make it a buffer of the module or an input"
+    )

@@ -1,0 +1,104 @@
+"""Values that need no Einsum of their own: expressions over the dimensions of a tensor value.
+
+Dimension p of a value is the index `%p`. A plain tensor is an access to it, a transposed one an access with its indices exchanged, a
+broadcast one an access that lacks an index, a fill a constant, a comparison of a mask an expression. What consumes such a value
+substitutes its own indices. A dimension of extent 1 has no index: nothing depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fuseflow.einsum.indices import substitute
+from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Index, free_indices, walk
+from fuseflow.ops import OPERATORS
+
+UNDEFINED = Access("%undefined", ())
+"""The content of a `tensor.empty`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicValue:
+    """A tensor value of a Linalg function: its extents as MLIR sees them, and its element at `%0, %1, ...`."""
+
+    shape: tuple[int, ...]
+    expr: Expr
+
+    def at(self, indices: Mapping[int, Index]) -> Expr:
+        """The element at the given index of each dimension (dimensions of extent 1 may be left out)."""
+        return substitute(self.expr, {placeholder(p): index for p, index in indices.items()})
+
+    @property
+    def wide(self) -> tuple[int, ...]:
+        """The dimensions that have an index."""
+        return wide(self.shape)
+
+    @property
+    def bound(self) -> tuple[int, ...]:
+        """The dimensions that the element depends on; along the others it is broadcast."""
+        found = free_indices(self.expr)
+        return tuple(p for p in self.wide if placeholder(p) in found)
+
+    def squeezed(self) -> SymbolicValue:
+        """The same elements without the dimensions of extent 1."""
+        names = {placeholder(old): placeholder(new) for new, old in enumerate(self.wide)}
+        return SymbolicValue(tuple(self.shape[p] for p in self.wide), substitute(self.expr, names))
+
+    def unsqueezed(self, shape: tuple[int, ...]) -> SymbolicValue:
+        """The converse: a value without dimensions of extent 1 as one of the given shape."""
+        names = {placeholder(old): placeholder(new) for old, new in enumerate(wide(shape))}
+        return SymbolicValue(shape, substitute(self.expr, names))
+
+
+def placeholder(dimension: int) -> str:
+    return f"%{dimension}"
+
+
+def wide(shape: Iterable[int]) -> tuple[int, ...]:
+    return tuple(p for p, size in enumerate(shape) if size != 1)
+
+
+def tensor(name: str, shape: tuple[int, ...]) -> SymbolicValue:
+    """The value of a named tensor, which is declared without its dimensions of extent 1."""
+    return SymbolicValue(shape, Access(name, tuple(placeholder(p) for p in wide(shape))))
+
+
+def uses_undefined(expr: Expr) -> bool:
+    return UNDEFINED in walk(expr)
+
+
+def apply(op: str, *args: Expr) -> Expr:
+    """An operator on its operands, simplified: constants folded, neutral operands dropped, and relu, min, max and sigmoid recognized in the
+    comparisons and quotients that Linalg spells them with.
+
+    >>> x = Access("x", ("i",))
+    >>> apply("where", Apply("gt", (x, Const(0.0))), x, Const(0.0)).op
+    'relu'
+    """
+    if args and all(isinstance(arg, Const) for arg in args):
+        return Const(OPERATORS[op].scalar(*(arg.value for arg in args if isinstance(arg, Const))))
+    match op, args:
+        case ("copy", (x,)):
+            return x
+        case ("add", (x, Const(0.0))) | ("add", (Const(0.0), x)) | ("sub", (x, Const(0.0))):
+            return x
+        case ("mul", (x, Const(1.0))) | ("mul", (Const(1.0), x)) | ("div", (x, Const(1.0))) | ("pow", (x, Const(1.0))):
+            return x
+        case ("eq", (Apply("ne", (x, Const(0.0))), Const(0.0))):
+            return Apply("eq", (x, Const(0.0)))
+        case ("where", (Apply("gt" | "ge", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
+            return apply("max" if a == c else "min", a, b)
+        case ("where", (Apply("lt" | "le", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
+            return apply("min" if a == c else "max", a, b)
+        case ("pow", (x, Const(0.5))):
+            return Apply("sqrt", (x,))
+        case ("pow", (Access() as x, Const(2.0))):
+            return Apply("mul", (x, x))
+        case ("max", (x, Const(0.0))) | ("max", (Const(0.0), x)):
+            return Apply("relu", (x,))
+        case ("div", (Const(1.0), Apply("add", (Apply("exp", (Apply("neg", (x,)),)), Const(1.0))))):
+            return Apply("sigmoid", (x,))
+        case ("div", (Const(1.0), Apply("add", (Const(1.0), Apply("exp", (Apply("neg", (x,)),)))))):
+            return Apply("sigmoid", (x,))
+    return Apply(op, args)

@@ -1,0 +1,144 @@
+"""PyTorch tensors as packed tensors: the format follows the layout, unless the user says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import FrontendError, TensorError, did_you_mean
+from fuseflow.frontend.sparse_encodings import Storage
+from fuseflow.frontend.unit_dimensions import squeezed_shape, widen
+from fuseflow.tensors import Format, Tensor, from_coordinates, pack
+from fuseflow.tensors.blocks import Block, checked
+
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
+LARGEST_DENSE = 1 << 28
+"""Elements; a sparse output of more is not turned into an array."""
+
+BY_ROW = (torch.sparse_csr, torch.sparse_bsr)
+BY_COLUMN = (torch.sparse_csc, torch.sparse_bsc)
+BLOCKED = (torch.sparse_bsr, torch.sparse_bsc)
+
+_LAYOUTS = {
+    torch.sparse_csr: "csr",
+    torch.sparse_csc: "csc",
+    torch.sparse_coo: "coo",
+    torch.sparse_bsr: "csr",
+    torch.sparse_bsc: "csc",
+}
+
+
+def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Storage]:
+    """The format and the block of every tensor, by name; `annotated` overrides the format that follows from the layout.
+
+    Raises `FrontendError` for an unknown tensor or format.
+    """
+    for name in annotated:
+        if name not in tensors:
+            raise FrontendError(f"format for an unknown tensor `{name}`", hint=did_you_mean(name, tensors))
+    return {name: (_format(name, tensor, annotated.get(name)), _block(name, tensor)) for name, tensor in tensors.items()}
+
+
+def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
+    if tensor.dtype not in DTYPES:
+        raise FrontendError(f"tensor `{name}` has the dtype {tensor.dtype}", hint="use float32, float64, int32, int64 or bool")
+    if text is None:
+        return Format.parse(_LAYOUTS.get(tensor.layout, "dense"), tensor.dim())
+    shape = tuple(tensor.shape)
+    kept = squeezed_shape(shape)
+    try:
+        return Format.parse(text, len(shape))
+    except TensorError as error:
+        if len(kept) == len(shape):
+            raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
+    try:  # `csr` for a (1, 1, n, n) mask
+        return widen(Format.parse(text, len(kept)), shape)
+    except TensorError as error:
+        raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
+
+
+def _block(name: str, tensor: torch.Tensor) -> Block:
+    if tensor.layout not in BLOCKED:
+        return ()
+    try:
+        return checked(tuple(tensor.values().shape[1:]), 2)
+    except TensorError as error:
+        hint = error.hint or f"convert `{name}` to smaller blocks, such as `.to_sparse_bsr((16, 16))`"
+        raise FrontendError(f"tensor `{name}`: {error.message}", hint=hint) from None
+
+
+def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
+    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too: those
+    of a stored block all are.
+
+    A dense tensor is not copied: the result shares PyTorch's memory, and cannot be written to.
+    """
+    assert type.format is not None
+    if tensor.layout == torch.strided:
+        array = _array(tensor)
+        array.flags.writeable = False
+        return pack(array.reshape(type.shape), type.format, type.fill, copy=False)
+    coordinates, values = _entries(tensor)
+    if not type.shape:
+        return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), type.format)
+    wide = [d for d, size in enumerate(tensor.shape) if size != 1]
+    return from_coordinates(type.shape, coordinates[wide], values, type.format)
+
+
+def unpacked(tensor: Tensor) -> torch.Tensor:
+    """The PyTorch tensor with the same stored entries: CSR, CSC and COO in that layout, dense where every level is, else COO.
+
+    Raises `FrontendError` where PyTorch cannot hold it: an implicit value other than 0 beside stored entries.
+    """
+    if tensor.format.all_dense:
+        return torch.from_numpy(np.ascontiguousarray(tensor.to_dense()))
+    if tensor.fill != 0:
+        message = f"PyTorch's sparse tensors have the implicit value 0, this one has {tensor.fill:g}"
+        raise FrontendError(message, hint="take its `to_dense()`")
+    found = tensor.to_scipy()
+    coo = torch.sparse_coo_tensor(
+        torch.from_numpy(np.array(found.coords, dtype=np.int64)), torch.from_numpy(found.data.copy()), tensor.shape
+    )
+    match tensor.format.short():
+        case "csr":
+            return coo.coalesce().to_sparse_csr()
+        case "csc":
+            return coo.coalesce().to_sparse_csc()
+        case _:
+            return coo.coalesce()
+
+
+def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:
+    """The array of an output, without dimensions of extent 1."""
+    if tensor.layout != torch.strided:
+        if tensor.numel() > LARGEST_DENSE:
+            shape = " x ".join(map(str, tensor.shape))
+            message = f"the sparse output `{name}` ({shape}) is too large to check as an array"
+            raise FrontendError(message, hint="return a dense or smaller result")
+        tensor = tensor.to_dense()
+    return _array(tensor).reshape(squeezed_shape(tuple(tensor.shape)))
+
+
+def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
+    array: npt.NDArray[np.generic] = tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
+    return array.astype(np.int32) if array.dtype == np.bool_ else array
+
+
+def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]:
+    """Coordinates [rank, stored] and values of a sparse tensor."""
+    if tensor.layout == torch.sparse_coo:
+        return tensor._indices().numpy().astype(np.int64), _array(tensor._values())
+    by_row = tensor.layout in BY_ROW
+    positions = (tensor.crow_indices() if by_row else tensor.ccol_indices()).numpy()
+    minor = (tensor.col_indices() if by_row else tensor.row_indices()).numpy()
+    major = np.repeat(np.arange(len(positions) - 1, dtype=np.int64), np.diff(positions))
+    coordinates, values = np.stack((major, minor) if by_row else (minor, major)).astype(np.int64), _array(tensor.values())
+    if tensor.layout in BLOCKED:
+        rows, columns = values.shape[1:]
+        corners = coordinates * np.array([[rows], [columns]])
+        coordinates = (corners[:, :, None] + np.indices((rows, columns)).reshape(2, 1, -1)).reshape(2, -1)
+    return coordinates, values.reshape(-1)

@@ -1,0 +1,140 @@
+"""How many orders a region has under three rules: the published compiler's, the same with equal views merged, and what is legal here.
+
+The published rule inlines every *use* of an intermediate on its own, and orders all levels of a stored tensor, dense ones too. Only what
+one operator reduces by itself stays one loop: the maximum and the sum of a softmax run over the index of its result. In a program of
+Einsums nothing marks a softmax; but its reductions are those that merging (rule F4) unifies with an index of their consumer. So:
+
+    fuse the Einsums as if all levels were compressed, with views merged; then expand the DAG to a tree, where each use of a
+    reduction reduces over fresh variables, except where the variable is that of a consumer around it
+
+    T[i] = sum(k) A[i, k];  Y[i] = T[i] * T[i]                 merged: i, k        expanded: i, k, k_2
+    m[i] = max(k) A[i, k];  Y[i, j] = A[i, j] - m[i]           merged: i, j        expanded: i, j       (k is j: the same loop)
+
+The orders are the linear extensions of the mode orders of all stored tensors that the tree reads. These are the numbers of the paper's
+table of orders: a two-layer GCN with softmax has {n, c} and four copies of {i, k, f, h}, and 16!/(4!)^4 = 63,063,000 orders.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count as numbers
+from itertools import pairwise
+from typing import assert_never
+
+import networkx as nx
+
+from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.errors import FusionError
+from fuseflow.fusion.extension_count import Count, count
+from fuseflow.fusion.fuse import fuse
+from fuseflow.fusion.order_graph import stored_order
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, renamed
+from fuseflow.tensors import Format
+
+MOST_VARIABLES = 1000
+"""Variables of an expanded region, at most: uses of uses multiply."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCount:
+    """Orders of `variables` loops that respect the constraints; without any there are `variables`!."""
+
+    variables: int
+    constrained: Count
+
+    @classmethod
+    def of(cls, graph: nx.DiGraph[str]) -> OrderCount:
+        return cls(len(graph), count(graph))
+
+    @property
+    def unconstrained(self) -> int:
+        return math.factorial(self.variables)
+
+
+def count_legal(region: FusedRegion) -> OrderCount:
+    """Candidate orders of a region as it is lowered: views merged, dense levels in any order, copies read, user orders respected."""
+    return OrderCount.of(region.constraints)
+
+
+def count_merged(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
+    """Orders with equal views merged and the mode orders of all stored tensors. `program` and `stored` as `fuse` takes them."""
+    ordered = mode_ordered(program, region, stored)
+    return OrderCount(len(region.indices), Count(0)) if ordered is None else OrderCount.of(ordered.constraints)
+
+
+def count_reference(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
+    """Orders under the published rule: every use expanded. Raises `FusionError` beyond `MOST_VARIABLES`."""
+    ordered = mode_ordered(program, region, stored)
+    return OrderCount(len(expand(region)), Count(0)) if ordered is None else OrderCount.of(expand(ordered))
+
+
+def mode_ordered(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> FusedRegion | None:
+    """The region fused as if all levels in memory were compressed; None if the mode orders then contradict each other."""
+    compressed = {
+        name: replace(t, format=Format.of(*["compressed"] * len(t.shape), order=None if f is None else f.order))
+        for name, t in stored.items()
+        for f in (t.format,)
+    }
+    try:
+        return fuse(program, region.name, region.einsums, [r.name for r in region.results], compressed)
+    except FusionError:
+        return None
+
+
+def expand(region: FusedRegion) -> nx.DiGraph[str]:
+    """The partial order of the variables of the region's trees, every use of a reduction with variables of its own."""
+    made = _Expansion(region)
+    for result in region.results:
+        made.graph.add_nodes_from(result.indices)
+        made.add(result.tree, {v: v for v in result.indices})
+    return made.graph
+
+
+@dataclass(slots=True)
+class _Expansion:
+    region: FusedRegion
+    graph: nx.DiGraph[str] = field(default_factory=nx.DiGraph)
+    done: set[tuple[Tree, tuple[tuple[str, str], ...]]] = field(default_factory=set)
+
+    def add(self, node: Tree, scope: dict[str, str]) -> None:
+        """The variables and edges of one use of a node. `scope` maps the indices of the loops around it to their variables."""
+        key = node, tuple(scope.items())
+        if key in self.done:
+            return
+        before = len(self.graph)
+        match node:
+            case Constant():
+                pass
+            case View():
+                self._read(View(node.tensor, renamed(node.indices, scope)))
+            case Operation():
+                for argument in node.args:
+                    self.add(argument, scope)
+            case Reduction():
+                fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merged}
+                self.add(node.body, scope | fresh)
+            case unknown:
+                assert_never(unknown)
+        if len(self.graph) == before:
+            self.done.add(key)  # another use of it brings nothing new
+
+    def _read(self, view: View) -> None:
+        self.graph.add_nodes_from(view.indices)
+        format = self.region.stored[view.tensor].format
+        levels = [view.indices[d] for d in format.order] if format is not None else []
+        for above, below in pairwise(levels):
+            self.graph.add_edge(above, below, why=f"{view} is stored {stored_order(view, self.region.stored)}")
+
+    def _fresh(self, wanted: str) -> str:
+        if len(self.graph) == MOST_VARIABLES:
+            raise FusionError(
+                f"region `{self.region.name}` has more than {MOST_VARIABLES} variables if every use of an intermediate is inlined",
+                hint="count its orders with `--count merged`, or fuse fewer Einsums",
+            )
+        names = (wanted if n == 1 else f"{wanted}_{n}" for n in numbers(1))
+        name = next(n for n in names if n not in self.graph)
+        self.graph.add_node(name)
+        return name

@@ -1,0 +1,97 @@
+"""A fused region as an Einsum program again: one statement for each reduction and each operator used more than once.
+
+This is how a region is printed, and its reference meaning: the program evaluates to the same results as the Einsums it was made of.
+
+    T[i, j] = sum(k) X[i, k] * W[k, j];  Y[i, j] = sum(k) A[i, k] * T[k, j]
+    ->  T[k, j] = sum(l) X[k, l] * W[l, j];  Y[i, j] = sum(k) A[i, k] * T[k, j]     in the region's own indices
+
+A permuted copy is a statement too, with its format declared: `A.copy_1_0[i, j] = A[i, j]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from fuseflow.einsum import nodes as ein
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, children, free_indices, nodes
+
+
+def as_program(region: FusedRegion) -> Program:
+    """The region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator."""
+    taken = {*region.stored, *(r.name for r in region.results)}
+    names = _statement_names(region, taken)
+    free = free_indices(*region.trees)
+    built: dict[Tree, Expr] = {}
+    made = _Statements(region.sizes)
+    stored = region.declared
+    for copy in region.copies:
+        made.state(copy.name, copy.indices, Access(copy.source, copy.indices))
+    for node in nodes(*region.trees):
+        body = _body(node, built)
+        if isinstance(node, Reduction) and not set(node.over) <= set(free[node.body]):
+            wide = tuple(dict.fromkeys((*free[node.body], *node.over)))
+            body = Reduce(node.op, node.over, made.state(_fresh(f"{node.label}.spread", taken), wide, built[node.body]))
+        built[node] = made.state(names[node], free[node], body) if node in names else body
+    for result in region.results:
+        if names.get(result.tree) != result.name:
+            made.state(result.name, result.indices, built[result.tree])
+    tensors = (*(stored[n] for n in sorted(stored)), *made.declared)
+    return Program(tensors, tuple(made.einsums), tuple(r.name for r in region.results), region.name)
+
+
+@dataclass(slots=True)
+class _Statements:
+    """Makes statements; declares those that are spread along an index which nothing else gives an extent."""
+
+    sizes: Mapping[str, int]
+    einsums: list[Einsum] = field(default_factory=list)
+    declared: list[TensorType] = field(default_factory=list)
+
+    def state(self, name: str, indices: tuple[str, ...], body: Expr) -> Expr:
+        self.einsums.append(Einsum(name, indices, body))
+        if not set(indices) <= set(ein.free_indices(body)):
+            self.declared.append(TensorType(name, tuple(self.sizes[v] for v in indices)))
+        return Access(name, indices)
+
+
+def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
+    """Which nodes become statements, and their names: reductions, operators with several uses."""
+    results = {r.tree: r.name for r in reversed(region.results) if isinstance(r.tree, Reduction) and r.tree.free == r.indices}
+    uses = Counter(c for n in nodes(*region.trees) for c in children(n))
+    names: dict[Tree, str] = {}
+    plain = ".".join(re.sub(r"\W", "_", word) or "_" for word in region.name.split("."))
+    for node in nodes(*region.trees):
+        if isinstance(node, Reduction):
+            names[node] = results.get(node) or _fresh(node.label, taken)
+        elif isinstance(node, Operation) and uses[node] > 1:
+            names[node] = _fresh(f"{plain}.{node.name}", taken)
+    return names
+
+
+def _fresh(base: str, taken: set[str]) -> str:
+    name, count = base, 1
+    while name in taken:
+        count += 1
+        name = f"{base}_{count}"
+    taken.add(name)
+    return name
+
+
+def _body(node: Tree, built: Mapping[Tree, Expr]) -> Expr:
+    match node:
+        case View():
+            return Access(node.tensor, node.indices)
+        case Constant():
+            return Const(node.value)
+        case Operation():
+            return Apply(node.name, tuple(built[a] for a in node.args))
+        case Reduction():
+            return Reduce(node.op, node.over, built[node.body])
+        case unknown:
+            assert_never(unknown)

@@ -1,0 +1,140 @@
+"""Places for the nodes of an acyclic graph: in layers from top to bottom, with few crossings and short edges.
+
+The way of Sugiyama: a node stands below all it reads; an edge over several layers has a bend in each; the nodes of a layer are sorted
+by the mean place of their neighbors, up and down a few times; then they move as near to these as the order allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+SWEEPS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class LayeredLayout:
+    """Of every node its layer and the place of its middle, in widths of a node; of every edge the places of its bends, layer by layer."""
+
+    layers: int
+    width: float
+    at: Mapping[str, tuple[float, int]]
+    bends: Mapping[tuple[str, str], tuple[tuple[float, int], ...]]
+
+
+@dataclass(slots=True)
+class _Placed:
+    """Nodes and bends by number, with their neighbors above and below."""
+
+    above: list[list[int]] = field(default_factory=list)
+    below: list[list[int]] = field(default_factory=list)
+    layer: list[int] = field(default_factory=list)
+
+    def add(self, layer: int) -> int:
+        self.above.append([])
+        self.below.append([])
+        self.layer.append(layer)
+        return len(self.layer) - 1
+
+    def join(self, a: int, b: int) -> None:
+        self.below[a].append(b)
+        self.above[b].append(a)
+
+
+def layered(nodes: Sequence[str], edges: Sequence[tuple[str, str]], bend: float = 0.25) -> LayeredLayout:
+    """`nodes` in an order in which every edge leads forward. A bend is `bend` nodes wide."""
+    if not nodes:
+        return LayeredLayout(0, 0.0, {}, {})
+    edges = list(dict.fromkeys(edges))
+    layer = _layers(nodes, edges)
+    placed = _Placed()
+    numbers = {name: placed.add(layer[name]) for name in nodes}
+    chains: dict[tuple[str, str], list[int]] = {}
+    for a, b in edges:
+        chains[a, b] = [placed.add(k) for k in range(layer[a] + 1, layer[b])]
+        steps = [numbers[a], *chains[a, b], numbers[b]]
+        for one, other in pairwise(steps):
+            placed.join(one, other)
+    rows: list[list[int]] = [[] for _ in range(max(layer.values()) + 1)]
+    for k, row in enumerate(placed.layer):
+        rows[row].append(k)
+    _sort(rows, placed)
+    x = _spread(rows, placed, [1.0 if k < len(nodes) else bend for k in range(len(placed.layer))])
+    left = min(x)
+    at = {name: (x[k] - left + 0.5, layer[name]) for name, k in numbers.items()}
+    bends = {edge: tuple((x[k] - left + 0.5, placed.layer[k]) for k in chain) for edge, chain in chains.items()}
+    return LayeredLayout(len(rows), max(x) - left + 1, at, bends)
+
+
+def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Each node one below the lowest that it reads; one that reads nothing right above its first reader."""
+    above: dict[str, list[str]] = {name: [] for name in nodes}
+    below: dict[str, list[str]] = {name: [] for name in nodes}
+    for a, b in edges:
+        above[b].append(a)
+        below[a].append(b)
+    layer: dict[str, int] = {}
+    for name in nodes:
+        layer[name] = max((layer[a] + 1 for a in above[name]), default=0)
+    for name in reversed(nodes):
+        if below[name] and not above[name]:
+            layer[name] = min(layer[b] for b in below[name]) - 1
+    return layer
+
+
+def _sort(rows: list[list[int]], placed: _Placed) -> None:
+    """Sort every layer by the mean place of the neighbors in the layer before, down and up in turns."""
+    place = [0.0] * len(placed.layer)
+
+    def note(row: list[int]) -> None:
+        for k, one in enumerate(row):
+            place[one] = (k + 0.5) / len(row)
+
+    for row in rows:
+        note(row)
+    for sweep in range(SWEEPS):
+        near = placed.below if sweep % 2 else placed.above
+        for row in reversed(rows) if sweep % 2 else rows:
+            row.sort(key=lambda k: sum(place[n] for n in near[k]) / len(near[k]) if near[k] else place[k])
+            note(row)
+
+
+def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list[float]:
+    """The middle of every node: as near to the mean of its neighbors as the order of its layer allows."""
+    x = [0.0] * len(widths)
+    for row in rows:
+        at = -sum(widths[k] for k in row) / 2
+        for k in row:
+            x[k] = at + widths[k] / 2
+            at += widths[k]
+    for sweep in range(SWEEPS):
+        for row in reversed(rows) if sweep % 2 else rows:
+            wanted = []
+            for k in row:
+                near = [*placed.above[k], *placed.below[k]]
+                wanted.append(sum(x[n] for n in near) / len(near) if near else x[k])
+            for k, middle in zip(row, apart(wanted, [widths[k] for k in row]), strict=True):
+                x[k] = middle
+    return x
+
+
+def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+    """Places in the same order which do not overlap, and of those the ones nearest to `wanted` (least squares: blocks are pooled).
+
+    >>> apart([0.0, 0.0, 9.0], [1, 1, 1])
+    [-0.5, 0.5, 9.0]
+    """
+    offsets, at = list[float](), 0.0
+    for k, width in enumerate(widths):
+        at += (widths[k - 1] + width) / 2 if k else 0.0
+        offsets.append(at)
+    blocks: list[tuple[float, int]] = []  # sum, count
+    for want, offset in zip(wanted, offsets, strict=True):
+        total, count = want - offset, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
+            before, many = blocks.pop()
+            total, count = total + before, count + many
+        blocks.append((total, count))
+    means = [total / count for total, count in blocks for _ in range(count)]
+    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]

@@ -1,0 +1,96 @@
+"""What a run left behind, read again: the directory of `run -o` (or `simulate -o`), or the file of `--json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuseflow.errors import FileError, UsageError
+from fuseflow.filesystem import read_text
+from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
+from fuseflow.run.artifacts import MANIFEST, REGION, REGION_SCHEMA, region_folder
+from fuseflow.run.result import SCHEMA
+from fuseflow.samml import text as samml_text
+from fuseflow.samml.nodes import Graph
+from fuseflow.samml.verify import verify
+
+RESULT = "result.json"
+AGAIN = "run it again with this version"
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A finished run. `compiled`: by region, what `region.json` says and the graph, where they were written; `cycles`: what
+    `explain cycles` found in the same run, if it was asked."""
+
+    result: Values
+    compiled: Mapping[str, tuple[Values, Graph]] = field(default_factory=dict)
+    cycles: Values | None = None
+
+
+def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
+    """Read a run. Raises `UsageError` for what is none, `FileError` for one that is not whole or of another version."""
+    result, compiled = _directory(path) if path.is_dir() else (_result(path), dict[str, tuple[Values, Graph]]())
+    return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result))
+
+
+def _directory(path: Path) -> tuple[Values, dict[str, tuple[Values, Graph]]]:
+    if not (path / MANIFEST).exists():
+        raise UsageError(
+            f"`{path}` is no directory of a run: it has no {MANIFEST}", hint="`fuseflow run MODEL -o DIR` writes one"
+        )
+    about = _read(path / MANIFEST, 1, "about.json")
+    if not (path / RESULT).exists():
+        raise UsageError(
+            f"`{path}` holds a compiled program that has not run: it has no {RESULT}", hint="`fuseflow run MODEL -o DIR`"
+        )
+    try:
+        names = [region["name"] for region in about["regions"]]
+    except (KeyError, TypeError) as error:
+        raise FileError(f"`{path / MANIFEST}` is not what fuseflow writes: {error!r}", hint=AGAIN) from error
+    return _result(path / RESULT), {name: _region(path / region_folder(k, name)) for k, name in enumerate(names, 1)}
+
+
+def _region(folder: Path) -> tuple[Values, Graph]:
+    if not (folder / REGION).exists():
+        raise FileError(f"`{folder}` has no {REGION}: an earlier version wrote it, or it is not whole", hint=AGAIN)
+    graph = samml_text.parse(read_text(folder / "graph.samml", "the graph"), str(folder / "graph.samml"))
+    verify(graph)
+    return _read(folder / REGION, REGION_SCHEMA, REGION), graph
+
+
+def _result(path: Path) -> Values:
+    found = _read(path, SCHEMA, "a result of `fuseflow run --json`")
+    if not isinstance(found.get("regions"), list) or "machine_settings" not in found or "cycles" not in found:
+        raise UsageError(f"`{path}` is no result of a run", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
+    return found
+
+
+def _explained(path: Path, result: Values) -> Values:
+    found = _read(path, CYCLES_SCHEMA, "what `fuseflow explain cycles --json` writes")
+    if "changes" not in found:
+        raise UsageError(f"`{path}` is not what `fuseflow explain cycles --json` writes", hint="as in `--json cycles.json`")
+    for key in ("model", "data", "schedule", "machine_settings", "seed", "cycles"):
+        if found.get(key) != result.get(key):
+            raise UsageError(
+                f"`{path}` explains another run: its {key.replace('_', ' ')} differs", hint="give both commands the same flags"
+            )
+    return found
+
+
+def _read(path: Path, schema: int, what: str) -> Values:
+    text = read_text(path)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise FileError(f"`{path}` is not whole, or not JSON: {error}", hint=AGAIN) from error
+    if not isinstance(found, dict) or "schema" not in found:
+        raise UsageError(f"`{path}` is not {what}", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
+    if found["schema"] != schema:
+        raise FileError(f"`{path}` has schema {found['schema']!r}; this version of fuseflow reads {schema}", hint=AGAIN)
+    return found

@@ -1,0 +1,295 @@
+"""What each primitive takes and makes: one rule a node type. `verify` applies them in graph order.
+
+A rule gets the streams that a node reads, refuses what the stream contract does not allow, and returns what it knows of the
+streams that the node makes. Adding a primitive is adding a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+from fuseflow.errors import did_you_mean
+from fuseflow.ops import REDUCERS
+from fuseflow.samml import nodes as n
+from fuseflow.samml.coordinate_bounds import UNKNOWN, below
+from fuseflow.samml.rule_context import ROOT, Context, OutputFacts, Position, Streams, counted
+from fuseflow.tensors.levels import names
+from fuseflow.tile_ops import FUNCTIONS, TILE_OPERATORS, result_tile
+
+
+def _root(c: Context, node: n.Root, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    return [OutputFacts(c.shapes.single, position=ROOT)]
+
+
+def _scan(c: Context, node: n.Scan, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    tensor = c.level(node, node.tensor, node.level)
+    c.indexes(node, inputs, 0, node.tensor, node.level)
+    c.access(node)
+    (ref,) = inputs
+    level = tensor.format.levels[node.level]
+    if not level.ordered:
+        c.refuse(node, f"the coordinates of level {node.level} of `{node.tensor}` ({level.text}) do not ascend")
+    if level.full and not ref.nullable:
+        shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[node.level]])
+    else:
+        shape = c.shapes.below(ref.shape, "scan", node.tensor, node.level, node.inputs[0])
+    return [OutputFacts(shape), OutputFacts(shape, position=Position(node.tensor, node.level + 1))]
+
+
+def _range(c: Context, node: n.Range, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    if node.size < 0:
+        c.refuse(node, f"the size is {node.size}")
+    return [OutputFacts(c.shapes.full(inputs[0].shape, node.size))]
+
+
+def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    tensor = c.level(node, node.tensor, node.level)
+    level = tensor.format.levels[node.level]
+    if not level.located:
+        able = names(lambda level: level.located)
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"only {able} levels are located")
+    if inputs[0].position is not None:
+        c.refuse(node, f"{c.stream(node, 0)} holds references; this node takes coordinates there")
+    if len(inputs) == 1 and node.level > 0:
+        c.refuse(node, f"level {node.level} needs the references of level {node.level - 1} as its second input")
+    if len(inputs) == 2:
+        c.indexes(node, inputs, 1, node.tensor, node.level)
+        c.aligned(node, inputs, 0, 1)
+    c.inside(node, inputs, 0, tensor.shape[tensor.format.order[node.level]], f"the size of level {node.level} of `{node.tensor}`")
+    absent = not level.full or any(x.nullable for x in inputs)
+    return [OutputFacts(inputs[0].shape, absent, Position(node.tensor, node.level + 1))]
+
+
+def _join(c: Context, node: n.Join, inputs: Streams) -> list[OutputFacts]:
+    if node.kind not in ("intersect", "union", "left"):
+        c.refuse(node, f"unknown kind `{node.kind}`", hint=did_you_mean(node.kind, ("intersect", "union", "left")))
+    if not node.payloads or min(node.payloads) < 0:
+        c.refuse(node, f"the payload counts are {node.payloads}: one number for each side, at least one side")
+    c.kinds(node, inputs)
+    above = c.deep(node, inputs, 0)
+    for crd, payloads in node.sides():
+        c.aligned(node, inputs, crd, *payloads)
+        if inputs[crd].shape.parent is not above:
+            c.refuse(node, f"{c.stream(node, crd)} does not hang below the same stream as {c.stream(node, 0)}")
+    sides = [inputs[crd].shape for crd, _ in node.sides()]
+    result = c.shapes.joined(node.kind, sides)
+    bound = below(node, [x.bound for x in inputs], c.tensors)[0]
+    made = [OutputFacts(result)]
+    for s, (crd, payloads) in enumerate(node.sides()):
+        probed = node.kind == "union" or (node.kind == "left" and s > 0)
+        complete = inputs[crd].shape is result or (inputs[crd].shape.full and inputs[crd].bound >= bound)
+        hidden = probed and not complete
+        made += [OutputFacts(result, inputs[p].nullable or hidden, inputs[p].position) for p in payloads]
+    return made
+
+
+def _align(c: Context, node: n.Align, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    old, new, x = inputs
+    if c.deep(node, inputs, 0) is not new.shape.parent:
+        c.refuse(node, f"{c.stream(node, 1)} does not hang below the same stream as {c.stream(node, 0)}")
+    c.deep(node, inputs, 2, old.type.depth + 1)
+    if x.shape.ancestor(x.type.depth - old.type.depth) is not old.shape:
+        c.refuse(node, f"{c.stream(node, 2)} does not hang below {c.stream(node, 0)}")
+    return [OutputFacts(c.shapes.aligned(x.shape, old.shape, new.shape), x.nullable, x.position)]
+
+
+def _repeat(c: Context, node: n.Repeat, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    c.nested(node, inputs, 0, 1)
+    return [OutputFacts(inputs[1].shape, inputs[0].nullable, inputs[0].position)]
+
+
+def _load(c: Context, node: n.Load, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    tensor = c.declared(node, node.tensor, written=False)
+    c.indexes(node, inputs, 0, node.tensor, tensor.format.rank)
+    c.access(node)
+    return [OutputFacts(inputs[0].shape)]
+
+
+def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[OutputFacts]:
+    c.function(node, node.function, FUNCTIONS)
+    arity = FUNCTIONS[node.function].arity
+    if len(node.operands) != arity:
+        c.refuse(node, f"`{node.function}` takes {counted(arity, 'operand')}, not {len(node.operands)}")
+    streams = sum(not slot.constant for slot in node.operands)
+    if streams == 0:
+        c.refuse(node, "all operands are constants", hint="use the value that they give")
+    c.kinds(node, inputs)
+    c.aligned(node, inputs, *range(streams))
+    if result_tile(node.function, [x.type.tile for x in inputs]) is None:
+        _refuse_tiles(c, node, inputs)
+    return [OutputFacts(inputs[0].shape)]
+
+
+def _refuse_tiles(c: Context, node: n.Alu, inputs: Streams) -> NoReturn:
+    row = TILE_OPERATORS.get(node.function)
+    takes = row.takes if row else "tiles of one shape, rows and columns of it, and scalars"
+    c.refuse(node, f"`{node.function}` takes {takes}, not {' and '.join(str(x.type) for x in inputs)}")
+
+
+def _reduce(c: Context, node: n.Reduce, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    c.function(node, node.function, REDUCERS)
+    c.solid(node, inputs, 0)
+    return [OutputFacts(c.deep(node, inputs, 0))]
+
+
+def _accumulate(c: Context, node: n.Accumulate, inputs: Streams) -> list[OutputFacts]:
+    if node.order < 1:
+        c.refuse(node, f"the order is {node.order}", hint="a reduction that keeps no inner loop is a `reduce`")
+    c.kinds(node, inputs)
+    c.function(node, node.function, REDUCERS)
+    above = c.deep(node, inputs, 0)
+    _chain(c, node, inputs)
+    c.solid(node, inputs, node.order + 1)
+    levels = c.shapes.chain(above, node.order, "accumulate", inputs[node.order].shape)
+    return [OutputFacts(shape) for shape in (*levels, levels[-1])]
+
+
+def _permute(c: Context, node: n.Permute, inputs: Streams) -> list[OutputFacts]:
+    m = len(node.order)
+    if m < 2 or sorted(node.order) != list(range(m)):
+        c.refuse(
+            node,
+            f"the order is {','.join(map(str, node.order)) or 'empty'}",
+            hint="it names every level of the input once, two levels or more: `order=1,0` exchanges two",
+        )
+    c.kinds(node, inputs)
+    above = c.deep(node, inputs, 0)
+    _chain(c, node, inputs)
+    c.solid(node, inputs, m)
+    levels = c.shapes.chain(above, m, "permute", inputs[m - 1].shape, node.order)
+    return [OutputFacts(shape) for shape in (*levels, levels[-1])]
+
+
+def _drop(c: Context, node: n.Drop, inputs: Streams) -> list[OutputFacts]:
+    if len(inputs) < 2:
+        c.refuse(node, f"takes at least 2 inputs (crd, ..., val), not {len(inputs)}")
+    c.kinds(node, inputs)
+    if node.value is not None and inputs[-1].type.tile:
+        c.refuse(node, f"{c.stream(node, len(inputs) - 1)} is {inputs[-1].type}; tiles are not dropped by value")
+    above = c.deep(node, inputs, 0)
+    _chain(c, node, inputs)
+    levels = c.shapes.chain(above, len(inputs) - 1, "drop", node.name)
+    return [*map(OutputFacts, levels), OutputFacts(levels[-1], position=inputs[-1].position)]
+
+
+def _chain(c: Context, node: n.Node, inputs: Streams) -> None:
+    """Refuse coordinates (outermost first) that are not below each other, and a last input not aligned with the innermost."""
+    last = len(inputs) - 1
+    for k in range(1, last):
+        c.nested(node, inputs, k - 1, k)
+    c.aligned(node, inputs, last - 1, last)
+
+
+def _flatten(c: Context, node: n.Flatten, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    _sized(c, node, node.size)
+    above = c.deep(node, inputs, 0)
+    c.nested(node, inputs, 0, 1)
+    c.inside(node, inputs, 1, node.size, "its size")
+    if below(node, [x.bound for x in inputs], c.tensors)[0] > UNKNOWN:
+        c.refuse(node, f"{c.stream(node, 0)} holds coordinates below {inputs[0].bound}: {node.size} times that are too many")
+    return [OutputFacts(c.shapes.below(above, "flatten", inputs[1].shape, node.size))]
+
+
+def _split(c: Context, node: n.SplitLevel, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    _sized(c, node, node.size)
+    levels = c.shapes.chain(c.deep(node, inputs, 0), 2, "split", inputs[0].shape, node.size)
+    return [*map(OutputFacts, levels)]
+
+
+def _sized(c: Context, node: n.Node, size: int) -> None:
+    if size < 1:
+        c.refuse(node, f"the size is {size}")
+
+
+def _fork(c: Context, node: n.Fork, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    if node.lanes < 1:
+        c.refuse(node, f"the number of lanes is {node.lanes}")
+    c.deep(node, inputs, 0)
+    (x,) = inputs
+    return [OutputFacts(c.shapes.lane(x.shape, node.lanes, k), x.nullable, x.position) for k in range(node.lanes)]
+
+
+def _merge(c: Context, node: n.Merge, inputs: Streams) -> list[OutputFacts]:
+    if not inputs:
+        c.refuse(node, "takes at least 1 input (a lane), not 0")
+    if node.levels < 0:
+        c.refuse(node, f"the number of levels is {node.levels}")
+    first = inputs[0]
+    for k, lane in enumerate(inputs):
+        if lane.type != first.type:
+            c.refuse(node, f"{c.stream(node, k)} is {lane.type}, {c.stream(node, 0)} is {first.type}")
+        if lane.position != first.position:
+            c.refuse(node, f"{c.stream(node, k)} holds references into something else than {c.stream(node, 0)}")
+    shape = c.shapes.merged([lane.shape for lane in inputs], node.levels)
+    if shape is None:
+        where = f", {counted(node.levels, 'level')} below it" if node.levels else ""
+        c.refuse(
+            node,
+            f"its inputs are not provably the lanes of one fork{where}",
+            hint="give it all lanes in their order; where a lane loses coordinates, it is no longer what the fork dealt",
+        )
+    return [OutputFacts(shape, any(lane.nullable for lane in inputs), first.position)]
+
+
+def _write(c: Context, node: n.WriteLevel, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    tensor = c.level(node, node.tensor, node.level, written=True)
+    level = tensor.format.levels[node.level]
+    if not level.appended:
+        able = names(lambda level: level.appended)
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"{able} levels are written")
+    _reaches(c, node, inputs, node.level + 1)
+    return []
+
+
+def _write_values(c: Context, node: n.WriteValues, inputs: Streams) -> list[OutputFacts]:
+    c.kinds(node, inputs)
+    tensor = c.declared(node, node.tensor, written=True)
+    _reaches(c, node, inputs, tensor.format.rank)
+    if inputs[0].type.tile != tensor.tile:
+        wanted = f"tiles of {n.show_tile(tensor.tile)}" if tensor.tile else "scalars"
+        c.refuse(node, f"{c.stream(node, 0)} is {inputs[0].type}; the values of `{node.tensor}` are {wanted}")
+    c.solid(node, inputs, 0)
+    return []
+
+
+def _reaches(c: Context, node: n.Node, inputs: Streams, depth: int) -> None:
+    if inputs[0].type.depth != depth:
+        c.refuse(node, f"{c.stream(node, 0)} is {inputs[0].type}; this node takes depth {depth} there")
+
+
+Rule: TypeAlias = Callable[[Context, Any, Streams], list[OutputFacts]]
+
+RULES: dict[type[n.Node], Rule] = {
+    n.Root: _root,
+    n.Scan: _scan,
+    n.Range: _range,
+    n.Locate: _locate,
+    n.Join: _join,
+    n.Align: _align,
+    n.Repeat: _repeat,
+    n.Load: _load,
+    n.Alu: _alu,
+    n.Reduce: _reduce,
+    n.Accumulate: _accumulate,
+    n.Permute: _permute,
+    n.Drop: _drop,
+    n.Flatten: _flatten,
+    n.SplitLevel: _split,
+    n.Fork: _fork,
+    n.Merge: _merge,
+    n.WriteLevel: _write,
+    n.WriteValues: _write_values,
+}

@@ -1,0 +1,152 @@
+"""What a rule is told and gives back: streams with what is known of them, and the refusals in the words of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeAlias
+
+from fuseflow.errors import GraphError, did_you_mean
+from fuseflow.samml import nodes as n
+from fuseflow.samml.coordinate_bounds import UNKNOWN
+from fuseflow.samml.stream_shapes import StreamShape, StreamShapes
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What references index: the fibers of storage level `level` of `tensor`, or its values where `level` is its rank.
+
+    References of the root, `tensor` "", index level 0 of every tensor.
+    """
+
+    tensor: str
+    level: int
+
+    def __str__(self) -> str:
+        return f"{self.tensor}.{self.level}" if self.tensor else "the root"
+
+
+ROOT = Position("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is known of a stream. `nullable`: it may hold `N`. `position`: what its references index, None for other streams.
+    `bound`: its coordinates are below it."""
+
+    type: n.StreamType
+    shape: StreamShape
+    nullable: bool = False
+    position: Position | None = None
+    bound: int = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFacts:
+    """What a rule says of an output; its type is the node's to say, its bound that of `bounds`."""
+
+    shape: StreamShape
+    nullable: bool = False
+    position: Position | None = None
+
+
+Streams: TypeAlias = Sequence[Stream]
+
+
+@dataclass(slots=True)
+class Context:
+    """The graph around the node that is being checked."""
+
+    graph: str
+    tensors: Mapping[str, n.TensorDecl]
+    outputs: frozenset[str]
+    shapes: StreamShapes = field(default_factory=StreamShapes)
+    nodes: dict[str, n.Node] = field(default_factory=dict)  # those that were checked
+
+    def refuse(self, node: n.Node, why: str, hint: str = "") -> NoReturn:
+        raise GraphError(f"graph `{self.graph}`, node `{node.name}` ({node.op}): {why}", hint=hint)
+
+    def stream(self, node: n.Node, k: int) -> str:
+        """How errors name input `k`."""
+        port = node.inputs[k]
+        return f"input {k} (`{n.stream_name(self.nodes[port.node], port.output)}`)"
+
+    def kinds(self, node: n.Node, streams: Streams) -> None:
+        """Refuse another number of inputs, or other kinds, than the node takes."""
+        wanted = node.takes()
+        if len(streams) != len(wanted):
+            self.refuse(node, f"takes {counted(len(wanted), 'input')} ({', '.join(wanted)}), not {len(streams)}")
+        for k, (stream, kinds) in enumerate(zip(streams, wanted, strict=True)):
+            if kinds != "any" and stream.type.kind not in kinds.split(" or "):
+                self.refuse(node, f"{self.stream(node, k)} is {stream.type}; this node takes {kinds} there")
+
+    def aligned(self, node: n.Node, streams: Streams, *which: int) -> None:
+        """Refuse inputs that are not provably aligned token by token."""
+        first = streams[which[0]]
+        for k in which[1:]:
+            self._depth(node, k, streams[k].type, first.type.depth)
+            if streams[k].shape is not first.shape:
+                self.refuse(node, f"{self.stream(node, k)} is not aligned with {self.stream(node, which[0])}")
+
+    def nested(self, node: n.Node, streams: Streams, outer: int, inner: int) -> None:
+        """Refuse an input whose innermost lists are not one for each element of another."""
+        self._depth(node, inner, streams[inner].type, streams[outer].type.depth + 1)
+        if streams[inner].shape.parent is not streams[outer].shape:
+            self.refuse(node, f"{self.stream(node, inner)} does not hang below {self.stream(node, outer)}")
+
+    def _depth(self, node: n.Node, k: int, found: n.StreamType, depth: int) -> None:
+        if found.depth != depth:
+            self.refuse(node, f"{self.stream(node, k)} is {found}; this node takes depth {depth} there")
+
+    def solid(self, node: n.Node, streams: Streams, k: int) -> None:
+        if streams[k].nullable:
+            self.refuse(node, f"{self.stream(node, k)} may hold `N`", hint="put an `alu copy` with its implicit value before it")
+
+    def deep(self, node: n.Node, streams: Streams, k: int, least: int = 1) -> StreamShape:
+        """The shape above input `k`, which must be at least `least` deep."""
+        shape = streams[k].shape.parent
+        if shape is None or streams[k].type.depth < least:
+            self.refuse(node, f"{self.stream(node, k)} is {streams[k].type}; this node takes depth {least} or more")
+        return shape
+
+    def function(self, node: n.Node, name: str, table: Mapping[str, object]) -> None:
+        if name not in table:
+            self.refuse(node, f"unknown function `{name}`", hint=did_you_mean(name, table))
+
+    def declared(self, node: n.Node, name: str, written: bool) -> n.TensorDecl:
+        if name not in self.tensors:
+            self.refuse(node, f"tensor `{name}` is not declared", hint=did_you_mean(name, self.tensors))
+        if written != (name in self.outputs):
+            self.refuse(node, f"writes `{name}`, which is not an output" if written else f"reads output `{name}`")
+        return self.tensors[name]
+
+    def level(self, node: n.Node, name: str, level: int, written: bool = False) -> n.TensorDecl:
+        tensor = self.declared(node, name, written)
+        if not 0 <= level < tensor.format.rank:
+            self.refuse(node, f"`{name}` has no level {level}: it has {counted(tensor.format.rank, 'level')} {tensor.format}")
+        return tensor
+
+    def indexes(self, node: n.Node, streams: Streams, k: int, tensor: str, level: int) -> None:
+        """Refuse references that index something else."""
+        found, wanted = streams[k].position, Position(tensor, level)
+        if found != wanted and not (level == 0 and found == ROOT):
+            holds = f"references into {found}" if found else "coordinates, not references"
+            self.refuse(node, f"{self.stream(node, k)} holds {holds}; this node takes references into {wanted}")
+
+    def inside(self, node: n.Node, streams: Streams, k: int, size: int, what: str) -> None:
+        """Refuse coordinates that are not provably below the size of what they address."""
+        if streams[k].bound > size:
+            self.refuse(
+                node,
+                f"{self.stream(node, k)} holds coordinates below {streams[k].bound}; {what} is {size}",
+                hint=f"intersect them with a `range` of {size}",
+            )
+
+    def access(self, node: n.Scan | n.Load) -> None:
+        """Refuse `sequential` where the references come another way than straight from the parent level."""
+        if node.sequential and not isinstance(self.nodes[node.inputs[0].node], n.Scan | n.Root):
+            self.refuse(node, f"is sequential, but {self.stream(node, 0)} is not the parent level's own scan")
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("" if number == 1 else "s")

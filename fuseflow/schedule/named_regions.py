@@ -1,0 +1,127 @@
+"""The regions that the user names; what is left runs Einsum by Einsum, softmaxes and norms together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
+from fuseflow.einsum.reshapes import refine
+from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.schedule.entries import KEYWORDS
+from fuseflow.schedule.module_paths import inside, module_paths, reshapes
+from fuseflow.schedule.partition import Partition, Region, RegionDraft
+from fuseflow.schedule.schedule import Schedule
+from fuseflow.schedule.softmax_groups import softmax_groups
+
+
+@dataclass(frozen=True, slots=True)
+class RegionMembers:
+    """What a region of the user holds: Einsums, and the modules that they were found through."""
+
+    einsums: frozenset[str]
+    modules: tuple[str, ...]
+
+
+def named(program: Program, members: dict[str, RegionMembers]) -> tuple[Region, ...]:
+    """The regions of the user, by name, and around them the rest."""
+    owner = _owners(program, members)
+    shapes = reshapes(program)
+    groups = {name: group for group in softmax_groups(program) for name in group}
+    partition = Partition(program)
+    for einsum in program.einsums:
+        name = einsum.name
+        if name in owner:
+            mates = members[owner[name]].einsums
+            _put_into(partition, einsum, owner[name], [r for r in partition.called(owner[name]) if r.einsums[0] in mates])
+            continue
+        home = None if name in shapes else _functional_home(partition, einsum, members)
+        if home is not None and partition.may_join(einsum, home):
+            partition.join(einsum, home)
+            continue
+        group = groups.get(name, (name,))
+        label = _group_name(group)
+        partition.join_or_open(einsum, [r for r in partition.called(label) if r.einsums[0] in group], label)
+    return partition.regions()
+
+
+def find_members(program: Program, schedule: Schedule, name: str) -> RegionMembers:
+    """The Einsums that a name of the schedule stands for: a region of the file, a module, or an Einsum."""
+    words = dict(schedule.regions).get(name, (name,))
+    paths, einsums, modules = module_paths(program), set[str](), list[str]()
+    for word in words:
+        if word in paths:
+            modules.append(word)
+            einsums |= {e.name for e in program.einsums if inside(e.location.path, word)}
+        elif word in program.defined:
+            einsums.add(word)
+        else:
+            known = [*paths, *program.defined]
+            if name in dict(schedule.regions):
+                what, place = f"no module or Einsum `{word}` for region `{name}`", schedule.place("regions", name)
+            else:
+                what, place = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
+                known += [*dict(schedule.regions), *KEYWORDS]
+            raise ScheduleError(what, hint=did_you_mean(word, known), span=place)
+    if len(einsums) > 1 and (shapes := refine(program).stuck & einsums):
+        einsum = min((program.defined[s] for s in shapes), key=program.einsums.index)
+        raise ScheduleError(
+            f"region `{name}` holds `{einsum.name}`, which reshapes data that cannot be in these dimensions everywhere: it ends a region",
+            hint="fuse what stands before and after it as two regions, or take `layerwise`, which cuts there",
+            span=einsum.location.span,
+        )
+    return RegionMembers(frozenset(einsums), tuple(modules))
+
+
+def _owners(program: Program, members: dict[str, RegionMembers]) -> dict[str, str]:
+    """By Einsum, the region of the user that holds it."""
+    owner = dict[str, str]()
+    for einsum in program.einsums:
+        for name, region in members.items():
+            if einsum.name in region.einsums and owner.setdefault(einsum.name, name) != name:
+                raise ScheduleError(
+                    f"regions `{owner[einsum.name]}` and `{name}` both hold `{einsum.name}`", hint="name one of them"
+                )
+    return owner
+
+
+def _put_into(partition: Partition, einsum: Einsum, name: str, begun: list[RegionDraft]) -> None:
+    """Put an Einsum into the user's region, which must stay one."""
+    for region in begun:
+        if not partition.may_join(einsum, region):
+            outside = partition.detour(einsum, region)
+            raise ScheduleError(
+                f"region `{name}` would be left and entered again: its `{einsum.name}` needs `{outside}` from outside, "
+                f"which needs results of the region",
+                hint=f"take `{outside}` into the region, or leave `{einsum.name}` out",
+                span=einsum.location.span,
+            )
+        return partition.join(einsum, region)
+    return partition.open(einsum, name)
+
+
+def _functional_home(partition: Partition, einsum: Einsum, members: dict[str, RegionMembers]) -> RegionDraft | None:
+    """The user's region that a functional operator follows (a relu behind a layer): it stands in the `forward` of a parent of a
+    module of the region, its first computed operand is the region's, and it stays in that operand's index space."""
+    first = next(partition.producers(einsum), None)
+    if first is None or first.label not in members:
+        return None
+    path = einsum.location.path
+    if not any(inside(module, path) and module != path for module in members[first.label].modules):
+        return None
+    space = {name for a in accesses(einsum.body) if a.tensor in first.einsums for name in a.names}
+    used = set(index_names(einsum.indices)).union(*(a.names for a in accesses(einsum.body)))
+    return first if used <= space else None
+
+
+def _group_name(names: tuple[str, ...]) -> str:
+    """What the names of a group have in common, word by word, else its last name.
+
+    >>> _group_name(("softmax.max", "softmax.exp")), _group_name(("m", "E", "Y"))
+    ('softmax', 'Y')
+    """
+    common = list[str]()
+    for words in zip(*(name.split(".") for name in names), strict=False):
+        if len(set(words)) > 1:
+            break
+        common.append(words[0])
+    return ".".join(common) or names[-1]

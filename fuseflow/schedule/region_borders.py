@@ -1,0 +1,86 @@
+"""Why two neighbouring Einsums run in one region, or in two: the rule of the schedule that decided it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import networkx as nx
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.schedule.granularities import layer_labels
+from fuseflow.schedule.module_paths import reshapes
+from fuseflow.schedule.named_regions import find_members
+from fuseflow.schedule.partition import Region
+from fuseflow.schedule.schedule import Schedule
+
+
+def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str) -> str:
+    """Why two Einsums of one region are in it together."""
+    match schedule.fuse_regions:
+        case ("none",):
+            return "a softmax or a norm stays together"
+        case ("full",):
+            return "`full` fuses what no reshape parts"
+        case ("layerwise",):
+            labels = layer_labels(program)
+            if not labels:
+                return "`layerwise` fuses what no reshape parts: the program has no layers"
+            if labels[producer] == labels[consumer]:
+                return f"`layerwise` fuses layer `{labels[producer]}`"
+            return f"`layerwise` fuses an operator outside of all layers with layer `{labels[producer]}`"
+        case names:
+            homes = [_owner(program, schedule, names, (e,)) for e in (producer, consumer)]
+            if homes == ["", ""]:
+                return "a softmax or a norm stays together"
+            if "" in homes:
+                return f"`{(producer, consumer)[homes.index('')]}` is a functional operator that follows region `{max(homes)}`"
+            return f"both are in region `{homes[0]}` of the schedule"
+
+
+def why_cut(program: Program, schedule: Schedule, regions: Sequence[Region], producer: str, consumer: str) -> str:
+    """Why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule."""
+    for name in (producer, consumer):
+        if name in reshapes(program):
+            return f"`{name}` reshapes its data: a reshape ends a region"
+    match schedule.fuse_regions:
+        case ("none",):
+            return "`none` runs every Einsum alone"
+        case ("full",):
+            labels: dict[str, str] = {}
+        case ("layerwise",):
+            labels = layer_labels(program)
+        case names:
+            mates = [next(r.einsums for r in regions if e in r.einsums) for e in (producer, consumer)]
+            homes = [_owner(program, schedule, names, einsums) for einsums in mates]
+            if homes == ["", ""]:
+                return "no named region holds them, so they run alone"
+            if "" in homes:
+                inside, outside = (producer, consumer) if homes[0] else (consumer, producer)
+                return f"region `{max(homes)}` of the schedule holds `{inside}`, not `{outside}`"
+            return f"regions `{homes[0]}` and `{homes[1]}` of the schedule meet here"
+    if labels and labels[producer] != labels[consumer]:
+        return f"`layerwise` ends a region where a layer ends: `{labels[producer]}`, then `{labels[consumer]}`"
+    return detour(program, regions, producer, consumer) or f"`{consumer}` had joined a region of another operand"
+
+
+def detour(program: Program, regions: Sequence[Region], producer: str, consumer: str) -> str:
+    """What keeps the regions of two Einsums from being one: results of the first that come to the second by way of a third region,
+    so that one region would be left and entered again. Empty if nothing does."""
+    home = {e: region.name for region in regions for e in region.einsums}
+    first, second = home[producer], home[consumer]
+    needs: nx.DiGraph[str] = nx.DiGraph()
+    for einsum in program.einsums:
+        needs.add_edges_from(
+            (home[n], home[einsum.name]) for n in einsum.operands if home.get(n, home[einsum.name]) != home[einsum.name]
+        )
+    needs.remove_edge(first, second)
+    if not nx.has_path(needs, first, second):
+        return ""
+    between = nx.shortest_path(needs, first, second)[1:-1]
+    through = ", ".join(f"`{name}`" for name in between)
+    return f"one region of `{first}` and `{second}` would be left and entered again: {through} lies between them"
+
+
+def _owner(program: Program, schedule: Schedule, names: Sequence[str], einsums: Sequence[str]) -> str:
+    """The first region of the user that holds one of the Einsums, or an empty name."""
+    return next((n for n in names if not find_members(program, schedule, n).einsums.isdisjoint(einsums)), "")

@@ -1,0 +1,71 @@
+"""Streams of different depth read together: the elements and stops of the outer ones that go with a token of the innermost.
+
+The coordinate streams around an inner stream are inputs 0..depth-1 of a node, outermost first. A coordinate is *open* from the firing
+of its first inner value until the stop that ends its list. It is taken in that first firing; one with nothing below it has no inner
+value, so it is taken by a firing of its own before the inner stop. A stop of an outer stream is taken with the inner stop that it is
+part of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.node_records import MISALIGNED, WAIT, awaits, source
+from fuseflow.sim.engine.stream_rings import head_run, high_of, is_control, low_of, next_word, seen_above, take, visible
+from fuseflow.sim.native.records import Record, inline, set_int
+
+NEST = Record("depth open crds")  # `crds`: address of the open coordinates
+nest_at = NEST.at
+
+
+@inline
+def childless(nest: Any, word: int) -> bool:
+    """Whether the stop ends an empty list of a coordinate that has not been taken."""
+    return nest.open < nest.depth - low_of(word)
+
+
+@inline
+def look(node: Any, nest: Any, levels: int) -> int:
+    """The cycle by which the coordinates to be opened, down to the outermost `levels`, are visible; WAIT if one is missing."""
+    seen = 0
+    for level in range(nest.open, levels):
+        if awaits(node, level) == 0:
+            return WAIT
+        seen = max(seen, visible(source(node, level)))
+    return seen
+
+
+@inline
+def enter(node: Any, nest: Any, levels: int, t: int) -> None:
+    """Take those coordinates in cycle t."""
+    for level in range(nest.open, levels):
+        reader = source(node, level)
+        if is_control(reader):
+            node.fault = MISALIGNED
+            return
+        set_int(nest.crds, level, next_word(reader))
+        take(reader, 1, t)
+    nest.open = max(nest.open, levels)
+
+
+@inline
+def look_ends(node: Any, nest: Any, word: int) -> int:
+    """The same for the outer streams in which the inner stop ends a list."""
+    seen = 0
+    for level in range(max(nest.depth - high_of(word), 0), nest.depth):
+        if awaits(node, level) == 0:
+            return WAIT
+        seen = max(seen, visible(source(node, level)))
+    return seen
+
+
+@inline
+def leave(node: Any, nest: Any, word: int, t: int) -> None:
+    """Take the outer stops that are part of an inner stop."""
+    for level in range(max(nest.depth - high_of(word), 0), nest.depth):
+        reader = source(node, level)
+        if not is_control(reader) or head_run(reader).word != seen_above(word, nest.depth - level):
+            node.fault = MISALIGNED
+            return
+        take(reader, 1, t)
+    nest.open = min(nest.open, max(nest.depth - 1 - high_of(word), 0))

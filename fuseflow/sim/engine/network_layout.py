@@ -1,0 +1,208 @@
+"""From a graph to arrays: parts, streams and readers with their rings, and everything that kernels find by address."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.coordinate_bounds import bounds
+from fuseflow.sim.engine.agenda import AGENDA, agenda
+from fuseflow.sim.engine.kernels import RULES
+from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
+from fuseflow.sim.engine.kernels.record import recorder
+from fuseflow.sim.engine.node_layout import Array, Limits, Link, NodeLayout, Part, Rule, Stream, fitting, words
+from fuseflow.sim.engine.node_records import NODE
+from fuseflow.sim.engine.remote_memory import RemoteLayout
+from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
+from fuseflow.sim.engine.workspace import Table
+from fuseflow.sim.machine.comal import delays, lags
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.machine.timing import timing
+from fuseflow.sim.memory.controller import Controller, sequential
+from fuseflow.sim.native.jit import Library
+from fuseflow.sim.native.records import address
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReader:
+    """Input `input` of part `part`. `edge` is None for those inside a node and for recorders."""
+
+    stream: int
+    part: int
+    input: int
+    edge: n.Edge | None
+
+
+@dataclass(slots=True)
+class NetworkLayout:
+    """A graph ready to run. Parts, streams and readers are numbered; `nodes`, `streams`, `readers` hold their records."""
+
+    graph: n.Graph
+    types: dict[n.Port, n.StreamType]
+    limits: Limits
+    parts: list[Part] = field(default_factory=list)
+    owners: list[n.Node | None] = field(default_factory=list)
+    """Of each part the node; None of a recorder."""
+    keys: list[Stream] = field(default_factory=list)
+    edges: list[StreamReader] = field(default_factory=list)
+    nodes: npt.NDArray[Any] = field(default_factory=lambda: NODE.array(0))
+    streams: npt.NDArray[Any] = field(default_factory=lambda: STREAM.array(0))
+    readers: npt.NDArray[Any] = field(default_factory=lambda: READER.array(0))
+    readers_of: list[list[int]] = field(default_factory=list)
+    writer_of: list[int] = field(default_factory=list)
+    """Of each stream the part that writes it."""
+    rings: list[Array] = field(default_factory=list)
+    scratches: list[Array] = field(default_factory=list)
+    histories: list[Array] = field(default_factory=list)
+    tables: dict[str, list[Table]] = field(default_factory=dict)
+    keep: dict[int, Array] = field(default_factory=dict)
+    """Arrays that kernels find by address."""
+    agenda: npt.NDArray[Any] = field(default_factory=lambda: AGENDA.array(1))
+    controller: Controller | None = None
+    """Of the memory; None where it answers at once."""
+
+
+def lay_out(
+    graph: n.Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    library: Library,
+    limits: Limits,
+    record: bool = False,
+    controller: Controller | None = None,
+) -> NetworkLayout:
+    """The arrays of a verified graph on its tensors. With a `controller`, nodes read and write through it."""
+    layout = NetworkLayout(graph, graph.types(), limits, controller=controller)
+    rules = RULES | COMAL_RULES if machine.rules == "comal" else RULES
+    if controller is None:
+        _make_parts(layout, tensors, rules, library, record)
+    else:
+        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential(graph))
+        _make_parts(layout, tensors, remote.rules(rules), library, record)
+        remote.open()
+    _number(layout)
+    _fill_nodes(layout, machine, library)
+    _fill_streams(layout, machine)
+    _fill_readers(layout, machine)
+    layout.agenda = agenda(_neighbours(layout), layout.keep)
+    return layout
+
+
+def _make_parts(
+    layout: NetworkLayout, tensors: Mapping[str, Tensor], rules: Mapping[type[n.Node], Rule], library: Library, record: bool
+) -> None:
+    graph, types = layout.graph, layout.types
+    below = bounds(graph)
+    for node in graph.nodes:
+        place = NodeLayout(
+            node, tuple(types[port] for port in node.inputs), below, graph.declared, tensors, library, layout.limits,
+            layout.keep, layout.tables,
+        )  # fmt: skip
+        parts = n.entry(rules, type(node), "kernel in the engine")(node, place)
+        layout.parts += parts
+        layout.owners += [node] * len(parts)
+    if record:
+        layout.parts += [recorder(port, type_.tile, layout.limits.written, layout.keep) for port, type_ in types.items()]
+        layout.owners += [None] * len(types)
+
+
+def _number(layout: NetworkLayout) -> None:
+    """Number streams in the order of the parts that write them, readers in the order of the parts that read."""
+    for p, part in enumerate(layout.parts):
+        layout.keys += part.outputs
+        layout.writer_of += [p] * len(part.outputs)
+    number = {key: k for k, key in enumerate(layout.keys)}
+    layout.readers_of = [[] for _ in layout.keys]
+    for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
+        for q, key in enumerate(part.inputs):
+            edge = n.Edge(owner.name, part.first + q) if owner is not None and isinstance(key, n.Port) else None
+            layout.readers_of[number[key]].append(len(layout.edges))
+            layout.edges.append(StreamReader(number[key], p, q, edge))
+
+
+def _neighbours(layout: NetworkLayout) -> list[list[int]]:
+    """Of each part those whose firings may let it go on: at the other ends of its streams, and of the same node."""
+    found: list[set[int]] = [set() for _ in layout.parts]
+    for reader in layout.edges:
+        writer = layout.writer_of[reader.stream]
+        found[writer].add(reader.part)
+        found[reader.part].add(writer)
+    for _, parts in groupby(range(len(layout.parts)), key=lambda p: id(layout.owners[p]) if layout.owners[p] else -p):
+        together = list(parts)
+        for p in together:
+            found[p].update(together)
+    return [sorted(others - {p}) for p, others in enumerate(found)]
+
+
+def _fill_nodes(layout: NetworkLayout, machine: Machine, library: Library) -> None:
+    nodes = layout.nodes = NODE.array(len(layout.parts))
+    layout.streams, layout.readers = STREAM.array(len(layout.keys)), READER.array(len(layout.edges))
+    inputs, outputs = address(layout.readers), address(layout.streams)
+    for p, (part, owner) in enumerate(zip(layout.parts, layout.owners, strict=True)):
+        interval = 1 if owner is None or part.helper else _timing(layout, owner, machine)[1]
+        nodes[p]["kernel"] = library.address(part.kernel)
+        nodes[p]["state"] = address(part.state)
+        nodes[p]["inputs"], nodes[p]["arity"] = inputs, len(part.inputs)
+        nodes[p]["outputs"], nodes[p]["ports"] = outputs, len(part.outputs)
+        nodes[p]["interval"] = interval
+        nodes[p]["pause"] = interval if machine.rules == "comal" else 1
+        nodes[p]["burst"] = layout.limits.burst if interval == 1 else 1
+        nodes[p]["last"] = -1
+        inputs += READER_SIZE * len(part.inputs)
+        outputs += STREAM_SIZE * len(part.outputs)
+
+
+def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
+    limits, streams = layout.limits, layout.streams
+    lagging = lags(layout.graph) if machine.rules == "comal" else {}
+    start = address(layout.readers)
+    for k, (key, readers) in enumerate(zip(layout.keys, layout.readers_of, strict=True)):
+        owner = layout.owners[layout.writer_of[k]]
+        assert owner is not None
+        tile = layout.types[key].tile if isinstance(key, n.Port) else ()
+        capacity = fitting(limits.elements, tile)
+        ring, scratch = RUN.array(limits.runs), np.zeros(capacity * words(tile))
+        listed = np.array([start + READER_SIZE * r for r in readers] or [0], dtype=np.int64)
+        layout.rings.append(ring)
+        layout.scratches.append(scratch)
+        layout.keep[address(listed)] = listed
+        streams[k]["ring"], streams[k]["mask"] = address(ring), limits.runs - 1
+        streams[k]["scratch"], streams[k]["capacity"] = address(scratch), capacity
+        link = key if isinstance(key, Link) else Link()
+        streams[k]["bytes"] = 8 * words(tile)
+        streams[k]["limited"] = int(layout.parts[layout.writer_of[k]].computes and link.stored)
+        streams[k]["latency"] = _timing(layout, owner, machine)[0] if link.latency is None else link.latency
+        streams[k]["lag"] = lagging.get(key, 0) if isinstance(key, n.Port) else 0
+        streams[k]["readers"], streams[k]["count"] = address(listed), len(readers)
+
+
+def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> tuple[int, int]:
+    read = [layout.types[port] for port in node.inputs]
+    return timing(node, layout.graph, machine, [type_.tile for type_ in read if type_.kind == "val"])
+
+
+def _fill_readers(layout: NetworkLayout, machine: Machine) -> None:
+    limits, readers, streams = layout.limits, layout.readers, layout.streams
+    depths, delayed = dict(layout.graph.depths), delays(layout.graph) if machine.rules == "comal" else {}
+    for r, reader in enumerate(layout.edges):
+        history = POPS.array(limits.pops)
+        layout.histories.append(history)
+        link = layout.keys[reader.stream]
+        inside = link.depth if isinstance(link, Link) else None
+        depth = inside if reader.edge is None else depths.get(reader.edge, machine.first_depth)
+        stream = streams[reader.stream]
+        readers[r]["stream"] = address(streams) + STREAM_SIZE * reader.stream
+        readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
+        readers[r]["history"], readers[r]["history_mask"] = address(history), limits.pops - 1
+        readers[r]["depth"] = depth or 0
+        stream["bounded"] |= depth is not None
+        readers[r]["delay"] = 0 if reader.edge is None else delayed.get(reader.edge, 0)
+        readers[r]["slot_cursor"] = 0 if depth else MANY
+        readers[r]["reach"] = -1 - stream["latency"]

@@ -1,0 +1,379 @@
+"""Streams as runs: what a kernel can look at, take and produce, many tokens at a time.
+
+A run is `length` tokens visible at consecutive cycles `time`, time + 1, ... A stream is a ring of runs at its writer; each of its
+readers has its own place in that ring, its own FIFO depth and a history of the cycles in which it took tokens (from which follow the
+free slots of a bounded FIFO, and the peak occupancy of any). A run's tokens are
+
+    CONTROL  one stop (word low * 64 + high) or `D` (word DONE)
+    EMPTY    `N`, length times
+    REPEATED the same word
+    AFFINE   word, word + 1, ...                  coordinates and references
+    SLICE    the elements from address `word` on  in a tensor, which stays where it is
+    SCRATCH  the same, in the ring of computed elements of the stream, where token m has its place at m modulo the ring's capacity
+
+A word is an integer, or the bits of a float64. An element is one word, or a tile of them (`bytes` of the stream), which only SLICE and
+SCRATCH hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.native.records import Record, called, get_int, inline, set_int
+
+CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
+DONE = -1
+ELEMENT = -2  # in place of the word of a stop or `D`: the token is neither
+MANY = 1 << 60
+
+RUN = Record("kind word length time")
+POPS = Record("first time step")
+STREAM = Record(
+    "ring mask tail pushed latency lag given "  # runs; `lag`: how much later values come than stops, `given`: when the last one did (comal)
+    "scratch capacity bytes limited "  # computed elements; `limited`: whether they wrap
+    "readers count bounded blocked free "  # addresses of the readers, whether any has a depth; what `room` found
+    "known_tail known_pushed "  # up to where there is room for runs and elements, as far as was looked
+)
+READER = Record(
+    "stream ring mask head until offset delay latency "  # place in the ring; `until`: runs that were seen; `delay`: what fan-out adds
+    "depth popped history history_mask noted slot_cursor peak_cursor peak reach stalled "  # `reach`: see `take`
+    "several"  # whether it takes more than one token in some cycle
+)
+
+AHEAD = 8  # runs between the fetch of what is referred to and its use
+
+FULL_RING = MANY  # `blocked` of a stream whose ring is full: a limit of the engine, not of the model
+
+run_at, pops_at, stream_at, reader_at = RUN.at, POPS.at, STREAM.at, READER.at
+RUN_SIZE, POPS_SIZE, STREAM_SIZE, READER_SIZE = RUN.size, POPS.size, STREAM.size, READER.size
+WORD_OFFSET = RUN.offset("word")
+
+
+@inline
+def stop(low: int, high: int) -> int:
+    return low << 6 | high
+
+
+@inline
+def low_of(word: int) -> int:
+    return word >> 6
+
+
+@inline
+def high_of(word: int) -> int:
+    return word & 63
+
+
+@inline
+def raised(word: int, levels: int) -> int:
+    """The word of the same stop seen from `levels` deeper."""
+    return word + levels * 65
+
+
+@inline
+def seen_above(word: int, levels: int) -> int:
+    """The word of the same end of lists in a stream that is `levels` shallower."""
+    return max((word >> 6) - levels, 0) << 6 | ((word & 63) - levels)
+
+
+# Reading
+
+
+@inline
+def left(reader: Any) -> int:
+    """Tokens left in the run at the head; 0 if there is none yet."""
+    if reader.head >= reader.until:
+        if reader.stalled != 0:
+            return 0
+        reader.until = stream_at(reader.stream).tail
+        if reader.head == reader.until:
+            return 0
+    return run_at(reader.ring + RUN_SIZE * (reader.head & reader.mask)).length - reader.offset
+
+
+@inline
+def head_address(reader: Any) -> int:
+    return reader.ring + RUN_SIZE * (reader.head & reader.mask)
+
+
+@inline
+def head_run(reader: Any) -> Any:
+    """The run at the head; there must be one."""
+    return run_at(reader.ring + RUN_SIZE * (reader.head & reader.mask))
+
+
+@inline
+def visible(reader: Any) -> int:
+    """The cycle from which the next token is visible."""
+    return head_run(reader).time + reader.offset + reader.delay
+
+
+@inline
+def is_control(reader: Any) -> bool:
+    return head_run(reader).kind == CONTROL
+
+
+@inline
+def next_word(reader: Any) -> int:
+    """The next token of a stream of words as one (of an `N`: 0)."""
+    run = head_run(reader)
+    if run.kind == AFFINE:
+        return run.word + reader.offset
+    if run.kind >= SLICE:
+        return get_int(run.word, reader.offset)
+    return run.word
+
+
+@inline
+def word_in(run: Any, i: int) -> int:
+    """Token i of a run of words."""
+    if run.kind == AFFINE:
+        return run.word + i
+    if run.kind >= SLICE:
+        return get_int(run.word, i)
+    return run.word
+
+
+@inline
+def coming(reader: Any) -> int:
+    """The first word of a run some way behind the one at the head, or 0: what it refers to can be fetched early."""
+    if reader.head + AHEAD >= reader.until:
+        return 0
+    return word_in(run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask)), 0)
+
+
+@inline
+def behind(reader: Any) -> tuple[int, int]:
+    """Of the token behind the next one: the cycle from which it is visible, or -1 if it is not there yet; its word if it is a stop or
+    `D`, else ELEMENT."""
+    run, offset = head_run(reader), reader.offset + 1
+    if offset == run.length:
+        if reader.head + 1 == stream_at(reader.stream).tail:
+            return -1, ELEMENT
+        run, offset = run_at(reader.ring + RUN_SIZE * ((reader.head + 1) & reader.mask)), 0
+    return run.time + offset + reader.delay, run.word if run.kind == CONTROL else ELEMENT
+
+
+@inline
+def take_too(reader: Any, t: int) -> None:
+    """Take one token in a cycle in which others may be taken too."""
+    reader.several, reader.reach = 1, -MANY
+    take(reader, 1, t)
+
+
+@inline
+def take(reader: Any, k: int, t: int) -> None:
+    """Take k tokens of the run at the head in cycles t, t + 1, ..."""
+    run = head_run(reader)
+    _note(reader, k, t)
+    reader.popped += k
+    offset = reader.offset + k
+    if offset < run.length:
+        reader.offset = offset
+        return
+    # Between the producing firing of the run's last token and its pop, at most one token left in a cycle: so few cycles make no new peak.
+    if t + k - (run.time + run.length) > reader.reach:
+        _settle(reader, run.time + run.length - 1 - reader.latency, run.length - 1 if reader.several != 0 else 0)
+    reader.offset = 0
+    reader.head += 1
+
+
+@inline
+def _note(reader: Any, k: int, t: int) -> None:
+    """Add k pops from cycle t on to the history: runs of pops `step` cycles apart."""
+    noted = reader.noted
+    if noted > reader.peak_cursor:
+        last = pops_at(reader.history + POPS_SIZE * ((noted - 1) & reader.history_mask))
+        count = reader.popped - last.first
+        if last.time + count * last.step == t and (k == 1 or last.step == 1):
+            return
+        if count == 1 and k == 1:
+            last.step = t - last.time
+            return
+    entry = pops_at(reader.history + POPS_SIZE * (noted & reader.history_mask))
+    entry.first = reader.popped
+    entry.time = t
+    entry.step = 1
+    reader.noted = noted + 1
+    held = noted - min(reader.peak_cursor, reader.slot_cursor)
+    if 2 * held >= reader.history_mask:
+        reader.reach = -MANY  # let the cursor follow
+        if held >= reader.history_mask:
+            reader.stalled, reader.until = 1, 0
+
+
+@inline
+def _end(reader: Any, cursor: int) -> int:
+    """The first token behind a run of pops."""
+    if cursor + 1 == reader.noted:
+        return reader.popped
+    return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
+
+
+@called
+def _settle(reader: Any, made: int, earlier: int) -> None:
+    """Take the occupancy at `made`, the producing firing of the last token taken, into the peak; and at so many cycles before.
+
+    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens, which
+    come once a cycle, leave at most once a cycle; then the last token of each run is enough.
+    """
+    cursor = reader.peak_cursor
+    for back in range(earlier, -1, -1):
+        cycle = made - back
+        while cursor < reader.noted:
+            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+            if entry.time + (_end(reader, cursor) - entry.first - 1) * entry.step >= cycle:
+                break
+            cursor += 1
+        gone = reader.popped
+        if cursor < reader.noted:
+            entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+            gone = entry.first
+            if entry.time < cycle:
+                later = cycle - entry.time
+                gone += later if entry.step == 1 else (later + entry.step - 1) // entry.step
+        reader.peak = max(reader.peak, reader.popped - back - gone)
+    reader.peak_cursor = cursor
+    reader.reach = -MANY if reader.several != 0 else reader.peak - reader.latency - 1
+
+
+# Writing
+
+
+@inline
+def room(stream: Any) -> int:
+    """How many tokens may be produced at consecutive cycles from `stream.free` on; 0 if none, then `stream.blocked` says why:
+    the reader (its position among the readers) whose FIFO is full, or FULL_RING."""
+    if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
+        _look_for_room(stream)
+        if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
+            stream.blocked = FULL_RING
+            return 0
+    k = stream.known_pushed - stream.pushed
+    if stream.limited != 0:
+        k = min(k, stream.capacity - (stream.pushed & (stream.capacity - 1)))
+    if stream.bounded != 0:
+        stream.free = 0
+        for q in range(stream.count):
+            reader = reader_at(get_int(stream.readers, q))
+            if reader.depth > 0:
+                k = min(k, _slots(stream, reader))
+                if k == 0:
+                    stream.blocked = q
+                    return 0
+    return k
+
+
+@inline
+def is_full(stream: Any) -> bool:
+    """Whether the FIFO that kept `room` from finding any is as full as it was."""
+    if stream.blocked == FULL_RING:
+        return False
+    reader = reader_at(get_int(stream.readers, stream.blocked))
+    return bool(stream.pushed - reader.depth >= reader.popped)
+
+
+@called
+def _look_for_room(stream: Any) -> None:
+    """How far the readers have made room for runs, and for elements."""
+    tail, pushed = MANY, MANY
+    for q in range(stream.count):
+        reader = reader_at(get_int(stream.readers, q))
+        tail = min(tail, reader.head + stream.mask + 1)
+        if stream.limited != 0:
+            pushed = min(pushed, reader.popped + stream.capacity)
+    stream.known_tail, stream.known_pushed = tail, pushed
+
+
+@called
+def _slots(stream: Any, reader: Any) -> int:
+    """Slots of a bounded FIFO that are free from consecutive cycles on; raises `stream.free` to the first."""
+    due = stream.pushed - reader.depth  # the pop that frees the next slot
+    if due < 0:
+        return -due
+    if due >= reader.popped:
+        return 0
+    cursor = reader.slot_cursor
+    entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+    while _end(reader, cursor) <= due:
+        cursor += 1
+        entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
+    reader.slot_cursor = cursor
+    i = due - entry.first
+    stream.free = max(stream.free, entry.time + i * entry.step + 1)
+    return _end(reader, cursor) - due if entry.step == 1 else 1
+
+
+@inline
+def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
+    """Produce k tokens in the firings at t, t + 1, ... There must be room."""
+    if stream.lag != 0:
+        if kind == CONTROL:
+            t = max(t, stream.given)
+        else:
+            t += stream.lag
+            stream.given = t + k - 1
+    time = t + stream.latency
+    stream.pushed += k
+    if stream.count == 0:
+        return
+    if kind != CONTROL and stream.tail > 0:
+        last = run_at(stream.ring + RUN_SIZE * ((stream.tail - 1) & stream.mask))
+        if last.kind == kind and last.time + last.length == time:
+            step = 0
+            if kind >= SLICE:
+                step = stream.bytes
+            elif kind == AFFINE:
+                step = 1
+            if last.word + step * last.length == word and _is_unfinished(stream):
+                last.length += k
+                return
+    run = run_at(stream.ring + RUN_SIZE * (stream.tail & stream.mask))
+    run.kind = kind
+    run.word = word
+    run.length = k
+    run.time = time
+    stream.tail += 1
+
+
+@called
+def _is_unfinished(stream: Any) -> bool:
+    """Whether no reader has finished the last run, so that it may grow."""
+    finished = 0
+    for q in range(stream.count):
+        finished += reader_at(get_int(stream.readers, q)).head == stream.tail
+    return finished == 0
+
+
+@inline
+def scratch(stream: Any) -> int:
+    """The address of the next token's element in the ring of computed elements; `room` counts what is contiguous from there."""
+    return stream.scratch + stream.bytes * (stream.pushed & (stream.capacity - 1))
+
+
+@inline
+def element(reader: Any) -> int:
+    """The address of the next token's element, in a run of elements."""
+    return head_run(reader).word + stream_at(reader.stream).bytes * reader.offset
+
+
+@inline
+def copy(into: int, start: int, words: int) -> None:
+    for i in range(words):
+        set_int(into, i, get_int(start, i))
+
+
+@inline
+def pass_on(run: Any, first: int, stream: Any, k: int) -> tuple[int, int]:
+    """Kind and word with which `stream` gives the k tokens from `first` on of a run that its node reads: computed elements are copied
+    into its own ring, for which `room` must have been found; all others stay where they are."""
+    if run.kind < AFFINE:
+        return run.kind, run.word
+    if run.kind == AFFINE:
+        return AFFINE, run.word + first
+    word = run.word + stream.bytes * first
+    if run.kind == SLICE:
+        return SLICE, word
+    into = scratch(stream)
+    copy(into, word, k * (stream.bytes >> 3))
+    return SCRATCH, into

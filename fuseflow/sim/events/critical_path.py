@@ -1,0 +1,183 @@
+"""The critical path of a run: from its last event back to cycle 0, always to what the event waited for last.
+
+The steps of the path are exact and add up to the cycles of the run. A run with more firings than fit into memory is run again, window after
+window from the end on, and only the firings of one window are kept at a time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from fuseflow.samml.nodes import Edge
+from fuseflow.sim.events.bins import Bins
+from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
+from fuseflow.sim.events.log import TIME, TRACK, Cast, CycleSpan, Ending, Ints, Sink
+from fuseflow.sim.memory.statistics import MemoryPort
+
+Kind: TypeAlias = Literal["work", "latency", "full", "memory"]
+Run: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, Ending]]
+"""Runs a graph, the same way each time, and tells a sink of it."""
+
+KINDS: dict[int, Kind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
+
+LIMIT = 1 << 21
+"""Events that are kept at a time, 64 bytes each."""
+BINS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """Cycles of the path that are due to one node.
+
+    `work`: from one of its firings to the next. `latency`: from a firing until its tokens are visible. `full`: until a slot is free that it
+    took a token out of; `edge` is the FIFO. `memory`: from a request to its answer, at `port`. `times`: how often; of work 0.
+    """
+
+    node: str
+    kind: Kind
+    cycles: int
+    times: int
+    edge: Edge | None = None
+    port: MemoryPort | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalPath:
+    """`steps`: merged by node, kind, FIFO and port, the longest first. `windows`: how many runs it took."""
+
+    cycles: int
+    steps: tuple[PathStep, ...]
+    windows: int
+
+
+class Firings:
+    """A sink that keeps all firings of a span, unless they are more than `limit`."""
+
+    tokens = False
+    cast: Cast
+
+    def __init__(self, span: CycleSpan, limit: int) -> None:
+        self.span, self.limit, self.count = span, limit, 0
+        self.rows: list[Ints] = []
+        self.density = Bins(1, span.start, BINS)
+
+    @property
+    def complete(self) -> bool:
+        return self.count <= self.limit
+
+    def open(self, cast: Cast) -> None:
+        self.cast = cast
+
+    def events(self, rows: Ints) -> None:
+        self.count += len(rows)
+        cycle = np.maximum(rows[:, TIME], self.span.start)
+        self.density.put(np.zeros(len(rows), np.int64), cycle, np.ones(len(rows), np.int64))
+        if self.complete:
+            self.rows.append(rows)
+        else:
+            self.rows.clear()
+
+    def given(self, rows: Ints) -> None: ...
+
+    def taken(self, rows: Ints) -> None: ...
+
+    def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
+
+    def by_track(self) -> list[Ints]:
+        """The events of each track, by time."""
+        rows = np.concatenate(self.rows) if self.rows else np.zeros((0, 8), np.int64)
+        rows = rows[np.argsort(rows[:, TRACK], kind="stable")]
+        self.rows.clear()
+        return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.cast.tracks))))
+
+    def window_before(self, end: int) -> int:
+        """The start of a window up to `end` with about half as many events as are allowed, one bin at least."""
+        bins = (end - 1 - self.span.start) // self.density.width + 1
+        behind = np.cumsum(self.density.counts[0, :bins][::-1])
+        fitting = int(np.searchsorted(behind, self.limit // 2, side="right"))
+        return self.span.start + (bins - max(fitting, 1)) * self.density.width
+
+
+Found: TypeAlias = dict[tuple[int, Kind, int, int], list[int]]
+"""Cycles and how often, by track, kind, edge and port."""
+
+
+def critical_path(run: Run, limit: int = LIMIT) -> CriticalPath:
+    """Of the run that `run` repeats, keeping `limit` events at a time."""
+    found: Found = defaultdict(lambda: [0, 0])
+    survey, ending = _record(run, CycleSpan(), limit)
+    window, windows = survey, 1
+    at = _last(ending, found)
+    while True:
+        if window.complete:
+            before = _walk(window.by_track(), survey.cast, at, window.span.start, found)
+            if before is None:
+                return CriticalPath(ending.cycles, _merged(survey.cast, found), windows)
+            at = before
+        end = at[1] + 1
+        start = (survey if window.complete else window).window_before(end)
+        window, _ = _record(run, CycleSpan(start, end), limit)
+        windows += 1
+
+
+def _record(run: Run, span: CycleSpan, limit: int) -> tuple[Firings, Ending]:
+    sink, ending = run(lambda: Firings(span, limit))
+    assert isinstance(sink, Firings)
+    return sink, ending
+
+
+def _last(ending: Ending, found: Found) -> tuple[int, int]:
+    """The last firing, and what happened behind it."""
+    if ending.port < 0:
+        _add(found, ending.track, "work", ending.tail)
+        return ending.track, ending.cycle
+    _add(found, ending.track, "memory", ending.cycles - ending.asked, port=ending.port)
+    return ending.track, ending.asked
+
+
+def _add(found: Found, track: int, kind: Kind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False) -> None:
+    if cycles:
+        step = found[track, kind, edge, port]
+        step[0] += cycles
+        step[1] += kind != "work" and not relayed
+
+
+def _walk(events: list[Ints], cast: Cast, at: tuple[int, int], start: int, found: Found) -> tuple[int, int] | None:
+    """Follow the causes back from a firing to one before cycle `start`; None if cycle 0 was reached."""
+    times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
+    track, cycle = at
+    while cycle >= start:
+        i = int(times[track].searchsorted(cycle, side="right")) - 1
+        _, first, count, step, cause, source, back, detail = events[track][i].tolist()
+        assert i >= 0 and (cycle - first) % step == 0 and cycle <= first + (count - 1) * step, "not a cycle of a firing"
+        _add(found, track, "work", cycle - first)
+        if cause == START:
+            assert first == 0
+            return None
+        if first < start:  # begun in the window before
+            return track, first
+        edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
+        _add(found, source, KINDS[cause], first - back, edge, port, relayed=cast.tracks[track].relay)
+        track, cycle = source, back
+    return track, cycle
+
+
+def _merged(cast: Cast, found: Found) -> tuple[PathStep, ...]:
+    steps: dict[tuple[str, Kind, int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for (track, kind, edge, port), (cycles, times) in found.items():
+        step = steps[cast.tracks[track].node, kind, edge, port]
+        step[0] += cycles
+        step[1] += times
+    made = [
+        PathStep(
+            node, kind, cycles, times,
+            None if edge < 0 else cast.edges[edge], None if port < 0 else cast.ports[port],
+        )
+        for (node, kind, edge, port), (cycles, times) in steps.items()
+    ]  # fmt: skip
+    return tuple(sorted(made, key=lambda s: (-s.cycles, s.node, s.kind, str(s.edge), str(s.port))))

@@ -1,0 +1,139 @@
+"""Machines from YAML: the ones that ship with the package, the user's own files, and single settings on top. Unknown keys are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from fuseflow.errors import MachineError, Span, did_you_mean
+from fuseflow.filesystem import read_text
+from fuseflow.sim.machine.machine import Machine, UnitCycles
+from fuseflow.sim.memory.settings import MODELS
+
+Setting = int | float | str | bool | None
+"""A YAML scalar."""
+
+
+def machine_names() -> tuple[str, ...]:
+    """The machines that ship with the package."""
+    files = resources.files("fuseflow.sim.machine").joinpath("machines").iterdir()
+    return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
+
+
+def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | None = None) -> Machine:
+    """A machine that ships with the package, by name, or one in a YAML file; with `settings` as in `with_settings`.
+
+    Raises `MachineError` or `FileError`.
+
+    >>> load_machine("rda", {"fifo_depth": 16, "latency.add": 2}).latency.of("add")
+    2
+    """
+    machine = _load(name_or_path)
+    return with_settings(machine, settings) if settings else machine
+
+
+def _load(name_or_path: str | Path) -> Machine:
+    name = str(name_or_path)
+    if name in machine_names():
+        text = resources.files("fuseflow.sim.machine").joinpath("machines", f"{name}.yaml").read_text(encoding="utf-8")
+        return read_machine(text, f"{name}.yaml")
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml") and not path.is_file():
+        raise MachineError(f"unknown machine `{name}`", hint=did_you_mean(name, machine_names()))
+    return read_machine(read_text(path, "the machine"), name)
+
+
+MODEL = ("memory", "memory.model")
+"""Keys that choose the memory."""
+
+
+def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
+    """The machine with other values at dotted keys (`latency.add`). Raises `MachineError` for one that is unknown or cannot be."""
+    values = machine.model_dump()
+    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MODEL):
+        if key in MODEL:
+            if value != values["memory"]["model"]:
+                values["memory"] = {"model": value}  # what is left of it are the settings of another model
+            continue
+        *above, last = key.split(".")
+        inside: Any = values
+        for part in above:
+            inside = inside.get(part) if isinstance(inside, dict) else None
+        if not isinstance(inside, dict):
+            raise MachineError(f"unknown key `{key}`", hint=did_you_mean(key, _keys()))
+        inside[last] = value
+    return _validated(values, lambda keys: None)
+
+
+def read_machine(text: str, file: str = "<text>") -> Machine:
+    """A machine from YAML text; errors name the line and the nearest right key."""
+    try:
+        data: Any = YAML(typ="rt").load(text)
+    except YAMLError as error:
+        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
+        problem = error.problem if isinstance(error, MarkedYAMLError) else error
+        span = Span(file, mark.line + 1, mark.column + 1) if mark is not None else Span(file, 1)
+        raise MachineError(f"not YAML: {problem}", span=span) from error
+    if not isinstance(data, CommentedMap):
+        raise MachineError("a machine is a YAML mapping", hint=did_you_mean("", Machine.model_fields), span=Span(file, 1))
+    return _validated(data, lambda keys: _place(data, keys, file))
+
+
+def _place(data: CommentedMap, keys: list[str], file: str) -> Span:
+    """Where a key stands, or the file where it does not."""
+    *above, last = keys
+    inside: Any = data
+    for part in above:
+        inside = inside[part]
+    if not (isinstance(inside, CommentedMap) and last in inside):
+        return Span(file, 1)
+    line, column = inside.lc.key(last)
+    return Span(file, line + 1, column + 1)
+
+
+def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | None]) -> Machine:
+    try:
+        return Machine.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys = [str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODELS]  # pydantic names the model, too
+        keys += first.get("ctx", {}).get("below", ())
+        raise _refused(first, keys, place(keys)) from error
+
+
+def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
+    path = ".".join(keys)
+    if first["type"] == "extra_forbidden":
+        return MachineError(f"unknown key `{path}`", hint=_nearest(keys, first), span=span)
+    if first["type"] == "missing":
+        return MachineError(f"the key `{path}` is missing", span=span)
+    shown = "null" if first["input"] is None else first["input"]
+    given = path if isinstance(first["input"], Mapping | UnitCycles) else f"{path}: {shown}"
+    message = first["msg"][:1].lower() + first["msg"][1:]
+    return MachineError(f"`{given}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
+
+
+def _nearest(keys: list[str], error: Any) -> str:
+    """What an unknown key might have been: one of another memory, or one like it."""
+    if len(keys) == 1:
+        return did_you_mean(keys[-1], Machine.model_fields)
+    if keys[0] != "memory":
+        return did_you_mean(keys[-1], UnitCycles.model_fields)
+    model = error["loc"][1]
+    others = [f"`{name}`" for name, kind in MODELS.items() if keys[-1] in kind.model_fields]
+    if others:
+        return f"it is one of {' and '.join(others)}; the model here is `{model}`"
+    return did_you_mean(keys[-1], MODELS[model].model_fields)
+
+
+def _keys() -> list[str]:
+    units = [f"{table}.{unit}" for table in ("latency", "interval") for unit in UnitCycles.model_fields]
+    memory = [f"memory.{key}" for kind in MODELS.values() for key in kind.model_fields]
+    return [*Machine.model_fields, *units, *memory]

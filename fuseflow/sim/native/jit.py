@@ -1,0 +1,209 @@
+"""Compiling kernels: each once, when a graph first needs it, then from a cache on disk.
+
+Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. The cache
+directory is named after the sources that kernels are made of, since a compiled kernel contains the helpers that it calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import float64, int64
+from numba.core import config
+from numba.extending import intrinsic
+
+from fuseflow.sim.native.records import COMPILED
+
+Function = Callable[..., Any]
+_log = logging.getLogger(__name__)
+
+KERNEL = int64(int64)
+"""Of a kernel: the address of its node; returns 0."""
+ELEMENTWISE = int64(int64, int64, int64, int64, int64, int64, int64, int64)
+"""Of an operator: address of the results, how many, then address and stride (in words) of each of three operands."""
+FOLD = float64(float64, int64, int64, int64)
+"""Of a fold: the value so far, then address and stride of the values, and how many."""
+SWEEP = int64(int64, int64, int64)
+"""Of the joint loop: addresses of the nodes and of the agenda, firings after which to return."""
+FOLD_INTO = int64(int64, int64, int64, int64)
+"""Of an elementwise fold: address of the values so far, address and stride of the new ones, how many."""
+NOTE = int64(int64, int64, int64, int64, int64)
+"""Of what notes firings: the address of the tracer, the first cycle, how many, until when tokens came and slots were filled."""
+
+ADVANCE = int64(int64, int64)
+"""Of a memory model: the address of the memory, the cycle to which it goes on."""
+SWEEP_AT_MEMORY = int64(int64, int64, int64, int64, int64, int64)
+"""Of the joint loop at a memory: the same as `SWEEP`, the addresses of the memory and of its model, and the cycles of a turn."""
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+
+
+def specialize(template: Function, name: str, **meanings: Function) -> Function:
+    """The template as a function of its own, called `name`, whose global names in `meanings` mean these functions."""
+    assert isinstance(template, FunctionType)
+    bound = {key: numba.njit(function, **_OPTIONS) if COMPILED else function for key, function in meanings.items()}
+    made = FunctionType(template.__code__, {**template.__globals__, **bound}, name)
+    made.__qualname__, made.__module__ = name, template.__module__
+    return made
+
+
+class Library:
+    """Functions by address."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+        self.announced = False
+
+    def compiled(self, function: Function, signature: Any) -> Any:
+        """The function, callable; without a compiler as it is."""
+        if not COMPILED:
+            return function
+        name = f"{function.__module__}.{function.__qualname__}"
+        if name not in self.kept:
+            self._announce(function)
+            directory = cache_directory()
+            with _kept_in(directory):
+                self.kept[name] = numba.cfunc(signature, cache=directory is not None, **_OPTIONS)(function)
+        return self.kept[name].ctypes
+
+    def _announce(self, function: Function) -> None:
+        """Say once why the first run takes longer."""
+        if self.announced or is_cached(function):
+            return
+        self.announced = True
+        directory = cache_directory()
+        kept = (
+            "in every run: the cache directory cannot be written" if directory is None else f"once: they are kept in {directory}"
+        )
+        _log.info("compiling the simulator's kernels, some 20 seconds, %s", kept)
+
+    def address(self, function: Function, signature: Any = KERNEL) -> int:
+        """The address of the compiled function, for calls from kernels."""
+        if not COMPILED:
+            return _register(function)
+        self.compiled(function, signature)
+        return int(self.kept[f"{function.__module__}.{function.__qualname__}"].address)
+
+
+@cache
+def library() -> Library:
+    """The functions of this process: what one graph needed is there for the next."""
+    return Library()
+
+
+def is_cached(function: Function) -> bool:
+    """Whether an earlier run left the compiled function in the cache."""
+    directory = cache_directory()
+    return directory is not None and any(directory.rglob(f"*.{function.__qualname__}-*.nbi"))
+
+
+@cache
+def cache_directory() -> Path | None:
+    """Where compiled kernels of these sources are kept: below `FUSEFLOW_CACHE_DIR`, or the user's cache directory. None if that cannot
+    be written."""
+    root = os.environ.get("FUSEFLOW_CACHE_DIR")
+    base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fuseflow"
+    digest = hashlib.sha256(numba.__version__.encode())
+    for file in _sources():
+        digest.update(file.read_bytes())
+    found = base / "kernels" / digest.hexdigest()[:16]
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return found if os.access(found, os.W_OK) else None
+
+
+def _sources() -> list[Path]:
+    """The files that kernels are made of."""
+    package = Path(str(resources.files("fuseflow")))
+    return [
+        package / "ops.py",
+        package / "tile_ops.py",
+        package / "sim" / "events" / "causes.py",
+        *(file for part in ("engine", "memory") for file in sorted((package / "sim" / part).rglob("*.py"))),
+    ]
+
+
+@contextmanager
+def _kept_in(path: Path | None) -> Iterator[None]:
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = "" if path is None else str(path)
+    try:
+        yield
+    finally:
+        settings.CACHE_DIR = before
+
+
+# Calls by address
+
+_plain: list[Function] = []
+
+
+def _register(function: Function) -> int:
+    if function not in _plain:
+        _plain.append(function)
+    return _plain.index(function)
+
+
+def _indirect(signature: Any) -> Any:
+    """Type and code of a call of the function at an address."""
+
+    def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        types = [context.get_value_type(kind) for kind in signature.args]
+        function = ir.FunctionType(context.get_value_type(signature.return_type), types)
+        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
+
+    return signature.return_type(int64, *signature.args), generate
+
+
+def _call_plain(address: int, *arguments: Any) -> Any:
+    return _plain[address](*arguments)
+
+
+call_kernel: Function = _call_plain
+call_elementwise: Function = _call_plain
+call_fold: Function = _call_plain
+call_fold_into: Function = _call_plain
+call_advance: Function = _call_plain
+call_note: Function = _call_plain
+
+if COMPILED:
+
+    @intrinsic
+    def call_kernel(typing_context: Any, address: Any, node: Any) -> Any:
+        return _indirect(KERNEL)
+
+    @intrinsic
+    def call_elementwise(
+        typing_context: Any, address: Any, out: Any, k: Any, a: Any, sa: Any, b: Any, sb: Any, c: Any, sc: Any
+    ) -> Any:
+        return _indirect(ELEMENTWISE)
+
+    @intrinsic
+    def call_fold(typing_context: Any, address: Any, value: Any, values: Any, stride: Any, k: Any) -> Any:
+        return _indirect(FOLD)
+
+    @intrinsic
+    def call_fold_into(typing_context: Any, address: Any, into: Any, values: Any, stride: Any, k: Any) -> Any:
+        return _indirect(FOLD_INTO)
+
+    @intrinsic
+    def call_advance(typing_context: Any, address: Any, memory: Any, cycle: Any) -> Any:
+        return _indirect(ADVANCE)
+
+    @intrinsic
+    def call_note(typing_context: Any, address: Any, tracer: Any, t: Any, k: Any, seen: Any, free: Any) -> Any:
+        return _indirect(NOTE)

@@ -1,0 +1,123 @@
+"""From written streams to tensors: coordinates and positions of each level, values where the levels address them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.errors import SimulationError
+from fuseflow.samml.nodes import TensorDecl
+from fuseflow.sim.outcome.writer_streams import WriterStream
+from fuseflow.tensors import DTYPES, Tensor, from_coordinates
+from fuseflow.tensors.levels import Fibers
+from fuseflow.tensors.levels.base import Ints
+
+Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+
+
+def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
+    """The tensor that was written, in the declared format and dtype; it takes over the arrays of `written` that it can use as they are.
+
+    Raises `SimulationError` if the streams do not fit together, if a dense level above a stored one lacks coordinates (the stored one
+    appends a fiber for each, in order), or if a value does not fit the dtype.
+    """
+    values = rounded(decl, np.asarray(written.values).reshape(-1, *decl.tile))
+    if all(level.appended for level in decl.format.levels):
+        levels, refs = _levels(decl, written)
+        entries = levels[-1].entries if levels else 1
+        _fits(decl, "the values", len(values), entries if refs is None else len(refs))
+        return Tensor(decl.shape, decl.format, levels, _placed(decl, values, refs, entries), decl.fill)
+    coordinates = _coordinates(decl, written)
+    _fits(decl, "the values", len(values), coordinates.shape[1])
+    return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill)
+
+
+def rounded(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values as the declared dtype holds them: floats to the nearest (beyond the largest: infinity), integers to the nearest."""
+    dtype = DTYPES[decl.dtype]
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return values.astype(dtype, copy=False)
+    whole: npt.NDArray[Any] = np.rint(values)
+    limits = np.iinfo(dtype)
+    outside = ~((whole >= limits.min) & (whole < limits.max + 1))  # max + 1 is exact as a float, the largest i64 is not
+    if outside.any():
+        raise SimulationError(f"tensor `{decl.name}`: the value {values[outside][0]:g} does not fit its dtype {decl.dtype}")
+    return whole.astype(dtype)
+
+
+def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...], Ints | None]:
+    """The storage of every level, and the reference of every element of the last: None if these are all, in order.
+
+    That is so below compressed levels, and below dense ones that were written in full: their references, as many as the values, are
+    never made.
+    """
+    refs: Ints | None = None
+    parents = 1
+    levels: list[Fibers] = []
+    for p, (kind, dimension) in enumerate(zip(decl.format.levels, decl.format.order, strict=True)):
+        pos, crd = _received(decl, written, p, parents if refs is None else len(refs))
+        size = decl.shape[dimension]
+        if refs is not None and not kind.full:
+            raise SimulationError(
+                f"tensor `{decl.name}`: the dense level above level {p} received {len(refs)} of {parents} coordinates",
+                hint="a dense level above a compressed one is written in full: declare that level compressed",
+            )
+        levels.append(kind.append(size, parents, pos, crd))
+        if kind.full and (refs is not None or not _complete(pos, crd, size)):
+            refs = _below(np.arange(parents) if refs is None else refs, pos, crd, size)
+        parents = levels[-1].entries
+    return tuple(levels), refs
+
+
+def _complete(pos: Ints, crd: Integers, size: int) -> bool:
+    """Whether every fiber has all coordinates of the dimension, in order."""
+    return bool((np.diff(pos) == size).all() and (crd.reshape(len(pos) - 1, size) == np.arange(size)).all())
+
+
+def _below(refs: Ints, pos: Ints, crd: Integers, size: int) -> Ints:
+    """References in a dense level of the coordinates below each of `refs`."""
+    found = np.repeat(refs * size, np.diff(pos))
+    found += crd
+    return found
+
+
+def _placed(decl: TensorDecl, values: npt.NDArray[Any], refs: Ints | None, entries: int) -> npt.NDArray[Any]:
+    """The values by reference, the implicit value where none was written."""
+    if refs is None:
+        return values
+    stored = np.tile(rounded(decl, np.array([decl.fill])), (entries, *decl.tile))
+    stored[refs] = values
+    return stored
+
+
+def _coordinates(decl: TensorDecl, written: WriterStream) -> Ints:
+    """Coordinates of every written value, [rank, n] in dimension order."""
+    columns: list[Integers] = []
+    count = 1
+    for p in range(decl.format.rank):
+        pos, crd = _received(decl, written, p, count)
+        columns = [np.repeat(column, np.diff(pos)) for column in columns] + [crd]
+        count = len(crd)
+    out = np.empty((decl.format.rank, count), dtype=np.int64)
+    for dimension, column in zip(decl.format.order, columns, strict=True):
+        out[dimension] = column
+    return out
+
+
+def _received(decl: TensorDecl, written: WriterStream, level: int, parents: int) -> tuple[Ints, Integers]:
+    """Positions and coordinates of a level, checked against its parents and its dimension."""
+    pos, crd = np.asarray(written.pos[level], dtype=np.int64), np.asarray(written.crd[level])
+    _fits(decl, f"level {level}", len(pos) - 1, parents, "fibers")
+    size = decl.shape[decl.format.order[level]]
+    if len(crd) and not (crd.min() >= 0 and crd.max() < size):
+        worst = crd.min() if crd.min() < 0 else crd.max()
+        raise SimulationError(f"tensor `{decl.name}`: coordinate {worst} of level {level} is outside 0..{size - 1}")
+    return pos, crd
+
+
+def _fits(decl: TensorDecl, what: str, got: int, due: int, unit: str = "elements") -> None:
+    if got != due:
+        raise SimulationError(f"tensor `{decl.name}`: {what} received {got} {unit} for {due} parents")

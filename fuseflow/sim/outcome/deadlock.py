@@ -1,0 +1,157 @@
+"""Deadlock: who waits for whom, which FIFO is full, and which depth of one FIFO would let the graph end. For every simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fuseflow.errors import DeadlockError, SimulationError
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.sim.outcome.statistics import NodeStatistics, edges
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedToken:
+    """The next token on an input, which node `writer` makes."""
+
+    input: int
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedSlot:
+    """Room on an edge, which is full at `depth`."""
+
+    edge: Edge
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What processes of one node wait for of each other: a workspace that is full, or one that is free; what the memory is asked for."""
+
+
+Awaited: TypeAlias = AwaitedToken | AwaitedSlot | Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingProcess:
+    """A process that cannot fire: a node or half an accumulator. `on` is the place, in the same list, of the process that would have
+    to fire first; None if that one has ended."""
+
+    node: str
+    awaits: Awaited
+    on: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlock:
+    """A run in which no firing is possible before its end.
+
+    `waiting`: all that have not ended, in graph order. `nodes`: what every node had done. `smallest_depth`: of an edge, or of several
+    that are equally deep, the smallest depth with which the graph runs to its end, all others unchanged; None if there is none.
+    `deepened`: go on with FIFOs that are deeper, once; what the run is stuck on next, None at its end. That is where it would be stuck if
+    they had been as deep from the start: what nodes compute depends on no cycle, so it does not matter who waited when. Its cycles are
+    not used.
+    """
+
+    waiting: tuple[WaitingProcess, ...]
+    nodes: tuple[NodeStatistics, ...]
+    smallest_depth: Callable[[Sequence[Edge]], int | None]
+    deepened: Callable[[Mapping[Edge, int]], Deadlock | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One FIFO, its depth, and the smallest depth of it alone (and of its copies in other lanes) that clears a deadlock."""
+
+    edge: Edge
+    depth: int
+    clears: int
+
+
+def explain(deadlock: Deadlock, graph: Graph) -> SimulationError:
+    """The error that says what waits for what: a `DeadlockError` with the remedy, or streams that end apart."""
+    cycle = _cycle(deadlock.waiting)
+    last = max(node.last for node in deadlock.nodes)
+    if not _full(cycle):
+        first = next((w for w in cycle if w.on is None), cycle[0])
+        return SimulationError(
+            f"the streams end apart: {_reason(first)}, which never comes", notes=[f"nothing moves after cycle {last}"]
+        )
+    chain = "; ".join(_reason(waiting) for waiting in cycle)
+    return DeadlockError(
+        f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(remedy(deadlock, graph))
+    )
+
+
+def remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
+    """Of the full FIFOs that wait for each other, the one that clears the deadlock with the smallest depth: of equal ones the first in
+    graph order. None if none alone does. `copies`: by FIFO, those that get the same depth; else each is on its own."""
+    order = {edge: k for k, edge in enumerate(edges(graph))}
+    found = []
+    tried: set[Edge] = set()
+    for slot in sorted(_full(_cycle(deadlock.waiting)), key=lambda slot: order[slot.edge]):
+        if slot.edge in tried:
+            continue
+        together = copies[slot.edge] if copies else (slot.edge,)
+        tried.update(together)
+        clears = deadlock.smallest_depth(together)
+        if clears is not None:
+            found.append(Remedy(slot.edge, slot.depth, clears))
+    return min(found, key=lambda r: r.clears, default=None)
+
+
+def deep_enough(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
+    """What `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
+
+    A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. Of several that are full and wait for each
+    other, that of the remedy gets the power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
+    whose repeated maximum wait for each other in FIFOs that each hold a fiber, all get the next power of two: the graph then deadlocks
+    later, or at another one. `copies`: by FIFO, it and its copies in other lanes, which are equally deep. Raises what `explain` says if the
+    graph is stuck on no FIFO.
+    """
+    depths: dict[Edge, int] = {}
+    stuck: Deadlock | None = deadlock
+    while stuck is not None:
+        full = _full(_cycle(stuck.waiting))
+        if not full:
+            raise explain(stuck, graph)
+        found = remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
+        if found is not None:
+            return depths | dict.fromkeys(copies[found.edge], 1 << (found.clears - 1).bit_length())
+        depths |= {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
+        stuck = stuck.deepened(depths)
+    return depths
+
+
+def _cycle(waiting: Sequence[WaitingProcess]) -> list[WaitingProcess]:
+    """Those on a cycle of waiting, or on the way to one that has ended."""
+    path: list[int] = []
+    at: int | None = 0
+    while at is not None and at not in path:
+        path.append(at)
+        at = waiting[at].on
+    return [waiting[k] for k in (path if at is None else path[path.index(at) :])]
+
+
+def _full(cycle: Sequence[WaitingProcess]) -> list[AwaitedSlot]:
+    return [w.awaits for w in cycle if isinstance(w.awaits, AwaitedSlot)]
+
+
+def _reason(waiting: WaitingProcess) -> str:
+    match waiting.awaits:
+        case AwaitedToken(input=k, writer=writer):
+            return f"`{waiting.node}` waits for a token on its input {k} from `{writer}`"
+        case AwaitedSlot(edge=edge, depth=depth):
+            return f"`{waiting.node}` waits for a slot of input {edge.input} of `{edge.node}`, full at depth {depth}"
+        case Workspace():
+            return f"`{waiting.node}` waits for a workspace"
+
+
+def _advice(found: Remedy | None) -> str:
+    if found is None:
+        return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine, or set it to `auto`"
+    where = f"input {found.edge.input} of `{found.edge.node}`"
+    return f"depth {found.clears} of {where} clears it (now {found.depth}), and no smaller one does"

@@ -1,0 +1,47 @@
+"""What lanes mean for the FIFOs of a machine of `fifo_depth: auto`: copies of one FIFO are equally deep, collectors wait for nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fuseflow.samml.nodes import Edge, Fork, Graph, Merge
+from fuseflow.sim.outcome.statistics import EdgeStatistics
+
+UNBOUNDED = 1 << 40
+"""Slots that no run fills."""
+
+
+def alike(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
+    """By FIFO, all that are the same but for the lane, itself among them, in graph order: inputs of nodes that do the same with streams
+    that are the same but for the lane."""
+    numbers: dict[Any, int] = {}
+    same: dict[str, int] = {}
+    found: dict[tuple[int, int], list[Edge]] = {}
+    dealt = {node.name for node in graph.nodes if isinstance(node, Fork)}
+    for node in graph.nodes:
+        reads = tuple((same[p.node], 0 if p.node in dealt else p.output) for p in node.inputs)
+        what = numbers.setdefault((type(node), replace(node, name="", inputs=()), reads), len(numbers))
+        same[node.name] = what
+        for k in range(len(node.inputs)):
+            found.setdefault((what, 0 if isinstance(node, Merge) else k), []).append(Edge(node.name, k))
+    return {edge: tuple(edges) for edges in found.values() for edge in edges}
+
+
+def collectors(graph: Graph) -> dict[Edge, int]:
+    """FIFOs in front of a collector, which takes a whole element of one lane before it turns to the next: as deep as it takes."""
+    return {Edge(node.name, k): UNBOUNDED for node in graph.nodes if isinstance(node, Merge) for k in range(len(node.inputs))}
+
+
+def settled(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], least: int) -> dict[Edge, int]:
+    """Depths with which the run is the same: of the FIFOs that were not limited the power of two that holds their peak, if that is more
+    than the machine gives."""
+    peaks = {Edge(edge.node, edge.input): edge.peak for edge in edges}
+    found = dict(depths)
+    for edge, depth in depths.items():
+        if depth == UNBOUNDED:
+            found[edge] = 1 << max(0, peaks[edge] - 1).bit_length()
+            if found[edge] <= least:
+                del found[edge]
+    return found

@@ -1,0 +1,246 @@
+"""A traced run of the reference: the same run, in which the cycles of tokens and slots know where they come from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.tokens import D, Stop
+from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
+from fuseflow.sim.events.log import COUNT, STEP, Cast, Ending, Sink, roles
+from fuseflow.sim.machine import comal
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.controller import Attach
+from fuseflow.sim.outcome.deadlock import Deadlock, explain
+from fuseflow.sim.outcome.statistics import edges
+from fuseflow.sim.reference.build import Network, build
+from fuseflow.sim.reference.comal import DelayedFifo, LaggedOutput
+from fuseflow.sim.reference.deadlock import waiting
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Process, Slots
+from fuseflow.sim.reference.run import run
+from fuseflow.tensors import Tensor
+
+
+class Cycle(int):
+    """A cycle that knows its cause. Of equal ones a token is the larger one, then that of the first input or output, so that whoever looks
+    for the latest finds it."""
+
+    cause: int
+    source: int
+    back: int
+    detail: int
+    rank: tuple[int, ...]
+
+    def __gt__(self, other: int) -> bool:
+        if int(self) != int(other):
+            return int(self) > int(other)
+        return isinstance(other, Cycle) and self.rank < other.rank
+
+
+def caused(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> Cycle:
+    made = Cycle(cycle)
+    made.cause, made.source, made.back, made.detail, made.rank = cause, source, back, detail, rank
+    return made
+
+
+class Journal:
+    """The firings of one process."""
+
+    __slots__ = ("events", "listener", "track")
+
+    def __init__(self, track: int, listener: Listener) -> None:
+        self.track, self.listener = track, listener
+        self.events: list[list[int]] = []
+
+    def note(self, p: TracedProcess, cycle: int) -> None:
+        """The firing of `p` that happens now, in a cycle that knows its cause unless that is the process itself."""
+        self.listener.current = self.track
+        t = int(cycle)
+        own = p.firings > 0 and not isinstance(cycle, Cycle) and t == p.ready
+        if own:
+            event, gap = self.events[-1], t - p.last
+            if event[COUNT] == 1 or event[STEP] == gap:
+                event[STEP], event[COUNT] = gap, event[COUNT] + 1
+                return
+        if isinstance(cycle, Cycle):
+            why = [cycle.cause, cycle.source, cycle.back, cycle.detail]
+        elif own:
+            why = [OWN, self.track, p.last, -1]
+        elif t == 0:
+            why = [START, self.track, 0, -1]
+        else:  # a line that is needed, of who fetches it ahead; else a workspace
+            why = [INSIDE, self.track + (1 if p.inputs else -1), t - 1, -1]
+        self.events.append([self.track, t, 1, 1, *why])
+
+
+class TracedProcess(Process):
+    __slots__ = ()
+    journal: Journal
+
+    def fire(self, seen: int, free: int = 0) -> int:
+        cycle = self.ready
+        if seen > cycle:
+            cycle = seen
+        if free > cycle:
+            cycle = free
+        self.journal.note(self, cycle)
+        self.ready, self.after = int(self.ready), int(self.after)
+        return super().fire(int(seen), int(free))
+
+
+class TracedSlots(Slots):
+    __slots__ = ()
+
+    def append(self, cycle: int) -> None:
+        listener, reader = self.reader.journal.listener, self.reader.journal.track
+        edge, rank = listener.places[id(self)]
+        super().append(caused(cycle, SLOT, reader, cycle - 1, edge, rank))
+
+
+def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> None:
+    token, visible = item
+    writer = fifo.writer.journal
+    edge, rank = writer.listener.places[id(fifo)]
+    made = visible - fifo.latency + fifo.delay  # in its slot
+    fired = fifo.writer.last
+    if made > fired:  # a value that comes late, or a stop behind one
+        late = token is D or token.__class__ is Stop
+        fired = made - writer.listener.lags[id(fifo)] if late else fired
+    if edge >= 0:
+        writer.listener.given.append((edge, made, 1, 1))
+    append(fifo, (token, visible))
+    token, visible = fifo.pop()
+    deque.append(fifo, (token, caused(visible, TOKEN, writer.track, fired, edge, rank)))
+
+
+def _take(fifo: Fifo, t: int, take: Callable[[Fifo, int], None]) -> None:
+    listener = fifo.writer.journal.listener
+    edge, _ = listener.places[id(fifo)]
+    if edge >= 0:
+        listener.taken.append((edge, int(t), 1, 1))
+    take(fifo, int(t))
+
+
+def _traced(kind: type[Fifo]) -> type[Fifo]:
+    def append(self: Fifo, item: Item) -> None:
+        _append(self, item, kind.append)
+
+    def take(self: Fifo, t: int) -> None:
+        _take(self, t, kind.take)
+
+    return type(f"Traced{kind.__name__}", (kind,), {"__slots__": (), "append": append, "take": take})
+
+
+TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, DelayedFifo)}
+
+
+class Listener:
+    """Listens to a network that has not begun to run: its processes, FIFOs and slots become ones that tell what they do."""
+
+    def __init__(self, network: Network, edges: Sequence[n.Edge]) -> None:
+        self.network = network
+        self.current = -1  # the process that fired last
+        self.given: list[tuple[int, int, int, int]] = []
+        self.taken: list[tuple[int, int, int, int]] = []
+        self.lags: dict[int, int] = {}
+        self.places: dict[int, tuple[int, tuple[int, ...]]] = {}
+        number = {id(network.fifos[edge]): k for k, edge in enumerate(edges)}
+        for track, p in enumerate(network.processes):
+            p.journal = Journal(track, self)
+            p.__class__ = TracedProcess
+            for k, fifo in enumerate(p.inputs):
+                self.places[id(fifo)] = number.get(id(fifo), -1), (0, k)
+        for p in network.processes:
+            for k, out in enumerate(p.outputs):
+                for j, fifo in enumerate(out.fifos):
+                    if isinstance(out, LaggedOutput):
+                        self.lags[id(fifo)] = out.lag
+                    fifo.__class__ = TRACED[type(fifo)]
+                    if fifo.slots is not None:
+                        self.places[id(fifo.slots)] = number.get(id(fifo), -1), (1, k, j)
+                        fifo.slots.__class__ = TracedSlots
+                out.appends = tuple(fifo.append for fifo in out.fifos)
+        if network.controller is not None:
+            self._listen_to(network.controller.memory)
+
+    def _listen_to(self, memory: Any) -> None:
+        issue, seen = memory.issue, memory.seen
+        self.senders: dict[int, int] = {}
+
+        def told_issue(port: int, address: int, size: int, write: bool, cycle: int) -> int:
+            self.senders[port] = self.current
+            return int(issue(port, address, size, write, cycle))
+
+        def told_seen(port: int, request: int) -> int:
+            cycle = int(seen(port, request))
+            if cycle < 0:
+                return cycle
+            asked = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
+            return caused(cycle, MEMORY, self.senders[port], asked, port, (2, 0))
+
+        memory.issue, memory.seen = told_issue, told_seen
+
+
+def trace(
+    graph: n.Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    sink: Callable[[], Sink],
+    progress: Callable[[int], None] | None = None,
+    attach: Attach | None = None,
+) -> tuple[Sink, Ending]:
+    """Run a verified graph and tell a new sink of it. A deadlock is a `SimulationError`: a graph is traced that has run."""
+    controller = (attach or machine.controller)()
+    network = build(graph, tensors, machine, controller=controller)
+    order = tuple(edges(graph))
+    listener, listening = Listener(network, order), sink()
+    processes = network.processes
+    listening.open(
+        Cast(
+            roles([p.helper for p in processes], [p.node.name for p in processes]),
+            order,
+            () if controller is None else tuple(controller.ports),
+        )
+    )
+    stuck = run(network, progress)
+    if stuck:
+        raise explain(Deadlock(waiting(stuck), (), lambda edges: None, lambda depths: None), graph)
+    ending = _ending(network, listener, machine)
+    _tell(listener, listening)
+    return listening, ending
+
+
+def _ending(network: Network, listener: Listener, machine: Machine) -> Ending:
+    processes = network.processes
+    own = [k for k, p in enumerate(processes) if not p.helper]
+    if machine.rules == "comal":
+        tails = [int(p.node.op in comal.ENDING) for p in processes]
+        last = max(own, key=lambda k: processes[k].last + tails[k])
+        return Ending(last, processes[last].last, tails[last])
+    last = max(own, key=lambda k: processes[k].last)
+    if network.controller is None or network.controller.acknowledged() <= processes[last].last:
+        return Ending(last, processes[last].last, 1)
+    memory: Any = network.controller.memory
+    port = int(np.argmax(memory.ports["last"]))
+    request = memory.requests(port)[-1]
+    return Ending(listener.senders[port], int(request["seen"]), 1, port, int(request["cycle"]))
+
+
+def _tell(listener: Listener, sink: Sink) -> None:
+    rows = [row for p in listener.network.processes for row in p.journal.events]
+    sink.events(np.array(rows, np.int64))
+    if not sink.tokens:
+        return
+    for told, found in ((sink.given, listener.given), (sink.taken, listener.taken)):
+        if found:
+            told(np.array(found, np.int64))
+    controller = listener.network.controller
+    memory: Any = None if controller is None else controller.memory
+    for port in range(0 if controller is None else len(controller.ports)):
+        found = memory.requests(port)
+        if len(found):
+            sink.answers(np.full(len(found), port), found["seen"], found["bytes"], found["write"])

@@ -1,0 +1,113 @@
+"""Fork and merge: elements dealt to parallel lanes in turn, and taken from them in the same turn. Never by time of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.tokens import D, Stop, stop
+from fuseflow.sim.reference.node_context import NodeContext, Rule
+from fuseflow.sim.reference.process import Process, Steps, look, room
+
+
+def fork(node: n.Fork, place: NodeContext) -> Sequence[Process]:
+    return place.process(_fork)
+
+
+def merge(node: n.Merge, place: NodeContext) -> Sequence[Process]:
+    return place.process(_merge, node.levels)
+
+
+def _fork(p: Process) -> Steps:
+    """One firing a token: a value goes to the lane whose turn it is, a stop and `D` to all. The turn runs on across fibers, and a
+    fiber without a value in a lane is an empty one there: its stop stays as it is."""
+    (source,), lanes = p.inputs, p.outputs
+    turn = 0
+    while True:
+        while not source:
+            yield source
+        token, seen = source[0]
+        if token is D or token.__class__ is Stop:
+            t = p.close(seen, (yield from room(*lanes)))
+            source.take(t)
+            for lane in lanes:
+                lane.push(token, t)
+            if token is D:
+                return
+        else:
+            t = p.fire(seen, (yield from room(lanes[turn])))
+            source.take(t)
+            lanes[turn].push(token, t)
+            turn = (turn + 1) % len(lanes)
+
+
+def _merge(p: Process, levels: int) -> Steps:
+    """One firing a token, from the lane whose turn it is. The turn passes when an element ends: a value (`levels` 0), or a list that a
+    stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and taken from all.
+
+    Elements that are lists end with a stop that also says whether the lane has another one in the same dealt list. If not, the dealt
+    list ends here, or goes on in the next lane: that is seen at the head of this lane if it had no element of the list yet.
+    """
+    lanes, (out,) = p.inputs, p.outputs
+    turn, taken = 0, 0  # elements taken of the dealt list
+    ends: list[Stop] = []  # the stops that ended this list in a lane
+    while True:
+        lane = lanes[turn]
+        while not lane:
+            yield lane
+        token, seen = lane[0]
+        stops = token.__class__ is Stop
+        if token is D or (stops and token.low >= levels):
+            yield from _together(p, token)
+            if token is D:
+                return
+            continue
+        taking, given, height = [lane], token, token.high if stops else -1
+        if height >= levels - 1:
+            turn, taken = (turn + 1) % len(lanes), taken + 1
+        if height >= levels:
+            ends.append(token)
+            over = len(ends) == len(lanes)
+            if taken < len(lanes):  # the lanes from `turn` on had none of its elements
+                seen = yield from look(seen, (lanes[turn],))
+                over = _ends_nothing(lanes[turn][0][0], levels)
+            if over:
+                taking += [lanes[(turn + k) % len(lanes)] for k in range(len(lanes) - taken)]
+                seen = yield from look(seen, taking[1:])
+                _check_end(p, [*ends, *(fifo[0][0] for fifo in taking[1:])])
+                taken, ends = 0, []
+            else:
+                given = stop(token.low, levels - 1)
+        free = yield from room(out)
+        t = p.close(seen, free) if stops else p.fire(seen, free)
+        for fifo in taking:
+            fifo.take(t)
+        out.push(given, t)
+
+
+def _ends_nothing(token: Any, levels: int) -> bool:
+    """Whether a token at the start of an element is a stop that ends none: the lane has no (further) element in the dealt list."""
+    return token.__class__ is Stop and bool(token.low >= levels)
+
+
+def _together(p: Process, token: Any) -> Steps:
+    """Take a stop that ends no element, or `D`, from all lanes."""
+    lanes, (out,) = p.inputs, p.outputs
+    seen = yield from look(0, lanes)
+    heads = [lane[0][0] for lane in lanes]
+    if any(head is not token for head in heads):
+        raise p.misaligned(*heads)
+    t = p.close(seen, (yield from room(out)))
+    for lane in lanes:
+        lane.take(t)
+    out.push(token, t)
+
+
+def _check_end(p: Process, ends: Sequence[Any]) -> None:
+    """Refuse ends of a dealt list that differ from lane to lane in what they close above it."""
+    if any(end.__class__ is not Stop or end.high != ends[0].high for end in ends):
+        raise p.misaligned(*ends)
+
+
+RULES: dict[type[n.Node], Rule] = {n.Fork: fork, n.Merge: merge}

@@ -1,0 +1,77 @@
+"""Streams of different depth read together: the elements and stops of the outer ones that go with a token of the innermost."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any
+
+from fuseflow.samml.tokens import D, Stop, stop
+from fuseflow.sim.reference.process import Fifo, Process, Wait, look
+
+
+def seen_above(token: Stop, levels: int) -> Stop:
+    """The same end of lists in a stream that is `levels` shallower.
+
+    >>> seen_above(stop(1, 3), 2)
+    S1
+    """
+    return stop(max(token.low - levels, 0), token.high - levels)
+
+
+class EnclosingStreams:
+    """The coordinate streams around an inner stream, outermost first, each one level shallower than the next.
+
+    A coordinate is *open*, and in `crds`, from the firing of its first inner value until the stop that ends its list. It is taken in
+    that first firing; one with nothing below it has no inner value, so it is taken by a firing of its own before the inner stop.
+    A stop of an outer stream is taken with the inner stop that it is part of.
+    """
+
+    __slots__ = ("crds", "depth", "fifos", "open", "process")
+
+    def __init__(self, process: Process, fifos: Sequence[Fifo]) -> None:
+        self.process, self.fifos = process, tuple(fifos)
+        self.depth = len(self.fifos)
+        self.open = 0
+        self.crds: list[Any] = [None] * self.depth
+
+    def childless(self, token: Stop) -> bool:
+        """Whether the stop ends an empty list of a coordinate that has not been taken."""
+        return self.open < self.depth - token.low
+
+    def look(self, seen: int, levels: int) -> Generator[Wait, None, int]:
+        """Wait for the coordinates that are to be opened, down to the outermost `levels`."""
+        return look(seen, self.fifos[self.open : levels])
+
+    def enter(self, t: int, levels: int) -> None:
+        """Take those coordinates in cycle `t`."""
+        for level in range(self.open, levels):
+            crd = self.fifos[level][0][0]
+            if crd is D or crd.__class__ is Stop:
+                raise self.process.error(f"stream {level} holds {crd} where a coordinate is due")
+            self.crds[level] = crd
+            self.fifos[level].take(t)
+        self.open = max(self.open, levels)
+
+    def ended(self, token: Stop) -> range:
+        """The levels of the outer streams in which the inner stop ends a list."""
+        return range(max(self.depth - token.high, 0), self.depth)
+
+    def ends(self, token: Stop) -> Sequence[Fifo]:
+        """Those streams."""
+        return [self.fifos[level] for level in self.ended(token)]
+
+    def leave(self, t: int, token: Stop, levels: Iterable[int] | None = None) -> None:
+        """Take the outer stops that are part of an inner stop, of some of the levels ended if they are given."""
+        for level in self.ended(token) if levels is None else levels:
+            found, due = self.fifos[level][0][0], seen_above(token, self.depth - level)
+            if found is not due:
+                raise self.process.misaligned(found, due)
+            self.fifos[level].take(t)
+        self.open = min(self.open, max(self.depth - 1 - token.high, 0))
+
+    def finish(self, t: int) -> None:
+        """Take the `D` of every outer stream."""
+        for fifo in self.fifos:
+            if fifo[0][0] is not D:
+                raise self.process.misaligned(fifo[0][0], D)
+            fifo.take(t)

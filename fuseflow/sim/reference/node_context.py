@@ -1,0 +1,51 @@
+"""Where a rule builds the processes of a node: its FIFOs and outputs, its timing, and the tensors it reads or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel
+from fuseflow.sim.outcome.writer_streams import WriterStream
+from fuseflow.sim.reference.process import Fifo, Output, Process, Steps
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels import Fibers, Level
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """One node in the network that is being built. `types` are those of its inputs."""
+
+    node: Node
+    inputs: tuple[Fifo, ...]
+    outputs: tuple[Output, ...]
+    types: tuple[StreamType, ...]
+    interval: int
+    latency: int
+    declared: Mapping[str, TensorDecl]
+    tensors: Mapping[str, Tensor]
+    written: Mapping[str, WriterStream]
+
+    def size(self, tensor: str, level: int) -> int:
+        """The size of the dimension that a level stores."""
+        decl = self.declared[tensor]
+        return decl.shape[decl.format.order[level]]
+
+    def level(self, node: Scan | Locate | WriteLevel) -> Level:
+        """The level that a node reads or writes."""
+        return self.declared[node.tensor].format.levels[node.level]
+
+    def fibers(self, node: Scan | Locate) -> Fibers:
+        """The fibers that a node reads."""
+        return self.tensors[node.tensor].levels[node.level]
+
+    def process(self, steps: Callable[..., Steps], *arguments: Any) -> list[Process]:
+        """The one process of the node: `steps(process, *arguments)`."""
+        process = Process(self.node, self.inputs, self.outputs, self.interval)
+        process.steps = steps(process, *arguments)
+        return [process]
+
+
+Rule: TypeAlias = Callable[[Any, NodeContext], Sequence[Process]]
+"""Builds the processes of a node."""

@@ -1,0 +1,85 @@
+"""Which simulator runs a graph: the reference, which starts at once, or the engine, which is a hundred times faster and more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from math import prod
+from typing import Literal, TypeAlias, get_args
+
+from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.samml.verify import verify
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.outcome.deadlock import Deadlock
+from fuseflow.sim.outcome.statistics import Outcome
+from fuseflow.sim.reference.execute import execute as execute_reference
+from fuseflow.sim.reference.run import TooLong
+from fuseflow.tensors import Tensor
+
+Engine: TypeAlias = Literal["auto", "reference", "fast"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+
+SMALL = 500_000
+"""Firings up to which the reference is not slower than loading the engine's compiled kernels (docs/engine.md has the measurement)."""
+
+
+def run(
+    graph: Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    engine: Engine = "auto",
+    progress: Callable[[int], None] | None = None,
+    record: bool = False,
+) -> tuple[Outcome | Deadlock, Engine]:
+    """Run a verified graph; what it gave, and the simulator that ran it. All give the same. `auto` starts on the reference, and over
+    on the engine where that takes more than `SMALL` firings."""
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
+
+    def fast(depths: Mapping[Edge, int]) -> Outcome | Deadlock:
+        return _fast(graph.with_depths(depths), tensors, machine, progress, record)
+
+    if engine != "fast":
+        work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
+        limit = None if engine == "reference" else SMALL // work
+        if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
+            with suppress(TooLong):
+                outcome = execute_reference(graph, tensors, machine, progress, record, limit)
+                return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
+    return fast({}), "fast"
+
+
+def _fast(
+    graph: Graph, tensors: Mapping[str, Tensor], machine: Machine, progress: Callable[[int], None] | None, record: bool
+) -> Outcome | Deadlock:
+    verify(graph)  # kernels trust in what that proves
+    from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
+
+    return execute(graph, tensors, machine, progress, record)
+
+
+def _advised(
+    deadlock: Deadlock, fast: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
+) -> Deadlock:
+    """Over on the engine where the reference takes too long: a graph that is soon stuck may run long once it is not. `depths`: those with
+    which it is stuck, if its own were not enough."""
+
+    def smallest_depth(edges: Sequence[Edge]) -> int | None:
+        try:
+            return deadlock.smallest_depth(edges)
+        except TooLong:
+            found = fast(depths)
+            assert isinstance(found, Deadlock), "simulators agree"
+            return found.smallest_depth(edges)
+
+    def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
+        try:
+            found = deadlock.deepened(more)
+        except TooLong:
+            went = fast({**depths, **more})
+            return went if isinstance(went, Deadlock) else None
+        return found and _advised(found, fast, {**depths, **more})
+
+    return replace(deadlock, smallest_depth=smallest_depth, deepened=deepened)

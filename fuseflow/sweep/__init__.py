@@ -1,0 +1,22 @@
+"""Design spaces: schedules, data and machines compared, point by point, in a store that outlives what runs it."""
+
+from fuseflow.sweep.design_space import DesignSpace, LabeledPoint, space
+from fuseflow.sweep.file import SweepFile, read_sweep
+from fuseflow.sweep.point import Point, Task, TaskOutcome
+from fuseflow.sweep.pool import Pool
+from fuseflow.sweep.store import Store
+from fuseflow.sweep.sweep import Sweep
+
+__all__ = [
+    "DesignSpace",
+    "LabeledPoint",
+    "Point",
+    "Pool",
+    "Store",
+    "Sweep",
+    "SweepFile",
+    "Task",
+    "TaskOutcome",
+    "read_sweep",
+    "space",
+]

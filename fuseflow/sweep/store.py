@@ -1,0 +1,192 @@
+"""Results of sweeps: a row a point and mode, in SQLite. A row is there as a whole or not at all, whenever the process is killed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuseflow.errors import FileError, SweepError
+from fuseflow.run.settings import versions
+from fuseflow.sweep.digests import code
+from fuseflow.sweep.point import Task, TaskOutcome
+
+SCHEMA = 1
+APPLICATION = 0x66756673
+"""Says in the header of the file that it is one of these: `fufs`."""
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS rows (
+    key TEXT PRIMARY KEY,   -- of the point and the mode
+    mode TEXT NOT NULL,     -- estimate or simulate
+    source TEXT NOT NULL,   -- what points that share a traced model have in common
+    point TEXT NOT NULL,    -- JSON
+    labels TEXT NOT NULL,   -- JSON: what the point was called on the axes of its sweep
+    reason TEXT NOT NULL,   -- why it failed; empty if it did not
+    error TEXT NOT NULL,
+    attempt REAL NOT NULL,  -- its limit in seconds; 0 without
+    "values" TEXT NOT NULL, -- JSON: what is compared
+    seconds REAL NOT NULL,  -- from here on: of this machine and this day
+    peak INTEGER NOT NULL,
+    finished REAL NOT NULL,
+    code TEXT NOT NULL,
+    versions TEXT NOT NULL
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of a point in a mode. `limit`: seconds that it was given, 0 without a limit. `code`: the fuseflow that ran it."""
+
+    mode: str
+    source: str
+    labels: Mapping[str, str]
+    outcome: TaskOutcome
+    limit: float
+    finished: float
+    code: str
+
+
+@dataclass(slots=True)
+class Store:
+    """An open store. Only whoever holds it as `writing` adds rows; others may read at any time."""
+
+    path: Path
+    _database: sqlite3.Connection = field(repr=False)
+    _writing: bool = False
+
+    @classmethod
+    def open(cls, path: Path) -> Store:
+        """Open a store, or make one. Raises `FileError` for a file that is no store, or that of a later version."""
+        with _blamed(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            database = sqlite3.connect(path, timeout=30, isolation_level=None)
+            try:
+                _prepare(database, path)
+            except BaseException:
+                database.close()
+                raise
+        return cls(path, database)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the one who adds rows; raises `SweepError` if another process is. The lock ends with the process, however it ends."""
+        with _blamed(self.path), open(f"{self.path}.lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SweepError(
+                    f"another sweep is writing to `{self.path}`", hint="wait for it, or name another store: `--store FILE`"
+                ) from None
+            self._writing = True
+            try:
+                yield
+            finally:
+                self._writing = False
+
+    @property
+    def is_written_by_another(self) -> bool:
+        """Whether another process adds rows."""
+        if self._writing:
+            return False
+        try:
+            with open(f"{self.path}.lock") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def add(self, task: Task, labels: Mapping[str, str], outcome: TaskOutcome) -> None:
+        """Keep what became of a task, in place of what is known of it."""
+        row = (
+            task.key,
+            task.mode,
+            task.point.source,
+            json.dumps(task.point.to_json(), sort_keys=True),
+            json.dumps(dict(labels)),
+            outcome.reason,
+            outcome.error,
+            task.limit or 0.0,
+            json.dumps(outcome.values, sort_keys=True, allow_nan=False),
+            outcome.seconds,
+            outcome.peak,
+            time.time(),
+            code(),
+            json.dumps(versions()),
+        )
+        with _blamed(self.path):
+            self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({','.join('?' * len(row))})", row)
+
+    def rows(self) -> dict[str, Row]:
+        """All that is known, by key."""
+        columns = 'key, mode, source, labels, "values", reason, error, seconds, peak, attempt, finished, code'
+        with _blamed(self.path):
+            found = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
+        return {key: _row(key, *values) for key, *values in found}
+
+
+def _row(
+    key: str,
+    mode: str,
+    source: str,
+    labels: str,
+    values: str,
+    reason: str,
+    error: str,
+    seconds: float,
+    peak: int,
+    limit: float,
+    finished: float,
+    code: str,
+) -> Row:
+    outcome = TaskOutcome(key, json.loads(values), reason, error, seconds, peak)
+    return Row(mode, source, json.loads(labels), outcome, limit, finished, code)
+
+
+def _prepare(database: sqlite3.Connection, path: Path) -> None:
+    def pragma(name: str) -> Any:
+        return database.execute(f"PRAGMA {name}").fetchone()[0]
+
+    empty = not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not empty and pragma("application_id") != APPLICATION:
+        raise FileError(f"`{path}` holds no results of a sweep", hint="name another store: `--store FILE`")
+    if not empty and pragma("user_version") != SCHEMA:
+        raise FileError(
+            f"`{path}` has schema {pragma('user_version')}, this fuseflow has {SCHEMA}", hint="name another store: `--store FILE`"
+        )
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = NORMAL")  # a process that is killed loses nothing; a power cut may cost the last rows
+    if empty:
+        database.execute("BEGIN IMMEDIATE")
+        database.execute(_TABLE)
+        database.execute(f"PRAGMA application_id = {APPLICATION}")
+        database.execute(f"PRAGMA user_version = {SCHEMA}")
+        database.execute("COMMIT")
+
+
+@contextmanager
+def _blamed(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise FileError(f"`{path}`: {error}", hint="name another store: `--store FILE`") from error
+    except OSError as error:
+        raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error

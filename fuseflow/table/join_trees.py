@@ -1,0 +1,167 @@
+"""Join trees: which coordinates an expression must visit at one loop, and the joins that find them.
+
+An expression is *total* at a loop if it is defined at every coordinate (an operand that lacks the index, a dense level); otherwise it has
+*sides*: coordinate streams with the payloads that go with them. Operands combine by what annihilates:
+
+    annihilating sides  ->  their intersection, the other sides probed (`left`)
+    no annihilating side, some operand total  ->  every coordinate, all sides probed
+    no annihilating side, no operand total    ->  the union of the sides
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, assert_never
+
+from fuseflow.samml.nodes import Join, Port
+from fuseflow.table.cells import Cells
+
+JoinKind: TypeAlias = Literal["intersect", "union", "left"]
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Every coordinate; the sides in `probed` are looked up there."""
+
+    probed: tuple[JoinTree, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One coordinate stream and the payloads aligned with it."""
+
+    crd: Port
+    payloads: tuple[Port, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStreams:
+    kind: JoinKind
+    sides: tuple[JoinTree, ...]
+
+
+JoinTree: TypeAlias = Total | Side | JoinStreams
+
+
+def joined(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
+    """An n-ary join: nested joins of one kind are one, equal sides are one."""
+    flat: list[JoinTree] = []
+    for k, tree in enumerate(trees):
+        nested = isinstance(tree, JoinStreams) and tree.kind == kind and (kind != "left" or k == 0)
+        flat += tree.sides if nested and isinstance(tree, JoinStreams) else (tree,)
+    distinct = tuple(dict.fromkeys(flat))
+    return distinct[0] if len(distinct) == 1 else JoinStreams(kind, distinct)
+
+
+def combine(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
+    """The join tree of an operator from those of its operands; the flag says that an absent operand fixes the result."""
+    sides = [(tree, annihilates) for tree, annihilates in operands if not isinstance(tree, Total)]
+    probed = [p for tree, _ in operands if isinstance(tree, Total) for p in tree.probed]
+    deciding = [tree for tree, annihilates in sides if annihilates]
+    others = [tree for tree, annihilates in sides if not annihilates]
+    if deciding:
+        return joined("left", (joined("intersect", deciding), *others, *probed))
+    if len(sides) == len(operands) and sides:
+        return joined("union", others)
+    return Total(tuple(dict.fromkeys((*others, *probed))))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedPayload:
+    """Where a payload is after a join. `nullable`: it may be `N`. `faithful`: it is `N` only where it is absent. `complete`: no
+    coordinate of it was hidden by another side."""
+
+    port: Port
+    nullable: bool = False
+    faithful: bool = True
+    complete: bool = True
+
+    def better_than(self, other: JoinedPayload) -> bool:
+        return (self.faithful, not self.nullable) > (other.faithful, not other.nullable)
+
+
+Payloads: TypeAlias = dict[Port, JoinedPayload]
+
+
+@dataclass(slots=True)
+class Joiner:
+    """Realizes a join tree at one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings."""
+
+    cells: Cells
+    index: str
+    driver: tuple[Port, Payloads] | None = None
+    _uses: dict[Port, list[Port]] = field(default_factory=dict)  # payload -> the coordinate streams it was used with
+
+    def run(self, tree: JoinTree) -> tuple[Port, Payloads]:
+        """The final coordinate stream and where every payload is.
+
+        A payload with several uses that a branch may have hidden (p in p*q + p*r) is probed once more, below the whole join.
+        """
+        crd, moved = self._realize(tree)
+        for payload, crds in self._uses.items():
+            if len(crds) > 1 and not moved[payload].faithful:
+                crd, moved = self._join("left", [(crd, moved), (crds[0], {payload: JoinedPayload(payload)})])
+        return crd, moved
+
+    def _realize(self, tree: JoinTree) -> tuple[Port, Payloads]:
+        match tree:
+            case Side():
+                for payload in tree.payloads:
+                    self._uses.setdefault(payload, []).append(tree.crd)
+                return tree.crd, {p: JoinedPayload(p) for p in tree.payloads}
+            case Total():
+                assert self.driver is not None, "a total loop has a driver"
+                return self._join("left", [self.driver, *map(self._realize, tree.probed)], full=True)
+            case JoinStreams():
+                return self._join(tree.kind, [self._realize(s) for s in tree.sides])
+            case unknown:
+                assert_never(unknown)
+
+    def _join(self, kind: JoinKind, parts: Sequence[tuple[Port, Payloads]], full: bool = False) -> tuple[Port, Payloads]:
+        groups = _by_coordinates(parts)
+        if len(groups) == 1:
+            return next(iter(groups.items()))
+        place: dict[Port, tuple[int, JoinedPayload]] = {}  # payload -> the group that carries it, and its state after the join
+        for g, payloads in enumerate(groups.values()):
+            for payload, before in payloads.items():
+                after = _after(kind, g, before, full)
+                if payload not in place or after.better_than(place[payload][1]):
+                    place[payload] = g, after
+        inputs: list[Port] = []
+        carried: list[Port] = []
+        counts: list[int] = []
+        for g, (crd, payloads) in enumerate(groups.items()):
+            mine = [p for p in place if place[p][0] == g]
+            inputs += [crd, *(payloads[p].port for p in mine)]
+            counts.append(len(mine))
+            carried += mine
+        crd, *outputs = self.cells.put(Join(f"{kind}_{self.index}", tuple(inputs), kind, tuple(counts)))
+        sides = ", ".join(map(self.cells.text, groups))
+        self.cells.note("join", self.index, f"{kind.capitalize()}({sides}) = {self.cells.text(crd)}")
+        return crd, {
+            p: JoinedPayload(port, place[p][1].nullable, place[p][1].faithful, place[p][1].complete)
+            for p, port in zip(carried, outputs, strict=True)
+        }
+
+
+def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloads]:
+    """Sides with the same coordinate stream are one side."""
+    groups: dict[Port, Payloads] = {}
+    for crd, payloads in parts:
+        group = groups.setdefault(crd, {})
+        for payload, moved in payloads.items():
+            if payload not in group or moved.better_than(group[payload]):
+                group[payload] = moved
+    return groups
+
+
+def _after(kind: JoinKind, group: int, before: JoinedPayload, full: bool) -> JoinedPayload:
+    """The state of a payload of side `group` after the join."""
+    probed = kind == "union" or (kind == "left" and group > 0)
+    return JoinedPayload(
+        before.port,
+        nullable=before.nullable or probed,
+        faithful=before.faithful and (before.complete or not probed),
+        complete=before.complete and (kind == "union" or full or (kind == "left" and group == 0)),
+    )

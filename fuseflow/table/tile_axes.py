@@ -1,0 +1,169 @@
+"""Which indices run inside a value: the tile axes of every node of a fused tree, and how a reduction over blocks folds what is inside.
+
+An index over blocks is two loops: that over the blocks is a row of the table, that inside a block is an axis of the tiles. A value has two
+axes at most. A sum of products over an index that both sides have is a product of matrices,
+
+    sum(k) A[i, k] * B[k, j]      tiles (i, k) and (k, j) -> matmul -> (i, j)
+
+and every other reduction folds the rows or the columns of what it reduces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from fuseflow.einsum.blocks import tile_indices
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
+
+Axes: TypeAlias = tuple[str, str]
+"""What the rows and the columns of a tile run over; '' for a single one."""
+
+NONE: Axes = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A product of matrices: those of `left` (its rows stay) and of `right`, each a product element by element, summed over `over`; then
+    times the factors `rest`, divided by `divisors`, negated if `negative`. `rows` and `columns` are what stays of each side."""
+
+    left: tuple[Tree, ...]
+    right: tuple[Tree, ...]
+    over: str
+    rows: str
+    columns: str
+    rest: tuple[Tree, ...] = ()
+    divisors: tuple[Tree, ...] = ()
+    negative: bool = False
+
+    @property
+    def operands(self) -> tuple[Tree, ...]:
+        return (*self.left, *self.right, *self.rest, *self.divisors)
+
+
+@dataclass(slots=True)
+class Tiling:
+    """`axes` of every node of the trees, None where it would need three; the `contractions` among the reductions. `stored` has the indices
+    of what is written, in the order of its dimensions."""
+
+    declared: Mapping[str, TensorType]
+    blocks: Mapping[str, int]
+    stored: Mapping[Tree, tuple[str, ...]]
+    axes: dict[Tree, Axes | None] = field(default_factory=dict)
+    contractions: dict[Reduction, Contraction] = field(default_factory=dict)
+
+    def cover(self, *trees: Tree) -> None:
+        """Find the axes of these trees."""
+        for node in nodes(*trees):
+            if node not in self.axes:
+                self.axes[node] = self._axes(node)
+
+    def _axes(self, node: Tree) -> Axes | None:
+        if not self.blocks:
+            return NONE
+        match node:
+            case View():
+                return tile_indices(node.indices, self.declared[node.tensor].block)
+            case Constant():
+                return NONE
+            case Operation():
+                return self.joined(node.args)
+            case Reduction():
+                return self._reduced(node)
+            case unknown:
+                assert_never(unknown)
+
+    def _reduced(self, node: Reduction) -> Axes | None:
+        found = self._contraction(node)
+        if found is None:
+            axes = self.axes[node.body]
+            return None if axes is None else kept(axes, node.over)
+        self.contractions[node] = found
+        return self.joined((), (found.rows, found.columns), *(self.axes[f] or NONE for f in (*found.rest, *found.divisors)))
+
+    def joined(self, args: Iterable[Tree], *more: Axes) -> Axes | None:
+        """The axes of an operator on these operands: with as few of them as can be transposed. None if it would need three."""
+        of = [*(self.axes[a] for a in args if not isinstance(a, Constant)), *more]
+        found = [axes for axes in of if axes is not None]
+        names = dict.fromkeys(v for axes in found for v in axes if v)
+        if len(names) > 2 or len(found) < len(of):
+            return None
+        first, second, *_ = (*names, "", "")
+        return min(((first, second), (second, first)), key=lambda target: sum(transposed(axes, target) for axes in found))
+
+    def _contraction(self, node: Reduction) -> Contraction | None:
+        """The reduction as a product of matrices, if it is one."""
+        inside = [v for v in node.over if v in self.blocks]
+        if node.op != "sum" or len(inside) != 1:
+            return None
+        (k,) = inside
+        factors, by, negative = _product(node.body)
+        divisors = tuple(by)
+        if len(factors) < 2 or any(self.axes[f] is None for f in (*factors, *divisors)):
+            return None
+        if any(k in self._named(f) for f in divisors):
+            return None
+        groups = self._groups([f for f in factors if k in self._named(f)], k)
+        rest = tuple(f for f in factors if k not in self._named(f))
+        if len(groups) != 2 or any(len(stays) > 1 for _, stays in groups):
+            return None
+        outer = {v for f in (*rest, *divisors) for v in self._named(f)}
+        if len(outer.union(*(stays for _, stays in groups))) > 2:
+            return None
+        one, other = ((fs, "".join(stays)) for fs, stays in groups)
+        ways = [
+            Contraction(left, right, k, rows, columns, rest, divisors, negative)
+            for (left, rows), (right, columns) in ((one, other), (other, one))
+        ]
+        return min(ways, key=lambda way: self._transposes(way, self.stored.get(node, node.free)))
+
+    def _transposes(self, way: Contraction, free: tuple[str, ...]) -> int:
+        """Tiles to transpose: those of the left side, and the result where its indices stand the other way round."""
+        stands = [v for v in free if v in (way.rows, way.columns)] == [v for v in (way.rows, way.columns) if v]
+        return (self.joined(way.left) != (way.rows, way.over)) + (not stands)
+
+    def _groups(self, factors: list[Tree], k: str) -> list[tuple[tuple[Tree, ...], set[str]]]:
+        """Factors with the same indices beside k together; those with k alone are a side of their own if there is no other."""
+        groups: dict[str, list[Tree]] = {}
+        alone: list[Tree] = []
+        for f in factors:
+            others = [v for v in self._named(f) if v != k]
+            (groups.setdefault(others[0], []) if others else alone).append(f)
+        found = [(tuple(fs), {v}) for v, fs in groups.items()]
+        if not alone:
+            return found
+        if len(found) > 1:
+            return [((*found[0][0], *alone), found[0][1]), *found[1:]]
+        sides: list[tuple[tuple[Tree, ...], set[str]]] = found or [((alone.pop(0),), set())]
+        return [*sides, (tuple(alone), set())] if alone else sides
+
+    def _named(self, node: Tree) -> tuple[str, ...]:
+        return tuple(v for v in self.axes[node] or () if v)
+
+
+def transposed(axes: Axes, target: Axes) -> bool:
+    """Whether a tile with these axes must be transposed to stand beside one with those of `target`."""
+    return any(mine and mine == other for mine, other in zip(axes, reversed(target), strict=True))
+
+
+def kept(axes: Axes, over: tuple[str, ...]) -> Axes:
+    """The axes that are left when some are reduced."""
+    row, column = axes
+    return "" if row in over else row, "" if column in over else column
+
+
+def _product(body: Tree) -> tuple[list[Tree], list[Tree], bool]:
+    """The factors of a product, what it is divided by, and whether it is negated."""
+    if isinstance(body, Operation) and body.name == "neg":
+        factors, divisors, negative = _product(body.args[0])
+        return factors, divisors, not negative
+    if isinstance(body, Operation) and body.name == "div":
+        factors, divisors, negative = _product(body.args[0])
+        return factors, [*divisors, body.args[1]], negative
+    if isinstance(body, Operation) and body.name == "mul":
+        sides = [_product(arg) for arg in body.args]
+        factors = [f for side, _, _ in sides for f in side]
+        return factors, [d for _, side, _ in sides for d in side], sum(negative for _, _, negative in sides) % 2 == 1
+    return [body], [], False

@@ -1,0 +1,121 @@
+"""The `val` row: what is loaded, computed and folded inside the tiles, once the loops of a nest stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from fuseflow.errors import FusionError
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, free_indices
+from fuseflow.samml.nodes import Alu, Operand, Port
+from fuseflow.table.cells import Cells
+from fuseflow.table.tile_axes import Axes, Contraction, Tiling, kept, transposed
+from fuseflow.table.view_cursor import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An operand: its stream, the axes of its tiles and its implicit value; or, without a stream, a number."""
+
+    value: float
+    port: Port | None = None
+    axes: Axes = ("", "")
+    column: str = "alu"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Puts the operators of a region where their operands are as deep as they need to be."""
+
+    region: FusedRegion
+    cells: Cells
+    tiling: Tiling
+
+    def term(self, node: Tree, port: Port | None) -> Term:
+        if isinstance(node, Constant) or port is None:
+            assert isinstance(node, Constant)
+            return Term(node.value)
+        return Term(self.region.fill[node], port, self.axes(node), column_of(node))
+
+    def axes(self, node: Tree) -> Axes:
+        """Raises `FusionError` where a value would need tiles of three dimensions."""
+        axes = self.tiling.axes[node]
+        if axes is None:
+            names = [v for v in free_indices(node)[node] if v in self.tiling.blocks]
+            raise FusionError(
+                f"region `{self.region.name}` computes a value for every {', '.join(names)}, all in blocks: "
+                "a tile has two dimensions at most",
+                hint=f"leave one of them in single elements, or store what is computed for {names[0]},{names[1]} (`--fuse none`)",
+            )
+        return axes
+
+    def apply(self, function: str, terms: Sequence[Term], axes: Axes, ctx: Context) -> Port:
+        """An operator at the depth of its deepest operand: it runs once where it lacks a loop (hoisting)."""
+        turned = [self.turned(term, axes) for term in terms]
+        streams = [term.port for term in turned if term.port is not None]
+        depth = max(map(self.cells.depth, streams))
+        inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in turned if t.port is not None)
+        slots = tuple(Operand(term.value, constant=term.port is None) for term in turned)
+        return self.cells.put(Alu(function, inputs, function, slots))[0]
+
+    def turned(self, term: Term, axes: Axes) -> Term:
+        """A term whose tiles have their rows and columns where `axes` has them."""
+        if term.port is None or not transposed(term.axes, axes):
+            return term
+        (port,) = self.cells.put(Alu("transpose", (term.port,), "transpose", (Operand(term.value),)))
+        return Term(term.value, port, (term.axes[1], term.axes[0]), term.column)
+
+    def fold(self, op: str, over: tuple[str, ...], term: Term, ctx: Context) -> Port:
+        """A stream with the axes that are reduced folded inside each tile."""
+        assert term.port is not None
+        row, column = term.axes
+        for name, v in (("row", column), ("col", row)):
+            if v and v in over:
+                axes = kept(term.axes, (v,))
+                term = Term(term.value, self.apply(f"{name}_{op}", (term,), term.axes, ctx), axes)
+        assert term.port is not None
+        return term.port
+
+    def contract(self, node: Reduction, plan: Contraction, ports: Mapping[Tree, Port], ctx: Context) -> Port:
+        """A sum of products inside the tiles."""
+        rows, columns, k = plan.rows, plan.columns, plan.over
+
+        def product(factors: Sequence[Tree], axes: Axes) -> Term:
+            first, *others = (self.term(f, ports.get(f)) for f in factors)
+            for other in others:
+                first = Term(0.0, self.apply("mul", (first, other), axes, ctx), axes)
+            return self.turned(first, axes)
+
+        wide = self.tiling.joined(plan.right) == (columns, k)
+        left = product(plan.left, (rows, k))
+        right = product(plan.right, (columns, k) if wide else (k, columns))
+        value = self.product_of(left, right, "matmul_t" if wide else "matmul", ctx)
+        axes, at = (rows, columns), self.axes(node)
+        for function, others in (("mul", plan.rest), ("div", plan.divisors)):
+            for other in others:
+                value = self.apply(function, (Term(0.0, value, axes), self.term(other, ports.get(other))), at, ctx)
+                axes = at
+        if plan.negative:
+            value = self.apply("neg", (Term(0.0, value, axes),), axes, ctx)
+        return value
+
+    def product_of(self, left: Term, right: Term, function: str, ctx: Context) -> Port:
+        assert left.port is not None and right.port is not None
+        depth = max(self.cells.depth(left.port), self.cells.depth(right.port))
+        inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in (left, right) if t.port is not None)
+        return self.cells.put(Alu(function, inputs, function, (Operand(left.value), Operand(right.value))))[0]
+
+
+def column_of(node: Tree) -> str:
+    """The table column in which a node's repeats are shown."""
+    match node:
+        case View():
+            return str(node)
+        case Reduction():
+            return node.label
+        case Constant() | Operation():
+            return "alu"
+        case unknown:
+            assert_never(unknown)

@@ -1,0 +1,106 @@
+"""Statistics that a user states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FuseFlowError
+from fuseflow.estimate import Assumptions, MeasuredOverlap, Memo, TensorStatistics
+from fuseflow.estimate.assumptions import power_law
+from fuseflow.estimate.counted.patterns import of_tensor
+from fuseflow.estimate.expected.stream_shapes import LookupRate
+from fuseflow.estimate.overlap import measured
+from fuseflow.tensors import Format, pack
+
+PROGRAM = parse(
+    "tensor A[100, 50] csr\ntensor B[100, 50] csf\ntensor x[50] dense\ny[i] = sum(j) A[i, j] * B[i, j] * x[j]\noutput y"
+)
+
+
+def statistics(spec: str, tensor: str = "A") -> TensorStatistics | None:
+    given = Assumptions.parse([spec])
+    given.check(PROGRAM)
+    return given.statistics(PROGRAM.declared[tensor])
+
+
+def test_density_and_stored_say_the_same():
+    assert statistics("A.density=0.01") == statistics("A.stored=50") == TensorStatistics((100, 50), (100.0, 0.5))
+    assert statistics("A.density=0.01", "B") is None
+
+
+def test_rows_that_are_stored_at_all():
+    found = statistics("B.density=0.02", "B")
+    assert found is not None
+    assert found.fanouts[0] == pytest.approx(100 * (1 - 0.98**50)) and found.stored == pytest.approx(100)
+    assert statistics("B.stored=100,degree=regular", "B") == TensorStatistics((100, 50), (100.0, 1.0))
+
+
+def test_listed_degrees(tmp_path):
+    path = tmp_path / "degrees"
+    path.write_text("0 4 " + "1 " * 98)
+    given = Assumptions.parse([f"B.degree=@{path}"])
+    assert given.statistics(PROGRAM.declared["B"]) == TensorStatistics((100, 50), (99.0, 102 / 99))
+    found = given.pairs(MeasuredOverlap({}, Memo())).reached(("B", 1), ("B", 1))
+    assert found == LookupRate(1.0, (16 + 98) / 102)
+
+
+@pytest.mark.parametrize(("exponent", "mean"), [(2.1, 10), (2.5, 10), (3.5, 4), (2.3, 0.5), (2.5, 300)])
+def test_a_power_law_has_the_mean_that_it_was_given(exponent: float, mean: float):
+    degrees, rows = power_law(exponent, 10_000, 1_000, mean * 10_000)
+    assert rows.sum() == pytest.approx(10_000) and degrees @ rows == pytest.approx(mean * 10_000, rel=1e-3)
+    assert (rows >= 0).all() and degrees.max() <= 1_000
+
+
+def test_steeper_laws_have_fewer_neighbours_of_neighbours():
+    def neighbours(exponent: float) -> float:
+        degrees, rows = power_law(exponent, 100_000, 100_000, 1_000_000)
+        return float(degrees**2 @ rows) / 1_000_000
+
+    assert neighbours(2.2) > neighbours(2.6) > neighbours(3.2) > 10
+
+
+def test_pairs_are_measured_over_what_is_stored():
+    """Column 0 is stored twice, column 2 once; row 0 stores two entries, row 2 none."""
+    a = of_tensor(pack([[1, 0, 1], [1, 0, 0], [0, 0, 0]], Format.parse("dcsr", 2)))
+    assert measured(a, 1, a) == LookupRate(2 / 3, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("A.density=2", "from 0 to 1"),
+        ("A.density=x", "from 0 to 1"),
+        ("A.density=nan", "from 0 to 1"),
+        ("A.stored=-1", "of 0 or more"),
+        ("A.stored=1e9", "room for 5,000 entries"),
+        ("A.dense=1", "no statistic `dense`"),
+        ("density=1", "names no tensor"),
+        ("A", "not KEY=VALUE"),
+        ("A.density=0.1,density=0.2", "given twice"),
+        ("A.density=0.1,stored=3", "says twice"),
+        ("A.degree=uniform", "does not say how much"),
+        ("A.density=0.1,degree=poisson", "no such distribution"),
+        ("A.density=0.1,degree=powerlaw:0.5", "above 1"),
+        ("A.density=0.9,degree=powerlaw:2.5", "no power law has 45 of 50"),
+        ("A.degree=@/no/such/file", "cannot read"),
+        ("C.density=0.1", "no tensor `C`"),
+        ("A&C=0.1", "no tensor `C`"),
+        ("x.density=0.1", "stored dense"),
+    ],
+)
+def test_refusals(spec: str, message: str):
+    with pytest.raises(FuseFlowError) as refused:
+        statistics(spec)
+    assert message in refused.value.message
+
+
+def test_too_few_degrees(tmp_path):
+    (tmp_path / "degrees").write_text("1 2 3")
+    with pytest.raises(FuseFlowError, match="100 rows"):
+        statistics(f"A.degree=@{tmp_path / 'degrees'}")
+
+
+def test_numbers_are_deterministic():
+    assert np.array_equal(power_law(2.3, 1000, 1000, 5000)[1], power_law(2.3, 1000, 1000, 5000)[1])

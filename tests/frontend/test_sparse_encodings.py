@@ -1,0 +1,119 @@
+"""Formats and `#sparse_tensor.encoding` attributes, both ways and through MLIR itself."""
+
+from itertools import permutations
+
+import pytest
+
+from fuseflow.errors import FrontendError
+from fuseflow.frontend.sparse_encodings import from_encoding, screen_encodings, to_encoding
+from fuseflow.tensors import Format
+
+LEVELS = [
+    ("dense",),
+    ("compressed",),
+    ("dense", "dense"),
+    ("dense", "compressed"),
+    ("compressed", "dense"),
+    ("compressed", "compressed"),
+    ("compressed(nonunique)", "singleton"),
+    ("compressed", "singleton"),
+    ("dense", "compressed", "dense"),
+    ("compressed(nonunique)", "singleton(nonunique)", "singleton"),
+    ("dense", "compressed(nonunique)", "singleton"),
+]
+BLOCKS = {1: [(4,)], 2: [(2, 3), (2, 1), (1, 3)], 3: [(2, 1, 3), (1, 2, 2), (1, 1, 4)]}
+FORMATS = [Format.of(*levels, order=order) for levels in LEVELS for order in permutations(range(len(levels)))]
+
+
+def blocks(rank: int) -> list[tuple[int, ...]]:
+    return [(), *BLOCKS[rank]]
+
+
+@pytest.mark.parametrize("format", FORMATS, ids=str)
+def test_round_trip(format: Format) -> None:
+    for block in blocks(format.rank):
+        assert from_encoding(to_encoding(format, block)) == (format, block)
+
+
+@pytest.mark.parametrize("format", FORMATS, ids=str)
+def test_mlir_accepts_and_keeps_it(format: Format) -> None:
+    from torch_mlir import ir
+
+    with ir.Context() as context, ir.Location.unknown():
+        context.load_all_available_dialects()
+        for block in blocks(format.rank):
+            attribute = ir.Attribute.parse(to_encoding(format, block))
+            kind = ir.RankedTensorType.get([7] * format.rank, ir.F32Type.get(), attribute)
+            assert from_encoding(str(kind.encoding)) == (format, block)
+
+
+def test_a_matrix_in_blocks() -> None:
+    text = "map = (i, j) -> (i floordiv 2 : dense, j floordiv 3 : compressed, i mod 2 : dense, j mod 3 : dense), posWidth = 32"
+    assert from_encoding(f"#sparse_tensor.encoding<{{ {text} }}>") == (Format.parse("csr", 2), (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [
+        ("#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>", "csr"),
+        ("#sparse_tensor.encoding<{map=(i,j)->(j:dense,i:compressed),posWidth=32,crdWidth=32}>", "csc"),
+        (
+            "#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : compressed(nonunique), d1 : singleton(soa)), posWidth = 64 }>",
+            "coo",
+        ),
+        ("#sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : compressed(nonunique), d1 : singleton) }>", "coo"),
+    ],
+)
+def test_other_spellings(text: str, format: str) -> None:
+    assert from_encoding(text) == (Format.parse(format, 2), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : structured[2, 4]) }>", "structured"),
+        ("#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : compressed(nonordered)) }>", "ordered"),
+        ("#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : singleton) }>", "singleton level needs"),
+        ("#sparse_tensor.encoding<{ map = (i, j) -> (i : dense, i : compressed) }>", "permutation"),
+        ("dense<0>", "cannot read"),
+    ],
+)
+def test_what_has_no_format_is_refused(text: str, message: str) -> None:
+    with pytest.raises(FrontendError, match=message):
+        from_encoding(text)
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        ("i floordiv 2 : dense, j floordiv 3 : compressed, i mod 2 : dense", "there is no level `j mod 3` for the elements"),
+        ("i floordiv 2 : dense, j : compressed", "there is no level `i mod 2`"),
+        ("i floordiv 2 : dense, j : compressed, i mod 4 : dense", "there is no level `i mod 2`"),
+        ("i floordiv 2 : dense, j : compressed, i mod 2 : compressed", "every level is dense, `i mod 2` is compressed"),
+        ("i floordiv 2 : dense, i mod 2 : dense, j : compressed", "come last"),
+        ("i floordiv 2 : dense, j floordiv 3 : dense, j mod 3 : dense, i mod 2 : dense", "blocks are stored row by row"),
+        ("i floordiv 2 : dense, j : dense, i mod 2 : dense, j mod 2 : dense", "`j mod 2` is inside no block"),
+        ("i floordiv 2048 : dense, j : compressed, i mod 2048 : dense", "its sizes are 1 to 1024"),
+        ("i floordiv 0 : dense, j : compressed, i mod 0 : dense", "its sizes are 1 to 1024"),
+        ("i + j : dense, j : compressed", "`i [+] j : dense` of a sparse encoding is not one dimension"),
+        ("i ceildiv 2 : dense, j : compressed", "not one dimension"),
+    ],
+)
+def test_blocks_that_are_none_of_ours(levels: str, message: str) -> None:
+    text = f"#sparse_tensor.encoding<{{ map = (i, j) -> ({levels}) }}>"
+    with pytest.raises(FrontendError, match=message):
+        from_encoding(text)
+
+
+def test_three_dimensions_in_blocks() -> None:
+    parts = [f"{d} {what} 2 : dense" for what in ("floordiv", "mod") for d in "ijk"]
+    with pytest.raises(FrontendError, match="has 3 dimensions\n  hint: at most two"):
+        from_encoding(f"#sparse_tensor.encoding<{{ map = (i, j, k) -> ({', '.join(parts)}) }}>")
+
+
+def test_a_module_is_screened_before_mlir_reads_it() -> None:
+    bad = "#sparse_tensor.encoding<{ map = (i, j) -> (i floordiv 2 : dense, j floordiv 3 : compressed, i mod 2 : dense) }>"
+    screen_encodings(f"// #A = {bad}\n#B = {to_encoding(Format.parse('csr', 2), (2, 3))}\n", "m.mlir")
+    with pytest.raises(FrontendError) as caught:
+        screen_encodings(f"// blocks\n#A = {bad}\n", "m.mlir")
+    assert str(caught.value.span) == "m.mlir:2"

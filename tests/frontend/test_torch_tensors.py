@@ -1,0 +1,75 @@
+"""Packed tensors and PyTorch tensors: there and back."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import FrontendError
+from fuseflow.frontend import to_torch
+from fuseflow.frontend.torch_tensors import packed
+from fuseflow.tensors import Format, pack
+from fuseflow.tensors.blocks import blocked
+
+LAYOUTS = {
+    "csr": torch.sparse_csr,
+    "csc": torch.sparse_csc,
+    "coo": torch.sparse_coo,
+    "dense": torch.strided,
+    "dcsr": torch.sparse_coo,  # PyTorch has no such layout
+    "(dense, dense) order (1, 0)": torch.strided,
+}
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+@pytest.mark.parametrize("shape", [(3, 4), (0, 4), (1, 1)])
+def test_there_and_back(text: str, shape: tuple[int, int]) -> None:
+    array = np.where(np.random.default_rng(0).random(shape) < 0.5, 7.0, 0.0).astype(np.float32)
+    tensor = pack(array, Format.parse(text, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch: sparse CSR support is in beta
+        found = to_torch(tensor)
+    assert found.layout == LAYOUTS[text] and found.dtype == torch.float32
+    np.testing.assert_array_equal(found.to_dense().numpy(), array)
+    if shape != (1, 1):  # dimensions of extent 1 are dropped on the way in
+        again = packed(found, TensorType("t", shape, tensor.format))
+        np.testing.assert_array_equal(again.to_dense(), array)
+        assert again.stored == tensor.stored
+
+
+def test_explicit_zeros_stay() -> None:
+    coo = torch.sparse_coo_tensor([[0, 1], [1, 0]], torch.tensor([0.0, 2.0]), (2, 2)).coalesce()
+    tensor = packed(coo, TensorType("t", (2, 2), Format.parse("csr", 2)))
+    assert to_torch(tensor).values().tolist() == [0.0, 2.0]
+
+
+def test_another_implicit_value_is_refused() -> None:
+    with pytest.raises(FrontendError, match="implicit value 0"):
+        to_torch(pack(np.array([-np.inf, 1.0]), Format.parse("csf", 1), fill=-np.inf))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize(("layout", "format"), [("to_sparse_bsr", "csr"), ("to_sparse_bsc", "csc")])
+@pytest.mark.parametrize("blocks", [(2, 3), (4, 1), (1, 6), (8, 6)])
+def test_the_stored_blocks_come_through(layout: str, format: str, blocks: tuple[int, int]) -> None:
+    array = np.zeros((8, 12), np.float32)
+    array[0, 4], array[5, 1:9], array[7, 11] = 1, 2, 3
+    given = getattr(torch.from_numpy(array), layout)(blocks)
+    tensor = packed(given, TensorType("t", (8, 12), Format.parse(format, 2), block=blocks))
+    assert tensor.stored == given.values().numel() and tensor.tile == ()
+    np.testing.assert_array_equal(tensor.to_dense(), array)
+    tiles = blocked(tensor, blocks)
+    np.testing.assert_array_equal(tiles.values, given.values().numpy())
+    coordinates = (given.col_indices() if format == "csr" else given.row_indices()).numpy()
+    np.testing.assert_array_equal(tiles.coordinates()[1 if format == "csr" else 0], coordinates)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_a_stored_block_of_zeros_stays() -> None:
+    given = torch.sparse_bsr_tensor([0, 1, 2], [1, 0], torch.tensor([[[0.0, 0.0]], [[1.0, 0.0]]]), (2, 4))
+    tensor = packed(given, TensorType("t", (2, 4), Format.parse("csr", 2), block=(1, 2)))
+    assert tensor.stored == 4 and blocked(tensor, (1, 2)).values.tolist() == [[[0.0, 0.0]], [[1.0, 0.0]]]

@@ -1,0 +1,154 @@
+"""Machines: shipped ones, files, and what is refused with which hint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fuseflow.errors import FileError, MachineError
+from fuseflow.sim import Machine, load_machine, machine_names, with_settings
+from fuseflow.sim.machine.files import read_machine
+from fuseflow.sim.machine.machine import UnitCycles
+from fuseflow.sim.memory.settings import IdealMemory
+
+
+def test_the_ideal_machine() -> None:
+    assert "ideal" in machine_names()
+    machine = load_machine("ideal")
+    assert machine == Machine(name="ideal")
+    assert (machine.fifo_depth, machine.memory, machine.controller()) == (None, IdealMemory(), None)
+    assert {machine.latency.of(u) for u in ("add", "mul", "div", "transcendental", "logic", "memory", "default")} == {1}
+
+
+def test_every_shipped_machine_reads() -> None:
+    assert [load_machine(name).name for name in machine_names()] == list(machine_names())
+
+
+def test_the_shipped_machines() -> None:
+    rda = load_machine("rda")
+    assert [rda.latency.of(u) for u in UnitCycles.model_fields] == [1, 4, 4, 12, 16, 1, 1]
+    assert {rda.interval.of(u) for u in UnitCycles.model_fields} == {1}
+    assert (rda.rules, rda.fifo_depth, rda.first_depth, rda.tile_macs, rda.clock_ghz) == ("dataflow", "auto", 64, 256, 1.0)
+    comal = load_machine("comal")
+    assert comal == Machine(name="comal", rules="comal")
+    assert (comal.first_depth, comal.latency.of("div")) == (None, 1)
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_settings_are_the_whole_machine(name: str) -> None:
+    machine = load_machine(name)
+    assert Machine.model_validate({"name": name, **machine.settings}) == machine
+    assert with_settings(machine, {}) == machine
+
+
+def test_settings_on_top() -> None:
+    machine = load_machine("rda", {"fifo_depth": 16, "latency.add": 3, "latency.memory": 40, "interval.default": 2})
+    assert (machine.name, machine.first_depth) == ("rda", 16)
+    assert [machine.latency.of(u) for u in ("add", "mul", "memory")] == [3, 4, 40]
+    assert machine.interval.of("add") == 2
+    assert load_machine("rda", {"fifo_depth": None}).first_depth is None
+    assert load_machine("rda", {"fifo_depth_start": 4}).first_depth == 4
+    assert with_settings(load_machine("comal"), {"rules": "dataflow", "fifo_depth": 4}).first_depth == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("ideal", {"fifo_dept": 4}, "error[machine]: unknown key `fifo_dept`\n  hint: did you mean `fifo_depth`?"),
+        ("ideal", {"latency.ad": 4}, "error[machine]: unknown key `latency.ad`\n  hint: did you mean `add`?"),
+        ("ideal", {"latenc.add": 4}, "error[machine]: unknown key `latenc.add`\n  hint: did you mean `latency.add`?"),
+        ("ideal", {"latency.add.x": 4}, "error[machine]: unknown key `latency.add.x`\n  hint: did you mean `latency.add`?"),
+        ("ideal", {"latency": 3}, "error[machine]: `latency: 3`: must be a mapping from units to cycles\n  hint: "),
+        ("ideal", {"fifo_depth": "deep"}, "error[machine]: `fifo_depth: deep`: must be a number of tokens (1 or more), `auto`"),
+        ("ideal", {"latency.default": None}, "error[machine]: `latency.default: null`: must be a whole number, 1 or more"),
+        ("comal", {"fifo_depth": 64}, "error[machine]: `fifo_depth: 64`: with `rules: comal` FIFOs are unbounded\n  hint: leave"),
+        ("comal", {"fifo_depth": "auto"}, "error[machine]: `fifo_depth: auto`: with `rules: comal` FIFOs are unbounded"),
+        ("comal", {"latency.add": 4}, "error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle"),
+        ("comal", {"tile_macs": 4}, "error[machine]: `tile_macs: 4`: with `rules: comal` tiles have times of their own"),
+        ("rda", {"rules": "comal"}, "error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle"),
+    ],
+)
+def test_refused_settings(name: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(MachineError) as caught:
+        load_machine(name, settings)
+    assert str(caught.value).startswith(message)
+
+
+def test_units_fall_back_to_the_default() -> None:
+    machine = read_machine("name: m\nlatency: {default: 2, div: 12}\ninterval: {memory: 3}\nfifo_depth: 64\n")
+    assert [machine.latency.of(u) for u in ("add", "div", "default")] == [2, 12, 2]
+    assert [machine.interval.of(u) for u in ("memory", "mul")] == [3, 1]
+    assert machine.fifo_depth == 64
+
+
+def test_a_machine_is_a_value() -> None:
+    with pytest.raises(ValidationError):
+        load_machine("ideal").fifo_depth = 3  # type: ignore[misc]
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nclock_ghz: 2.5\n")
+    assert load_machine(path) == Machine(name="mine", clock_ghz=2.5)
+    assert load_machine(str(path)).name == "mine"
+
+
+def test_unknown_and_missing_machines(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="unknown machine `idael`") as caught:
+        load_machine("idael")
+    assert caught.value.hint == "did you mean `ideal`?"
+    with pytest.raises(FileError, match="No such file"):
+        load_machine(tmp_path / "none.yaml")
+    (tmp_path / "dir.yaml").mkdir()
+    with pytest.raises(FileError, match="directory"):
+        load_machine(tmp_path / "dir.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises((FileError, MachineError)):
+        load_machine(tmp_path / "binary.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: m\nfifo_dept: 4\n", "<text>:2:1: error[machine]: unknown key `fifo_dept`\n  hint: did you mean `fifo_depth`?"),
+        (
+            "name: m\nlatency:\n  default: 1\n  mull: 4\n",
+            "<text>:4:3: error[machine]: unknown key `latency.mull`\n  hint: did you mean `mul`?",
+        ),
+        (
+            "name: m\nfifo_depth: 0\n",
+            "<text>:2:1: error[machine]: `fifo_depth: 0`: must be a number of tokens (1 or more), `auto`, or null",
+        ),
+        ("name: m\nlatency: {add: 1.5}\n", "<text>:2:11: error[machine]: `latency.add: 1.5`: must be a whole number, 1 or more"),
+        (
+            "name: m\nmemory: hbm\n",
+            "<text>:2:1: error[machine]: `memory: hbm`: there is no memory model `hbm`\n  hint: did you mean `hbm2`?",
+        ),
+        (
+            "name: m\nlatency: 3\n",
+            "<text>:2:1: error[machine]: `latency: 3`: must be a mapping from units to cycles\n  hint: write `{default: 2",
+        ),
+        ("name: m\nrules: coml\n", "<text>:2:1: error[machine]: `rules: coml`: input should be 'dataflow' or 'comal'"),
+        (
+            "name: m\nfifo_depth: 4\nrules: comal\n",
+            "<text>:2:1: error[machine]: `fifo_depth: 4`: with `rules: comal` FIFOs are unbounded\n"
+            "  hint: leave `fifo_depth` out, or set `rules: dataflow`",
+        ),
+        (
+            "name: m\nrules: comal\nlatency: {default: 1, mul: 2}\n",
+            "<text>:3:1: error[machine]: `latency`: with `rules: comal` every unit takes 1 cycle",
+        ),
+        ("clock_ghz: 1\n", "<text>:1: error[machine]: the key `name` is missing"),
+        ("name: [\n", "<text>:2:1: error[machine]: not YAML: "),
+        ("name: m\nname: k\n", "<text>:2:1: error[machine]: not YAML: "),
+        ("- 1\n", "<text>:1: error[machine]: a machine is a YAML mapping"),
+        ("", "<text>:1: error[machine]: a machine is a YAML mapping"),
+    ],
+)
+def test_bad_text_is_one_clear_message(text: str, message: str) -> None:
+    with pytest.raises(MachineError) as caught:
+        read_machine(text)
+    assert str(caught.value).startswith(message)

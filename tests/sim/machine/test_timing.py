@@ -1,0 +1,20 @@
+"""Latency and interval of a node, the same for every simulator."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuseflow.samml import nodes as n
+from fuseflow.sim import load_machine
+from fuseflow.sim.machine.timing import timing
+from fuseflow.tile_ops import Tile
+
+NOTHING = n.Graph("nothing", (), (), ())
+
+
+@pytest.mark.parametrize(("tile", "expected"), [((), (4, 1)), ((16, 16), (4, 1)), ((32, 32), (7, 4))])
+def test_a_permute_takes_as_long_as_a_sum(tile: Tile, expected: tuple[int, int]) -> None:
+    """Its workspace is that of an accumulator, which has an adder before it."""
+    machine = load_machine("rda")
+    assert timing(n.Accumulate("a", (), "sum", 1), NOTHING, machine, [tile]) == expected
+    assert timing(n.Permute("p", (), (1, 0)), NOTHING, machine, [tile]) == expected

@@ -1,0 +1,66 @@
+"""Which simulator runs a graph, and which gives the advice about one that is stuck."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fuseflow.samml.nodes import Edge
+from fuseflow.samml.text import parse
+from fuseflow.sim import simulate, simulators
+from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.outcome.deadlock import Deadlock, remedy
+from fuseflow.tensors import pack
+
+ROWS = 40
+GRAPH = parse(f"""
+graph g
+tensor x[{ROWS}, 8]  dense
+tensor y[{ROWS}, 8]  dense
+output y
+root = root()
+x_i = scan(root) x.0
+x_j = scan(x_i.ref) x.1
+x_v = load(x_j.ref) x
+most = reduce(x_v) max
+back = repeat(most, x_j.crd)
+off = alu(x_v, back) sub N->0,N->0
+y_i = write(x_i.crd) y.0
+y_j = write(x_j.crd) y.1
+y_v = write(off) y.vals
+""")
+"""Every row waits for its largest: the values need a FIFO of a row."""
+
+
+def test_advice_that_takes_the_reference_too_long_is_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
+    machine = Machine(name="test", fifo_depth=4)
+    graph = replace(GRAPH, depths=((Edge("back", 1), 16),))
+    slow, _ = simulators.run(graph, tensors, machine, "reference")
+    monkeypatch.setattr(simulators, "SMALL", 350)  # stuck in the first row, of forty
+    found, engine = simulators.run(graph, tensors, machine)
+    assert engine == "reference"
+    assert isinstance(slow, Deadlock) and isinstance(found, Deadlock)
+    assert remedy(found, graph) == remedy(slow, graph) is not None
+
+
+def test_what_was_stuck_on_the_reference_may_run_on_on_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
+    machine = Machine(name="test", fifo_depth="auto", fifo_depth_start=4)
+    slow = simulate(GRAPH, tensors, machine, engine="reference")
+    monkeypatch.setattr(simulators, "SMALL", 350)
+    found = simulate(GRAPH, tensors, machine)
+    assert found.engine == "fast"
+    assert (found.cycles, found.depths) == (slow.cycles, slow.depths)
+
+
+def test_without_copies_of_the_process_the_engine_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
+    machine = Machine(name="test", fifo_depth="auto", fifo_depth_start=4)
+    copied = simulate(GRAPH, tensors, machine, engine="fast")
+    monkeypatch.setattr("fuseflow.sim.engine.execute.POSSIBLE", False)
+    anew = simulate(GRAPH, tensors, machine, engine="fast")
+    assert (anew.cycles, anew.depths) == (copied.cycles, copied.depths)
+    assert anew.depths

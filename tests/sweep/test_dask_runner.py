@@ -1,0 +1,83 @@
+"""Sweeps on a Dask cluster: the rows of a sweep here, whatever happens to workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sweeps import opened, write_program
+
+from fuseflow.errors import SweepError
+from fuseflow.report.sweep_table import csv_text, records
+from fuseflow.sweep import Pool, Store, Sweep, TaskOutcome
+
+distributed = pytest.importorskip("distributed")
+
+from fuseflow.sweep.dask_runner import DaskRunner, _outcome  # noqa: E402
+
+SWEEP = """\
+model: p.ein
+tensors: t.yaml
+vary:
+  fuse: [none, full]
+  par: [{}, {i: 2}, {i: 3}, {i: 4}, {j: 9}, {q: 2}]
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[distributed.LocalCluster]:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as made:
+        yield made
+
+
+def test_a_worker_that_is_killed_costs_nothing(cluster: distributed.LocalCluster, tmp_path: Path) -> None:
+    write_program(tmp_path)
+    sweep = opened(tmp_path, SWEEP)
+    runner = DaskRunner(cluster.scheduler_address)
+    victims = [sorted(runner.client.run(os.getpid).values())[0]]
+
+    def kill(*_: object) -> None:
+        if victims and len(sweep.store.rows()) == 3:
+            os.kill(victims.pop(), signal.SIGKILL)
+
+    sweep.run(runner, kill)
+    runner.close()
+    assert not victims
+    found = records(sweep)
+    assert {(line["par"], line["reason"]) for line in found.lines if line["reason"]} == {("q=2", "schedule")}
+    assert csv_text(found) == csv_text(records(in_processes(tmp_path)))
+
+
+def in_processes(folder: Path) -> Sweep:
+    sweep = replace(opened(folder, SWEEP), store=Store.open(folder / "here.sqlite"))
+    pool = Pool(1)
+    sweep.run(pool)
+    pool.close()
+    return sweep
+
+
+def test_no_scheduler_is_an_error_with_a_way_out() -> None:
+    with pytest.raises(SweepError, match=r"no Dask scheduler answers at `tcp://127\.0\.0\.1:1`"):
+        DaskRunner("tcp://127.0.0.1:1", timeout=0.5)
+    with pytest.raises(SweepError, match="no Dask scheduler"):
+        DaskRunner("nonsense", timeout=0.5)
+
+
+class LostAndComputedAgain:
+    """A future whose result went down with its worker after it was said to be there."""
+
+    status = "pending"
+
+    def result(self) -> dict[str, object]:
+        return {"key": "k", "values": {"cycles": 3}}
+
+
+def test_a_result_that_is_lost_between_news_and_gathering_is_waited_for(tmp_path: Path) -> None:
+    write_program(tmp_path)
+    sweep = opened(tmp_path, SWEEP)
+    found = _outcome(sweep.task(sweep.space.places[0], "estimate"), LostAndComputedAgain())
+    assert found == TaskOutcome("k", {"cycles": 3})
