@@ -9,7 +9,6 @@ from typing import TypeAlias, assert_never
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import Tile, flops, work
 
 Firings: TypeAlias = tuple[Number, Number]
@@ -93,17 +92,12 @@ def asked(
             return {"val": present * prod(decl.tile)}
         case n.Scan():
             read = outputs[0].read
-            return {array.kind: array.scanned * present + array.entry * read for array in stored_arrays(decl, node.level)}
+            return {array.kind: array.scanned * present + array.entry * read for array in decl.stored_arrays(node.level)}
         case n.Locate():
             present = min(flow.elements - flow.absent for flow in inputs)  # coordinates are there, but for repeated ones
-            return {array.kind: present for array in stored_arrays(decl, node.level) if array.told}
+            return {array.kind: present for array in decl.stored_arrays(node.level) if array.told}
         case unknown:
             assert_never(unknown)
-
-
-def stored_arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
-    """The arrays of a level of a tensor."""
-    return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
 def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
@@ -114,7 +108,7 @@ def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[st
     for p, (kind, flow, dimension) in enumerate(zip(decl.format.levels, levels, decl.format.order, strict=True)):
         own = flow.elements if kind.unique and not kind.follows else entries
         below = parents * decl.shape[dimension] if kind.full else own
-        for array in stored_arrays(decl, p):
+        for array in decl.stored_arrays(p):
             found[array.kind] += array.count(parents, below)
         parents = below
     return {**found, "val": values.elements * prod(decl.tile)}

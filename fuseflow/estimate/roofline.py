@@ -11,7 +11,7 @@ from math import inf, prod
 from typing import assert_never
 
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.node_work import asked, stored_arrays
+from fuseflow.estimate.node_work import asked
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, clock_ratio
@@ -35,10 +35,10 @@ def waiting(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
     if isinstance(node, n.Load | n.WriteValues):
         return answer
     if isinstance(node, n.Scan) and decl is not None:
-        arrays = stored_arrays(decl, node.level)
+        arrays = decl.stored_arrays(node.level)
         return answer * (any(array.scanned for array in arrays) + any(array.entry for array in arrays))
     if isinstance(node, n.Locate) and decl is not None:
-        return answer * any(array.told for array in stored_arrays(decl, node.level))
+        return answer * any(array.told for array in decl.stored_arrays(node.level))
     return 0
 
 
@@ -81,14 +81,14 @@ def moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes
         elif isinstance(node, n.Locate):
             decl = graph.declared[node.tensor]
             words_of = asked(node, decl, [flows[port] for port in node.inputs], [])
-            total += sum(WORD_BYTES[array.kind] * words_of[array.kind] for array in stored_arrays(decl, node.level) if array.told)
+            total += sum(WORD_BYTES[array.kind] * words_of[array.kind] for array in decl.stored_arrays(node.level) if array.told)
     return total
 
 
 def _spread(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
     """Of so many elements of an array the bytes of one, and the bytes among which they lie, as far as these are on lines with elements:
     what a scan asks for at one reference may reach into what it asks for at the next, or leave a gap before it."""
-    for array in stored_arrays(decl, node.level) if isinstance(node, n.Scan) else ():
+    for array in decl.stored_arrays(node.level) if isinstance(node, n.Scan) else ():
         if array.kind == kind and array.scanned:
             each = min(array.fiber * array.bytes, max(line, array.scanned * array.bytes))
             return array.bytes, words / array.scanned * each

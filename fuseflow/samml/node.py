@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
 from fuseflow.tensors import Format
+from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import Tile
 
 T = TypeVar("T")
@@ -62,6 +63,10 @@ class TensorDecl:
     def size(self, level: int) -> int:
         """How many coordinates a storage level has."""
         return self.shape[self.format.order[level]]
+
+    def stored_arrays(self, level: int) -> tuple[StoredArray, ...]:
+        """The arrays that a storage level keeps in memory."""
+        return self.format.levels[level].arrays(self.size(level))
 
 
 # Attributes -----------------------------------------------------------------------------------------------------------------

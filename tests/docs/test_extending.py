@@ -44,7 +44,8 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
             Addition(
                 "fuseflow/sim/machine/timing.py",
                 "timing.py",
-                instead_of="latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)",
+                instead_of="latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else "
+                "machine.interval.of(unit.latency)",
             ),
         ),
     ),

@@ -9,7 +9,6 @@ from typing import assert_never
 
 from fuseflow import tile_ops
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, of_shapes, shapes
-from fuseflow.estimate.node_work import stored_arrays
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
 from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
@@ -72,7 +71,7 @@ def traffic(graph: Graph, found: Mapping[Port, ExpectedStream]) -> dict[str, flo
     for node in graph.nodes:
         if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
             tensor = graph.declared[node.tensor]
-            arrays = stored_arrays(tensor, node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
+            arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
             value_bytes = VALUE_BYTES[tensor.dtype] * prod(tensor.tile)
             moved[node.tensor] += _bytes(node, *_streams(node, found), arrays, value_bytes)
     return moved
