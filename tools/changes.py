@@ -17,8 +17,8 @@ from statistics import median
 import click
 
 import fuseflow as ff
-from fuseflow.report.changes import Change, with_schedule
-from fuseflow.report.explain_cycles import explain_cycles
+from fuseflow.explain.changes import Change, with_schedule
+from fuseflow.explain.cycles import explain_cycles
 from fuseflow.schedule import Schedule
 
 MODELS = Path(__file__).resolve().parents[1] / "models"

@@ -12,15 +12,19 @@ from fuseflow.autoscheduler.orders import OrderTrial, with_orders
 from fuseflow.autoscheduler.partitions import cheapest
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.autoscheduler.units import UnitSequence, layers, operators, products
-from fuseflow.compiler import Compiled, Progress, Result, Source, Watch, compile_source, load
-from fuseflow.compiler.estimates import Estimator
-from fuseflow.compiler.lower import form
+from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.partition import partition_program
+from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, load_machine
 
 if TYPE_CHECKING:
-    from fuseflow.compiler.sources import Model
+    from fuseflow.frontend.model_spec import Model
 
 TOP = 3
 """Partitions, and orders of each region, that are simulated."""
@@ -134,8 +138,8 @@ def autoschedule(
     >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(model, inputs, data=data, data_dir=data_dir, tensors=tensors, formats=formats, options=options, seed=seed)
-    return choose(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, seed=seed, top=top)
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
+    return choose(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top)
 
 
 def choose(
@@ -143,14 +147,13 @@ def choose(
     schedule: Schedule,
     machine: Machine,
     *,
-    seed: int = 0,
     top: int = TOP,
     engine: Engine = "auto",
     estimator: Estimator | None = None,
     progress: Progress | None = None,
 ) -> ScheduleChoice:
-    """The same, of a model that was loaded. `estimator`: what the estimates rest on; without one, and without simulations, statistics
-    are assumed of inputs without data.
+    """Choose what the schedule of a loaded program leaves to `auto`. `estimator`: what the estimates rest on; without one, and without
+    simulations, statistics are assumed of inputs without data.
 
     Raises `ScheduleError` for a schedule with nothing to choose, or that says of regions what no one can know before they are chosen;
     `UsageError` for inputs without data where something is to be simulated; and what the first candidate raises if all of them fail.
@@ -160,8 +163,8 @@ def choose(
     if top and without:
         raise UsageError(f"input `{without[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
     estimator = estimator or Estimator(assumed=True)
-    search = _Search(source, schedule, machine, seed, top, engine, estimator, progress)
-    found = ScheduleChoice(compile_source(source, search.settled, machine, seed), top) if search.fused else search.partition()
+    search = _Search(source, schedule, machine, top, engine, estimator, progress)
+    found = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
     found = replace(found, assumed=tuple(without) if estimator.assumed else ())
     return search.ordered(found) if schedule.order_policy == "auto" else found
 
@@ -194,7 +197,6 @@ class _Search:
     source: Source
     schedule: Schedule
     machine: Machine
-    seed: int
     top: int
     engine: Engine
     estimator: Estimator
@@ -255,15 +257,15 @@ class _Search:
         """Of the finest units that are few enough; None if there are too many, or if an operator cannot run by itself."""
         alone = replace(self.settled, fuse_regions=("none",), regions=(), drop_zeros=self.settled.drop_zeros)
         try:
-            formed = form(self.source.program, alone)
-            finest = operators(formed, alone)
-            costs = Costs.of(formed, finest, alone, self.source.tensors, self.machine, self.estimator)
+            partitioned = partition_program(self.source.program, alone)
+            finest = operators(partitioned, alone)
+            costs = Costs.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
         except FusionError:
             return None
         levels: tuple[Callable[[], UnitSequence], ...] = (
             lambda: finest,
-            lambda: products(formed, finest),
-            lambda: layers(formed, finest),
+            lambda: products(partitioned, finest),
+            lambda: layers(partitioned, finest),
         )
         for level in levels:
             costs.units = level()
@@ -284,7 +286,7 @@ class _Search:
         found, programs, seen = list[PartitionTrial](), dict[str, Compiled](), set[frozenset[tuple[str, ...]]]()
         for each in self._candidates(costs):
             try:
-                compiled = compile_source(self.source, each.schedule, self.machine, self.seed)
+                compiled = compile_source(self.source, each.schedule, self.machine)
                 cut = frozenset(r.einsums for r in compiled.regions if r.einsums)
                 if cut in seen:
                     continue
@@ -301,7 +303,7 @@ class _Search:
     def _error(self, schedule: Schedule) -> FuseFlowError | None:
         """Why a schedule is refused."""
         try:
-            compile_source(self.source, schedule, self.machine, self.seed)
+            compile_source(self.source, schedule, self.machine)
         except FuseFlowError as error:
             return error
         return None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fuseflow.autoscheduler.units import Range, UnitSequence
-from fuseflow.compiler.estimates import Contents, Estimator, pieces
-from fuseflow.compiler.lower import Formed, begin
-from fuseflow.compiler.regions import CompiledRegion, Lowering
-from fuseflow.compiler.seen import source_of
-from fuseflow.errors import FusionError
-from fuseflow.schedule import Region, Schedule, region_results
+from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.regions import CompiledRegion, lower_region
+from fuseflow.lower.search import fusion_key
+from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
+from fuseflow.lower.views import source_of
+from fuseflow.run.region_graphs import region_graphs
+from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
@@ -29,59 +32,57 @@ class Costs:
     that the sum over a partition is an approximation.
     """
 
-    formed: Formed
+    partitioned: PartitionedProgram
     units: UnitSequence
     schedule: Schedule
     machine: Machine
     estimator: Estimator
-    lowering: Lowering
-    contents: Contents
+    state: LoweringState
+    """The state after every operator ran by itself."""
+    knowledge: TensorKnowledge
     readers: Mapping[str, frozenset[str]]
     """Of each Einsum, those that read it; an output has one that is nowhere."""
     place: Mapping[str, int]
     estimated: int = 0
-    _found: dict[Hashable, float] = field(default_factory=dict)
+    _cycles: dict[Hashable, float] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        formed: Formed,
+        partitioned: PartitionedProgram,
         units: UnitSequence,
         schedule: Schedule,
         tensors: Mapping[str, Tensor],
         machine: Machine,
         estimator: Estimator,
     ) -> Costs:
-        """`formed` is the program in regions of single operators. Raises `FusionError` if one of them cannot be lowered."""
-        lowering = begin(formed, schedule, tensors)
-        contents = estimator.contents(formed.program, tensors)
-        results = region_results(formed.program, formed.regions)
-        for region in formed.regions:
+        """`partitioned` is the program in regions of single operators. Raises `FusionError` if one of them cannot be lowered."""
+        program, results = partitioned.program, partitioned.results
+        state, knowledge = initial_state(partitioned, tensors), estimator.knowledge(program, tensors)
+        for region in partitioned.regions:
             if results[region.name]:
-                for made in lowering.region(region, results[region.name], ()):
-                    expected((made,), estimator, machine, contents)
-        readers: dict[str, set[str]] = {
-            e.name: {""} if e.name in formed.program.outputs else set() for e in formed.program.einsums
-        }
-        for einsum in formed.program.einsums:
+                regions, state = lower_region(state, RegionRequest(region.name, region.einsums, results[region.name]))
+                expected(regions, estimator, machine, knowledge)
+        readers: dict[str, set[str]] = {e.name: {""} if e.name in program.outputs else set() for e in program.einsums}
+        for einsum in program.einsums:
             for name in einsum.operands:
                 readers.get(name, set()).add(einsum.name)
-        place = {e.name: n for n, e in enumerate(formed.program.einsums)}
+        place = {e.name: n for n, e in enumerate(program.einsums)}
         read = {name: frozenset(by) for name, by in readers.items()}
-        return cls(formed, units, schedule, machine, estimator, lowering, contents, read, place)
+        return cls(partitioned, units, schedule, machine, estimator, state, knowledge, read, place)
 
     def __call__(self, part: Range) -> float:
         """Cycles of a region, infinite if it cannot be one."""
         if not self.may(part):
             return math.inf
-        region, results = self._region(part)
-        if not results:
+        request = self._request(part)
+        if not request.results:
             return 0.0
-        lowering, key = self._before(region), self.key(part)
-        if key not in self._found:
+        key = self.key(part)
+        if key not in self._cycles:
             self.estimated += 1
-            self._found[key] = self._cycles(lowering, region, results)
-        return self._found[key]
+            self._cycles[key] = self._expected(request)
+        return self._cycles[key]
 
     def fits(self, limit: int) -> bool:
         """Whether the Einsums of all regions to estimate, each as often as it is in one, are no more than `limit`."""
@@ -100,46 +101,43 @@ class Costs:
 
     def key(self, part: Range) -> Hashable:
         """What the cost of a range follows from."""
-        region, results = self._region(part)
-        read = dict.fromkeys(
-            n for e in region.einsums for n in self.formed.program.defined[e].operands if n not in region.einsums
-        )
-        patterns = (self.contents.patterns.get(n) for n in read)
-        return self._before(region).key(region, results), tuple(p and p.fingerprint for p in patterns)
+        request, defined = self._request(part), self.partitioned.program.defined
+        read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
+        patterns = (self.knowledge.patterns.get(n) for n in read)
+        return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
 
     def _size(self, part: Range) -> int:
-        return len(self.formed.refined.members(self.units.einsums(part)))
+        return len(self.partitioned.refined.members(self.units.einsums(part)))
 
-    def _region(self, part: Range) -> tuple[Region, tuple[str, ...]]:
-        """The region, and the results that it writes: what others read."""
-        members = sorted(self.formed.refined.members(self.units.einsums(part)), key=self.place.__getitem__)
+    def _request(self, part: Range) -> RegionRequest:
+        """The region of a range; the results that it writes are what others read."""
+        members = sorted(self.partitioned.refined.members(self.units.einsums(part)), key=self.place.__getitem__)
         results = (e for e in members if not self.readers[e] <= set(members))
-        return Region(self.units.name(part), tuple(members)), tuple(results)
+        return RegionRequest(self.units.name(part), tuple(members), tuple(results))
 
-    def _before(self, region: Region) -> Lowering:
+    def _before(self, request: RegionRequest) -> LoweringState:
         """What is known where the region begins: what it reads, but not yet in other dimensions."""
-        there = dict.fromkeys(n for e in region.einsums for n in self.formed.program.defined[e].operands)
-        there |= dict.fromkeys(n for n in self.formed.program.outputs if n in self.lowering.views)
-        waiting = [n for n in there if n in self.lowering.views]
+        program, views = self.partitioned.program, self.partitioned.views
+        there = dict.fromkeys(n for e in request.einsums for n in program.defined[e].operands)
+        there |= dict.fromkeys(n for n in program.outputs if n in views)
+        waiting = [n for n in there if n in views]
         for name in waiting:
-            source = source_of(self.lowering.views[name]).tensor
+            source = source_of(views[name]).tensor
             there[source] = None
-            if source in self.lowering.views:
+            if source in views:
                 waiting.append(source)
-        names = [n for n in there if n in self.lowering.stored and n not in region.einsums and n not in self.lowering.views]
-        stored = {n: self.lowering.stored[n] for n in names}
-        return replace(self.lowering, stored=stored, known={n: self.lowering.known[n] for n in names})
+        return self.state.only(n for n in there if n in self.state.stored and n not in request.einsums and n not in views)
 
-    def _cycles(self, lowering: Lowering, region: Region, results: tuple[str, ...]) -> float:
-        if any(name in region.einsums and name not in results for name in self.schedule.drop_zeros):
+    def _expected(self, request: RegionRequest) -> float:
+        """Cycles of a region that may be estimated, infinite if it cannot be lowered."""
+        if any(name in request.einsums and name not in request.results for name in self.schedule.drop_zeros):
             return math.inf  # its zeros are dropped where it is written
-        try:
-            made = tuple(lowering.region(region, results, ()))
-        except FusionError:
+        lowered = attempt(lower_region, self._before(request), request)
+        if isinstance(lowered, Refusal):
             return math.inf
-        return expected(made, self.estimator, self.machine, self.contents.copy())
+        return expected(lowered[0], self.estimator, self.machine, self.knowledge.copy())
 
 
-def expected(made: tuple[CompiledRegion, ...], estimator: Estimator, machine: Machine, contents: Contents) -> float:
-    """Cycles of regions, one after the other; `contents` then knows what they write."""
-    return sum(estimator.region(piece, machine, contents).bound.cycles for piece in pieces(made))
+def expected(made: tuple[CompiledRegion, ...], estimator: Estimator, machine: Machine, knowledge: TensorKnowledge) -> float:
+    """Cycles of regions, one after the other; `knowledge` then knows what they write."""
+    return sum(estimator.region(region, machine, knowledge).bound.cycles for region in region_graphs(made))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fuseflow.autoscheduler.costs import expected
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.compiler import Compiled, compile_source
-from fuseflow.compiler.estimates import Contents, Estimator
-from fuseflow.compiler.lower import begin, chains, form
-from fuseflow.compiler.ran import Ran
-from fuseflow.compiler.regions import CompiledRegion, Lowering
+from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
-from fuseflow.schedule import Region, Schedule, region_results
+from fuseflow.estimate.program import Estimator, TensorKnowledge
+from fuseflow.lower.partition import partition_program
+from fuseflow.lower.program import region_requests
+from fuseflow.lower.regions import CompiledRegion, lower_region
+from fuseflow.lower.search import fusion_key
+from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.history import RunHistory
+from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 
@@ -50,39 +54,44 @@ class OrderSearch:
     def choose(self) -> tuple[Schedule, tuple[OrderTrial, ...]]:
         """The schedule with an order for each region that has several, and what was tried."""
         compiled, schedule = self.compiled, self.compiled.schedule
-        formed = form(compiled.source.program, schedule)
-        lowering = begin(formed, schedule, compiled.source.tensors)
-        contents = self.estimator.contents(formed.program, compiled.source.tensors)
-        memory, again = compiled.memory() if self.top else {}, Ran(dedup=True)
-        asked, results = chains(formed, schedule), region_results(formed.program, formed.regions)
+        partitioned = partition_program(compiled.source.program, schedule)
+        state = initial_state(partitioned, compiled.source.tensors)
+        knowledge = self.estimator.knowledge(partitioned.program, compiled.source.tensors)
+        memory, again = compiled.memory() if self.top else {}, RunHistory(dedup=True)
         tried: list[OrderTrial] = []
-        for region in formed.regions:
-            wanted = results[region.name]
-            if not wanted:
-                continue
-            order = asked.get(region.name, ())
-            if not order:
-                key = lowering.key(region, wanted)
-                (plain,) = (r for r in _tried(lowering, region, wanted, ()) if r.einsums)
-                if self._chosen.get(key, ((), ()))[0] != plain.fused.indices:
-                    found = self._compared(lowering, region, wanted, plain, contents, memory)
-                    tried += found
-                    self._chosen[key] = plain.fused.indices, next((t.order for t in found if t.chosen), ())
-                order = self._chosen[key][1]
-                schedule = schedule.order(region.name, order) if order else schedule
-            made = tuple(lowering.region(region, wanted, order))
-            expected(made, self.estimator, compiled.machine, contents)
+        for request in region_requests(partitioned):
+            if not request.order:
+                order, compared = self._chosen_order(state, request, knowledge, memory)
+                tried += compared
+                if order:
+                    request, schedule = replace(request, order=order), schedule.order(request.name, order)
+            regions, state = lower_region(state, request)
+            expected(regions, self.estimator, compiled.machine, knowledge)
             if self.top:
-                self._run(made, memory, again)
+                self._run(regions, memory, again)
         return replace(schedule, places={}), tuple(tried)
+
+    def _chosen_order(
+        self, state: LoweringState, request: RegionRequest, knowledge: TensorKnowledge, memory: Mapping[str, Tensor]
+    ) -> tuple[Order, Sequence[OrderTrial]]:
+        """The order that was chosen for a region, () if there is nothing to choose; and what was tried, unless it was chosen for another
+        region before."""
+        key = fusion_key(state, request)
+        (plain,) = (region for region in lower_region(state, request)[0] if region.einsums)
+        loops, order = self._chosen.get(key, ((), ()))
+        if loops == plain.fused.indices:
+            return order, ()
+        tried = self._compared(state, request, plain, knowledge, memory)
+        order = next((each.order for each in tried if each.chosen), ())
+        self._chosen[key] = plain.fused.indices, order
+        return order, tried
 
     def _compared(
         self,
-        lowering: Lowering,
-        region: Region,
-        results: tuple[str, ...],
+        state: LoweringState,
+        request: RegionRequest,
         plain: CompiledRegion,
-        contents: Contents,
+        knowledge: TensorKnowledge,
         memory: Mapping[str, Tensor],
     ) -> list[OrderTrial]:
         """The orders of a region, the cheapest first; none if there is nothing to choose."""
@@ -95,23 +104,23 @@ class OrderSearch:
         found: list[OrderTrial] = []
         for candidate in ranked[:ORDERS]:
             try:
-                pieces = _tried(lowering, region, results, candidate.order)
+                pieces, _ = lower_region(state, replace(request, order=candidate.order))
             except FuseFlowError:
                 continue  # the names of its loops are those of another way to fuse the region
             made[candidate.order] = pieces
-            cycles = expected(pieces, self.estimator, self.compiled.machine, contents.copy())
-            found.append(OrderTrial(region.name, candidate.order, cycles))
+            cycles = expected(pieces, self.estimator, self.compiled.machine, knowledge.copy())
+            found.append(OrderTrial(request.name, candidate.order, cycles))
         found.sort(key=lambda t: t.estimate)
         for at, each in enumerate(found):
             if sum(t.cycles is not None for t in found) < self.top:
                 try:
-                    found[at] = replace(each, cycles=self._run(made[each.order], dict(memory), Ran(dedup=False)))
+                    found[at] = replace(each, cycles=self._run(made[each.order], dict(memory), RunHistory(dedup=False)))
                 except FuseFlowError as error:
                     found[at] = replace(each, refused=error.message)
         best = min(found, key=fewest, default=None)
         return [replace(each, chosen=each is best) for each in found]
 
-    def _run(self, pieces: tuple[CompiledRegion, ...], memory: dict[str, Tensor], again: Ran) -> int:
+    def _run(self, pieces: tuple[CompiledRegion, ...], memory: dict[str, Tensor], again: RunHistory) -> int:
         """The cycles of regions that run after another; `memory` then has what they write."""
         total = 0
         for region in pieces:
@@ -134,15 +143,9 @@ def fewest(tried: OrderTrial) -> tuple[bool, bool, float]:
     return bool(tried.refused), tried.cycles is None, tried.estimate if tried.cycles is None else tried.cycles
 
 
-def _tried(lowering: Lowering, region: Region, results: tuple[str, ...], order: Order) -> tuple[CompiledRegion, ...]:
-    """The region in an order, as if it were lowered next."""
-    trial = replace(lowering, stored=dict(lowering.stored), known=dict(lowering.known))
-    return tuple(trial.region(region, results, order))
-
-
 def with_orders(
     compiled: Compiled, top: int, estimator: Estimator, ran: SimulationCache, engine: Engine
 ) -> tuple[Compiled, tuple[OrderTrial, ...]]:
     """The program with its regions in the orders that were chosen."""
     schedule, tried = OrderSearch(compiled, top, estimator, ran, engine).choose()
-    return compile_source(compiled.source, schedule, compiled.machine, compiled.seed), tried
+    return compile_source(compiled.source, schedule, compiled.machine), tried

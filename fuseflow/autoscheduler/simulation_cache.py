@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.compiler.repeats import signature
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Machine, Simulation, simulate
+from fuseflow.sim.signature import signature
 from fuseflow.tensors import Tensor
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from fuseflow.compiler.lower import Formed
 from fuseflow.einsum.nodes import Einsum, Reduce, walk
 from fuseflow.einsum.reshapes import refine
+from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.granularities import layer_labels
 
@@ -73,14 +73,14 @@ def partition(cuts: Sequence[int], count: int) -> Partition:
     return tuple(pairwise((0, *cuts, count)))
 
 
-def operators(formed: Formed, schedule: Schedule) -> UnitSequence:
+def operators(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
     """Each operator by itself, a softmax or a norm as one. A reshape that vanishes goes with what stands before it."""
-    stuck = formed.refined.stuck | refine(formed.given).stuck
+    stuck = partitioned.refined.stuck | refine(partitioned.original).stuck
     found: list[Unit] = []
     waiting: tuple[str, ...] = ()
-    for region in form_regions(formed.given, replace(schedule, fuse_regions=("none",), regions=())):
-        members, alone = formed.refined.members(region.einsums), not stuck.isdisjoint(region.einsums)
-        if not alone and all(e in formed.refined.renames for e in members):
+    for region in form_regions(partitioned.original, replace(schedule, fuse_regions=("none",), regions=())):
+        members, alone = partitioned.refined.members(region.einsums), not stuck.isdisjoint(region.einsums)
+        if not alone and all(e in partitioned.refined.renames for e in members):
             if found:
                 found[-1] = replace(found[-1], einsums=(*found[-1].einsums, *region.einsums))
             else:
@@ -91,9 +91,9 @@ def operators(formed: Formed, schedule: Schedule) -> UnitSequence:
     return UnitSequence("operators", tuple(found))
 
 
-def products(formed: Formed, units: UnitSequence) -> UnitSequence:
+def products(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
     """Each product, softmax or norm with the pointwise operators behind it that read it."""
-    defined = formed.given.defined
+    defined = partitioned.original.defined
 
     def follows(before: Unit, unit: Unit) -> bool:
         each = [defined[e] for e in unit.einsums]
@@ -102,9 +102,9 @@ def products(formed: Formed, units: UnitSequence) -> UnitSequence:
     return UnitSequence("products", _joined(units.units, follows))
 
 
-def layers(formed: Formed, units: UnitSequence) -> UnitSequence:
+def layers(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
     """The operators of each layer that stand next to each other."""
-    labels = layer_labels(formed.given)
+    labels = layer_labels(partitioned.original)
 
     def follows(before: Unit, unit: Unit) -> bool:
         return bool(labels) and labels[before.einsums[0]] == labels[unit.einsums[0]]

@@ -10,35 +10,13 @@ from typing import Any, TypeVar
 
 import click
 
-from fuseflow.autoscheduler.autoscheduler import TOP, ScheduleChoice, choose
-from fuseflow.cli.common import FILE, console, require_writable, write_out
-from fuseflow.cli.progress import firings_bar, working
-from fuseflow.compiler import Compiled, CompiledRegion, Progress, Result, Source, Watch, compile_source, load
-from fuseflow.compiler.estimates import Estimator
-from fuseflow.einsum.nodes import Program
+from fuseflow.autoscheduler.autoscheduler import TOP, ScheduleChoice
+from fuseflow.cli.common import FILE, console, require_writable
 from fuseflow.errors import UsageError
 from fuseflow.report.auto_tables import auto_lines
 from fuseflow.report.tables import print_table
-from fuseflow.schedule import Schedule
-from fuseflow.sim import Engine, Machine, load_machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Observe = Callable[[Source | Program | CompiledRegion], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduledProgram:
-    """A compiled program, and how its schedule was chosen, if it was."""
-
-    compiled: Compiled
-    choice: ScheduleChoice | None = None
-
-    def run(self, progress: Progress | None, check: bool, engine: Engine, dedup: bool, watch: Watch | None) -> Result:
-        return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
-
-    def json(self, values: dict[str, Any]) -> dict[str, Any]:
-        """These values, and what was tried."""
-        return values if self.choice is None else {**values, "auto": self.choice.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,43 +26,6 @@ class Auto:
     top: int
     file: Path | None = None
     given: tuple[str, ...] = field(default=())
-
-    def compile(
-        self,
-        model: Path,
-        schedule: Schedule,
-        machine: Machine | None = None,
-        *,
-        seed: int,
-        quiet: bool = False,
-        engine: Engine = "auto",
-        estimator: Estimator | None = None,
-        observe: Observe = lambda stage: None,
-        **inputs: Any,
-    ) -> ScheduledProgram:
-        """Compile a model, after choosing what its schedule leaves open; says on standard error what was tried."""
-        if not schedule.open and self.given:
-            raise UsageError(
-                f"`{self.given[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
-            )
-        machine = machine or load_machine("rda")
-        with working("compiling", quiet):
-            source = load(model, seed=seed, **inputs)
-            observe(source)
-            if not schedule.open:
-                return ScheduledProgram(compile_source(source, schedule, machine, seed, observe))
-        with working("choosing", quiet or self.top > 0), firings_bar(quiet) as progress:
-            choice = choose(
-                source, schedule, machine, seed=seed, top=self.top, engine=engine, estimator=estimator, progress=progress
-            )
-        observe(choice.compiled.program)
-        for region in choice.compiled.regions:
-            observe(region)
-        if self.file is not None:
-            write_out(choice.schedule.to_yaml(), self.file)
-        if not quiet:
-            say(choice)
-        return ScheduledProgram(choice.compiled, choice)
 
 
 def say(choice: ScheduleChoice) -> None:

@@ -16,17 +16,14 @@ from rich.console import Console
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from fuseflow.compiler import Result
-from fuseflow.compiler.artifacts import MANIFEST
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign, replacing
 from fuseflow.frontend.data import ADJACENCIES
-from fuseflow.report.memory_tables import memory_tables
-from fuseflow.report.tables import deepened_lines, lane_lines, print_table, result_table, top_tables
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.run.artifacts import MANIFEST
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import CHOICES
 from fuseflow.sim.machine.files import Setting, load_machine
-from fuseflow.sim.simulators import ENGINES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -112,7 +109,7 @@ def quiet_option(command: Command) -> Command:
 
 
 def model_options(command: Command) -> Command:
-    """MODEL, and what it is built from and with; the options of a model file are passed on as `options`, by name."""
+    """MODEL, and what it is built from and with; passed on as `spec`, a `ModelSpec`."""
     options = [
         click.argument("model", type=FILE),
         click.option(
@@ -133,11 +130,23 @@ def model_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def build(
-        *args: Any, data: str | None, adj: str | None, given: tuple[str, ...], small: bool, part: str | None, **kwargs: Any
+        *args: Any,
+        model: Path,
+        data: str | None,
+        adj: str | None,
+        data_dir: Path | None,
+        tensors: Path | None,
+        given: tuple[str, ...],
+        small: bool,
+        part: str | None,
+        seed: int,
+        **kwargs: Any,
     ) -> Any:
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
         options = _model_options([*short, *(("-O", text) for text in given)])
-        return command(*args, data=_with_adjacency(data, adj), options=options, **kwargs)
+        data = _with_adjacency(data, adj)
+        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
+        return command(*args, spec=spec, **kwargs)
 
     return _with(options, build)  # type: ignore[return-value]
 
@@ -235,17 +244,6 @@ def machine_options(command: Command) -> Command:
     return _with(options, build)  # type: ignore[return-value]
 
 
-def engine_option(command: Command) -> Command:
-    """The simulator, passed on as `engine`."""
-    return click.option(
-        "--engine",
-        type=click.Choice(ENGINES),
-        default="auto",
-        show_default=True,
-        help="The simulator: the reference, the fast one, or by size. They give the same.",
-    )(command)
-
-
 def settings_of(texts: tuple[str, ...]) -> dict[str, Setting]:
     """Keys with their values, which are YAML scalars."""
     found: dict[str, Setting] = {}
@@ -283,41 +281,10 @@ def console(stderr: bool = False) -> Console:
     return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
 
 
-def top_option(command: Command) -> Command:
-    show = "Print the N busiest and most blocked nodes of each region."
-    return click.option("--top", metavar="N", type=click.IntRange(min=1), help=show)(command)
-
-
-def print_result(out: Console, result: Result) -> None:
-    """A row for each region, how even its lanes are, and what had to be deepened."""
-    print_table(out, result_table(result))
-    for line in (*lane_lines(result), *deepened_lines(result)):
-        out.print(line, soft_wrap=True)
-
-
-def memory_option(command: Command) -> Command:
-    show = "Print what memory did, by region and by tensor."
-    return click.option("--memory", is_flag=True, help=show)(command)
-
-
-def print_memory(out: Console, result: Result, asked: bool) -> None:
-    """The tables of `memory_option`."""
-    for table in memory_tables(result) if asked else ():
-        out.print()
-        print_table(out, table)
-
-
 def print_notices(out: Console, notices: Iterable[str]) -> None:
     """What must stand beside the result."""
     for notice in notices:
         out.print(f"note: {notice}", soft_wrap=True, markup=False)
-
-
-def print_top(out: Console, result: Result, top: int | None) -> None:
-    """The tables of `top_option`."""
-    for table in top_tables(result, top) if top is not None else ():
-        out.print()
-        print_table(out, table)
 
 
 def require_writable(path: Path, *, directory: bool) -> None:

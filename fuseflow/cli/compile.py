@@ -6,45 +6,33 @@ from pathlib import Path
 
 import click
 
-from fuseflow.cli.auto import Auto, auto_options
 from fuseflow.cli.common import (
     FILE,
     StrictCommand,
     console,
     debug_option,
-    model_options,
     print_notices,
     quiet_option,
     refuse_inside,
     require_replaceable,
     require_writable,
-    schedule_options,
     write_out,
 )
 from fuseflow.cli.dump import Dump, dump_options, known_stage
+from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.errors import UsageError
 from fuseflow.report.tables import compiled_table, print_table
-from fuseflow.schedule import Schedule
 
 
 @click.command("compile", cls=StrictCommand, short_help="Compile a model to dataflow graphs.")
-@model_options
-@schedule_options
-@auto_options()
+@program_options()
 @click.option("-o", "--output", metavar="PATH", type=FILE, help="Directory to write; with --emit a file, or -.")
 @click.option("--emit", metavar="STAGE", callback=known_stage, help="Write this stage only, to standard output without -o.")
 @dump_options
 @quiet_option
 @debug_option
 def compile_command(
-    model: Path,
-    data: str | None,
-    data_dir: Path | None,
-    tensors: Path | None,
-    options: dict[str, str],
-    seed: int,
-    schedule: Schedule,
-    auto: Auto,
+    program: ProgramRequest,
     output: Path | None,
     emit: str | None,
     dump: Dump,
@@ -56,23 +44,13 @@ def compile_command(
     """
     if emit == "fibertree" and (output is None or str(output) == "-"):
         raise UsageError("`--emit fibertree` writes a directory of files", hint="say where: `-o DIR`")
-    target = output or (Path("out") / model.stem if emit is None else None)
+    target = output or (Path("out") / program.path.stem if emit is None else None)
     if emit is None and target is not None:
         require_replaceable(target)
-        refuse_inside(target, dump_dir=dump.directory, auto_schedule=auto.file)
+        refuse_inside(target, dump_dir=dump.directory, auto_schedule=program.auto.file)
     elif target is not None and str(target) != "-":
         require_writable(target, directory=emit == "fibertree")
-    compiled = auto.compile(
-        model,
-        schedule,
-        data=data,
-        data_dir=data_dir,
-        tensors=tensors,
-        options=options,
-        seed=seed,
-        quiet=quiet,
-        observe=dump,
-    ).compiled
+    compiled = program.compile(quiet=quiet, observe=dump).compiled
     if emit == "fibertree" and target is not None:
         compiled.save_fibertrees(target)
     elif emit is not None:

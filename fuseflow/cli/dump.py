@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from fuseflow.cli.common import FILE, require_writable
-from fuseflow.compiler import CompiledRegion, Source
-from fuseflow.compiler.artifacts import REGION_STAGES, STAGES, file_name
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.filesystem import replacing
+from fuseflow.frontend.sources import Source
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.artifacts import FORMS, REGION_STAGES, STAGES, file_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -79,8 +80,8 @@ def dump_options(command: Command) -> Command:
 
 def known_stage(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Refuse an unknown stage before any work."""
-    extra = "all" if parameter.name == "dump_after" else "fibertree"
+    known = (*STAGES, "all") if parameter.name == "dump_after" else (*STAGES, *FORMS, "fibertree")
     for stage in value if isinstance(value, tuple) else (value,):
-        if stage is not None and stage not in (*STAGES, extra):
-            raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, extra]))
+        if stage is not None and stage not in known:
+            raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, known))
     return value

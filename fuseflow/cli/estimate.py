@@ -8,29 +8,18 @@ from typing import Any
 
 import click
 
-from fuseflow.cli.auto import Auto, ScheduledProgram, auto_options
-from fuseflow.cli.common import (
-    FILE,
-    StrictCommand,
-    console,
-    debug_option,
-    machine_options,
-    model_options,
-    print_notices,
-    quiet_option,
-    require_writable,
-    schedule_options,
-    write_out,
-)
+from fuseflow.cli.common import FILE, StrictCommand, debug_option, machine_options, print_notices, quiet_option
+from fuseflow.cli.json_file import JsonFile, json_option
+from fuseflow.cli.program import ProgramRequest, ScheduledProgram, program_options
 from fuseflow.cli.progress import working
-from fuseflow.compiler.estimates import Estimator, ProgramEstimate
-from fuseflow.compiler.result import json_text
-from fuseflow.compiler.saved import load_saved
+from fuseflow.cli.target import Target
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Assumptions
+from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import against_table, estimate_table, exact_line, operator_table, tensor_table
 from fuseflow.report.tables import print_table
+from fuseflow.run.saved import load_saved
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
@@ -38,9 +27,7 @@ TABLES = {"operator": operator_table, "tensor": tensor_table}
 
 
 @click.command(cls=StrictCommand, short_help="FLOPs, bytes and cycles of a model, without running it.")
-@model_options
-@schedule_options
-@auto_options()
+@program_options()
 @machine_options
 @click.option(
     "--stats", multiple=True, metavar="SPEC", help="Statistics in the place of a tensor: A.density=0.001,degree=powerlaw:2.3"
@@ -50,24 +37,17 @@ TABLES = {"operator": operator_table, "tensor": tensor_table}
     "--by", multiple=True, type=click.Choice(tuple(TABLES)), help="Print FLOPs by operator, or bytes by tensor; repeatable."
 )
 @click.option("--against", metavar="RUN.json", type=FILE, help="Compare with a run (`run --json`).")
-@click.option("--json", "json_file", metavar="FILE", type=FILE, help="Write the estimate as JSON; - is stdout.")
+@json_option("the estimate")
 @quiet_option
 @debug_option
 def estimate(
-    model: Path,
-    data: str | None,
-    data_dir: Path | None,
-    tensors: Path | None,
-    options: dict[str, str],
-    seed: int,
-    schedule: Schedule,
-    auto: Auto,
+    program: ProgramRequest,
     machine: Machine,
     stats: tuple[str, ...],
     statistics_only: bool,
     by: tuple[str, ...],
     against: Path | None,
-    json_file: Path | None,
+    json_file: JsonFile,
     quiet: bool,
 ) -> None:
     """Estimate MODEL (.py, .ein, .mlir, or a directory that `compile -o` wrote) on its data: FLOPs, bytes, firings, cycles.
@@ -75,35 +55,20 @@ def estimate(
     FLOPs, bytes and firings are those of the simulator, counted from where the tensors store something, or expected from statistics
     (marked ~). Cycles are what the busiest node, the memory and the longest wait let expect.
     """
-    to_stdout = str(json_file) == "-"
-    if json_file is not None and not to_stdout:
-        require_writable(json_file, directory=False)
+    json_file.require_writable()
     run = None if against is None else _run(against)
     estimator = Estimator(statistics_only, Assumptions.parse(stats))
-    program: ScheduledProgram | None = None
-    if model.is_dir():
-        given = {"data": data, "data_dir": data_dir, "options": options, "auto_schedule": auto.file}
+    scheduled: ScheduledProgram | None = None
+    if program.path.is_dir():
         with working("estimating", quiet):
-            found = _saved(model, tensors, machine, estimator, schedule=schedule, **given)
+            found = _saved(program, machine, estimator)
     else:
-        program = auto.compile(
-            model,
-            schedule,
-            machine,
-            data=data,
-            data_dir=data_dir,
-            tensors=tensors,
-            options=options,
-            seed=seed,
-            quiet=quiet,
-            estimator=estimator,
-        )
+        scheduled = program.compile(Target(machine), quiet=quiet, estimator=estimator)
         with working("estimating", quiet):
-            found = program.compiled.estimate(estimator)
+            found = scheduled.compiled.estimate(estimator)
     compared = None if run is None else against_table(found, run)
-    if json_file is not None:
-        write_out(json_text(found.to_json() if program is None else program.json(found.to_json())), json_file)
-    out = console(stderr=to_stdout)
+    json_file.write(lambda: found.to_json() if scheduled is None else scheduled.json(found.to_json()))
+    out = json_file.console()
     if not quiet:
         print_table(out, estimate_table(found))
         out.print(exact_line(found), soft_wrap=True)
@@ -113,20 +78,18 @@ def estimate(
         print_table(out, table)
 
 
-def _saved(
-    directory: Path, tensors: Path | None, machine: Machine, estimator: Estimator, *, schedule: Schedule, **given: Any
-) -> ProgramEstimate:
-    """Of a directory, which holds its schedule and needs no model."""
+def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
+    """The estimate of a directory of artifacts, which holds its schedule and needs no model."""
+    directory, model = program.path, program.model
+    given = {"data": model.data, "data-dir": model.data_dir, "options": model.options, "auto-schedule": program.auto.file}
     for name, value in given.items():
         if value:
-            raise UsageError(
-                f"`{directory}` is compiled, it takes no `--{name.replace('_', '-')}`", hint="its inputs are given by `--tensors`"
-            )
-    if schedule != Schedule():
+            raise UsageError(f"`{directory}` is compiled, it takes no `--{name}`", hint="its inputs are given by `--tensors`")
+    if program.schedule != Schedule():
         raise UsageError(f"`{directory}` is compiled, with the schedule in it", hint="estimate the model to try another schedule")
-    saved = load_saved(directory, tensors)
+    saved = load_saved(directory, model.tensors)
     return estimator.estimate(
-        saved.pieces, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
+        saved.regions, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
     )
 
 

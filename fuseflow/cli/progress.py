@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fuseflow.cli.common import console
-from fuseflow.compiler import Progress as Report
+from fuseflow.run.compiled import Progress as Report
 from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.point import Task, TaskOutcome
 from fuseflow.sweep.progress import SweepProgress

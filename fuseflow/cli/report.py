@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
-from fuseflow.compiler.artifacts import MANIFEST
-from fuseflow.compiler.result import json_text
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import replacing
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
+from fuseflow.run.artifacts import MANIFEST
+from fuseflow.run.result import json_text
 
 PAGE = "report.html"
 

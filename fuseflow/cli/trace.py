@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from fuseflow.cli.common import FILE, require_writable, write_out
-from fuseflow.compiler import Progress
 from fuseflow.errors import UsageError
-from fuseflow.report.trace import Tracer, trace_line
+from fuseflow.explain.trace import Tracer
+from fuseflow.report.trace import trace_file, trace_line
+from fuseflow.run.compiled import Progress
 from fuseflow.sim import Machine
 from fuseflow.sim.events.log import CycleSpan
 
@@ -30,7 +31,7 @@ class Trace:
 
     def write(self, tracer: Tracer, model: str) -> str:
         """Write the file; returns what to say about it."""
-        write_out(tracer.bytes(model, compress=self.file.suffix == ".gz"), self.file)
+        write_out(trace_file(tracer, model, compress=self.file.suffix == ".gz"), self.file)
         return trace_line(tracer.regions, str(self.file))
 
 

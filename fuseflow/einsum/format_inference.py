@@ -10,11 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType, accesses, index_names, walk
 from fuseflow.einsum.text import show_einsum, show_number
-from fuseflow.einsum.verify import extents, shapes, verify
+from fuseflow.einsum.verify import shapes_and_extents, verify
 from fuseflow.errors import ProgramError
 from fuseflow.ops import OPERATORS, operator, reducer
 from fuseflow.tensors import Format
@@ -40,25 +40,80 @@ class Scope:
         return {name: t.fill for name, t in self.types.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class TypedProgram:
+    """A program as it was `written`, and as `program`: the same with a declaration for every tensor (`infer`)."""
+
+    written: Program
+    program: Program
+
+    @classmethod
+    def of(cls, written: Program) -> TypedProgram:
+        """The program with all formats inferred. Raises `ProgramError` unless it has a meaning."""
+        verify(written)
+        return cls(written, _typed(written, None))
+
+    def rewritten(self, written: Program) -> TypedProgram:
+        """The types of this program after it was rewritten. Only what the rewriting changed is verified and inferred again: statements
+        and declarations that are new, and statements that read a tensor whose type is another now."""
+        if written is self.written:
+            return self
+        verify(written, self.written)
+        return TypedProgram(written, _typed(written, self))
+
+
 def infer(program: Program) -> Program:
     """The program with a declaration for every tensor: format, dtype and implicit value of each result, `dense` for inputs
     without a format. What is declared stays; raises `ProgramError` if a declared implicit value is not the one the result has.
     A result that is defined everywhere has no implicit entries: its implicit value is the declared one, or 0.
     """
-    verify(program)
-    shape, sizes = shapes(program), extents(program)
+    return TypedProgram.of(program).program
+
+
+def _typed(program: Program, before: TypedProgram | None) -> Program:
+    """The program with the types of all its tensors; those that cannot have changed are taken from `before`."""
+    shape, sizes = shapes_and_extents(program)
+    declared, kept = program.declared, _Kept.of(before)
     types = {t.name: t if t.format else replace(t, format=Format.dense(len(t.shape))) for t in program.inputs}
     for einsum in program.einsums:
-        scope = Scope(types, sizes[einsum.name])
-        undeclared = TensorType(einsum.name, shape[einsum.name], dtype=result_dtype(einsum, scope))
-        declared = program.declared.get(einsum.name, undeclared)
-        format = result_format(einsum, scope)
-        fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
-        if declared.fill not in (0, fill) and not (math.isnan(declared.fill) and math.isnan(fill)):
-            _refuse_fill(einsum, declared, fill)
-        types[einsum.name] = replace(declared, format=declared.format or format, fill=fill)
-    order = [*program.declared, *(e.name for e in program.einsums if e.name not in program.declared)]
+        statement = declared.get(einsum.name)
+        known = kept.type_of(einsum, statement, types)
+        if known is None:
+            scope = Scope(types, sizes[einsum.name])
+            undeclared = TensorType(einsum.name, shape[einsum.name], dtype=result_dtype(einsum, scope))
+            known = _type_of(einsum, undeclared if statement is None else statement, scope)
+        types[einsum.name] = known
+    order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
     return replace(program, tensors=tuple(types[name] for name in order))
+
+
+def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
+    """The type of a result, with what its declaration leaves open."""
+    format = result_format(einsum, scope)
+    fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
+    if declared.fill not in (0, fill) and not (math.isnan(declared.fill) and math.isnan(fill)):
+        _refuse_fill(einsum, declared, fill)
+    return replace(declared, format=declared.format or format, fill=fill)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was inferred before a program was rewritten, by name: statements, their declarations and the types that there were."""
+
+    statements: Mapping[str, Einsum]
+    declared: Mapping[str, TensorType]
+    types: Mapping[str, TensorType]
+
+    @classmethod
+    def of(cls, before: TypedProgram | None) -> _Kept:
+        if before is None:
+            return cls({}, {}, {})
+        return cls(before.written.defined, before.written.declared, before.program.declared)
+
+    def type_of(self, einsum: Einsum, declared: TensorType | None, types: Mapping[str, TensorType]) -> TensorType | None:
+        """The type that a result had, None if anything that it follows from is another now."""
+        same = self.statements.get(einsum.name) == einsum and self.declared.get(einsum.name) == declared
+        return self.types[einsum.name] if same and all(types[n] == self.types.get(n) for n in einsum.operands) else None
 
 
 def result_format(einsum: Einsum, scope: Scope) -> Format:
@@ -84,6 +139,8 @@ def presence(node: Expr, index: str, scope: Scope) -> Presence:
             return _of_operator(node, index, scope)
         case Reduce():
             return presence(node.body, index, scope)
+        case unknown:
+            assert_never(unknown)
 
 
 def _of_access(node: Access, index: str, scope: Scope) -> Presence:
@@ -135,6 +192,8 @@ def fill_of(node: Expr, fills: Mapping[str, float], sizes: Mapping[str, int]) ->
                 if fixed is not None:
                     return fixed
             return row.scalar(*values)
+        case unknown:
+            assert_never(unknown)
 
 
 def _constants(node: Apply) -> list[float | None]:
@@ -168,6 +227,8 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
         case Reduce():
             empty = math.prod(scope.extents[name] for name in node.over) == 0
             return empty and math.isinf(reducer(node.op).identity)
+        case unknown:
+            assert_never(unknown)
 
 
 def _refuse_fill(einsum: Einsum, declared: TensorType, fill: float) -> None:

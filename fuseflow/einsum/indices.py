@@ -7,6 +7,7 @@ import string
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, Split, index_names, walk
 from fuseflow.errors import ProgramError, did_you_mean
@@ -33,6 +34,8 @@ def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
             return Apply(expr.op, tuple(substitute(arg, indices) for arg in expr.args))
         case Reduce():
             return Reduce(expr.op, tuple(str(indices.get(name, name)) for name in expr.over), substitute(expr.body, indices))
+        case unknown:
+            assert_never(unknown)
 
 
 def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
@@ -46,6 +49,8 @@ def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
             return Apply(expr.op, tuple(substitute_tensors(arg, names) for arg in expr.args))
         case Reduce():
             return Reduce(expr.op, expr.over, substitute_tensors(expr.body, names))
+        case unknown:
+            assert_never(unknown)
 
 
 def _index(index: Index, indices: Mapping[str, Index]) -> Index:

@@ -11,7 +11,7 @@ import math
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -103,6 +103,8 @@ def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int
             return LabeledArray(operator(node.op)(*(v.over(names) for v in values)), names)
         case Reduce():
             return _reduce(node, arrays, sizes, part)
+        case unknown:
+            assert_never(unknown)
 
 
 def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Ranges) -> LabeledArray:

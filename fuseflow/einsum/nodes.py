@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fuseflow.errors import Span
 from fuseflow.tensors import Format
@@ -166,8 +166,10 @@ def children(node: Expr) -> tuple[Expr, ...]:
             return node.args
         case Reduce():
             return (node.body,)
-        case _:
+        case Access() | Const():
             return ()
+        case unknown:
+            assert_never(unknown)
 
 
 def walk(node: Expr) -> Iterator[Expr]:
@@ -197,3 +199,5 @@ def free_indices(node: Expr) -> tuple[str, ...]:
             return tuple(dict.fromkeys(name for arg in node.args for name in free_indices(arg)))
         case Reduce():
             return tuple(name for name in free_indices(node.body) if name not in node.over)
+        case unknown:
+            assert_never(unknown)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -115,8 +115,10 @@ class _Statement:
                 for v in self.missing(node.over, body):
                     body = self.inside(v, body, identity)
                 return replace(node, body=body)
-            case _:
+            case Access() | Const():
                 return node
+            case unknown:
+                assert_never(unknown)
 
     def is_padded(self, v: str) -> bool:
         return v in self.blocks and self.guard.sizes[self.einsum.name][v] % self.blocks[v] != 0
@@ -152,6 +154,8 @@ class _Statement:
                 return None if folded is None else reducer(node.op).repeated(folded, count)
             case Apply():
                 return self.computed(node, v)
+            case unknown:
+                assert_never(unknown)
 
     def read(self, access: Access, v: str) -> Known:
         if v not in access.names:

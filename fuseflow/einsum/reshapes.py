@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import assert_never
 
 from fuseflow.einsum.dimensions import Dimensions, dimensions, split_places
 from fuseflow.einsum.indices import fresh_indices
@@ -172,6 +173,8 @@ class _Refinement:
                 return Apply(node.op, tuple(self._body(einsum, arg, scope) for arg in node.args))
             case Reduce():
                 return Reduce(node.op, scope.all(node.over), self._body(einsum, node.body, scope))
+            case unknown:
+                assert_never(unknown)
 
     def _wanted(self, einsum: Einsum, access: Access) -> Parts:
         return tuple(self._extents(einsum, index) for index in access.indices)

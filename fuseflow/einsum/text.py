@@ -11,7 +11,7 @@ A reduction binds one product term: tighter than `+`, looser than `*`. Everythin
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, TensorType
 from fuseflow.ops import OPERATORS
@@ -91,6 +91,8 @@ def _show(node: Expr) -> tuple[str, float]:
             return f"{node.op}({', '.join(node.over)}) {body}", TERM
         case Apply():
             return _show_apply(node)
+        case unknown:
+            assert_never(unknown)
 
 
 def _show_apply(node: Apply) -> tuple[str, float]:

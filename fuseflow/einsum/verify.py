@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, NoReturn
+from typing import Final, NoReturn, assert_never
 
 from fuseflow.einsum.nodes import (
     DTYPES,
     Access,
     Apply,
+    Const,
     Einsum,
     Expr,
     Index,
@@ -32,32 +33,53 @@ LARGEST_SIZE: Final = 2**31 - 1
 INDEX: Final = re.compile(r"[^\W\d]\w*")
 
 
-def verify(program: Program) -> None:
-    """Raise `ProgramError` unless the program has a meaning; the message names the statement, its tensors and indices."""
-    _check_declarations(program)
+def verify(program: Program, verified: Program | None = None) -> None:
+    """Raise `ProgramError` unless the program has a meaning; the message names the statement, its tensors and indices.
+
+    Declarations and statements that a `verified` program has too are not looked at one by one again."""
+    declared, defined = ({}, {}) if verified is None else (verified.declared, verified.defined)
+    _check_declarations(program, declared)
     for einsum in program.einsums:
-        _check_indices(einsum)
+        if defined.get(einsum.name) != einsum:
+            _check_indices(einsum)
     shapes(program)
     _check_outputs(program)
 
 
 def shapes(program: Program) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor, declared ones first, then the results in order."""
-    return _sizes(program)[0]
+    return shapes_and_extents(program)[0]
 
 
 def extents(program: Program) -> dict[str, dict[str, int]]:
     """For every Einsum by name: the extent of each of its indices, reduced ones too, in order of appearance."""
-    return _sizes(program)[1]
+    return shapes_and_extents(program)[1]
 
 
-def _check_declarations(program: Program) -> None:
+def shapes_and_extents(program: Program) -> tuple[dict[str, tuple[int, ...]], dict[str, dict[str, int]]]:
+    """`shapes` and `extents` in one go: each follows from the other."""
+    declared, defined = program.declared, program.defined
+    known = {t.name: t.shape for t in program.inputs}
+    sizes: dict[str, dict[str, int]] = {}
+    for einsum in program.einsums:
+        for name in einsum.operands:
+            if name not in known:
+                late = "is used before it is defined" if name in defined else "is not declared"
+                _fail(einsum, f"tensor `{name}` {late}", "" if name in defined else did_you_mean(name, [*declared, *defined]))
+        sizes[einsum.name] = _extents(einsum, known, declared.get(einsum.name))
+        known[einsum.name] = tuple(_dimension(index, sizes[einsum.name]) for index in einsum.indices)
+    order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
+    return {name: known[name] for name in order}, sizes
+
+
+def _check_declarations(program: Program, verified: Mapping[str, TensorType]) -> None:
     for name, count in Counter(t.name for t in program.tensors).items():
         if count > 1:
             again = [t.span for t in program.tensors if t.name == name][-1]
             raise ProgramError(f"tensor `{name}` is declared {count} times", span=again)
     for tensor in program.tensors:
-        _check_declaration(tensor)
+        if verified.get(tensor.name) != tensor:
+            _check_declaration(tensor)
     for name, count in Counter(e.name for e in program.einsums).items():
         if count > 1:
             last = [e for e in program.einsums if e.name == name][-1]
@@ -142,6 +164,10 @@ def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: froz
         case Reduce():
             _check_reduction(einsum, node, left, reduced)
             _check_scope(einsum, node.body, left, reduced | set(node.over))
+        case Const():
+            pass
+        case unknown:
+            assert_never(unknown)
 
 
 def _check_arity(einsum: Einsum, node: Apply) -> None:
@@ -170,21 +196,6 @@ def _check_reduction(einsum: Einsum, node: Reduce, left: frozenset[str], reduced
         if name not in free:
             hint = f"indices there: {', '.join(free) or 'none'}"
             _fail(einsum, f"`{what}` reduces `{name}`, which its operand does not have", hint)
-
-
-def _sizes(program: Program) -> tuple[dict[str, tuple[int, ...]], dict[str, dict[str, int]]]:
-    declared, defined = program.declared, program.defined
-    known = {t.name: t.shape for t in program.inputs}
-    sizes: dict[str, dict[str, int]] = {}
-    for einsum in program.einsums:
-        for name in einsum.operands:
-            if name not in known:
-                late = "is used before it is defined" if name in defined else "is not declared"
-                _fail(einsum, f"tensor `{name}` {late}", "" if name in defined else did_you_mean(name, [*declared, *defined]))
-        sizes[einsum.name] = _extents(einsum, known, declared.get(einsum.name))
-        known[einsum.name] = tuple(_dimension(index, sizes[einsum.name]) for index in einsum.indices)
-    order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
-    return {name: known[name] for name in order}, sizes
 
 
 def _extents(einsum: Einsum, known: Mapping[str, tuple[int, ...]], declared: TensorType | None) -> dict[str, int]:

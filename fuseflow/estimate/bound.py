@@ -77,14 +77,14 @@ def bound(
 
 def _batches(node: n.Node, flows: Mapping[n.Port, Flow]) -> Number:
     """How often a node gives something: once for each workspace, or as it goes (0)."""
-    if isinstance(node, n.Accumulate | n.Permute | n.Reduce):
+    if node.holds_back:
         return max(1, flows[node.inputs[0]].inner)
     return 0
 
 
 def _emitted(node: n.Node, flows: Mapping[n.Port, Flow], machine: Machine) -> Number:
     """Cycles in which a workspace is written out, of all of them; by the rules of `comal` that takes none."""
-    if isinstance(node, n.Accumulate | n.Permute) and machine.rules != "comal":
+    if isinstance(node, n.Workspace) and machine.rules != "comal":
         return flows[n.Port(node.name, len(node.port_names()) - 1)].tokens
     return 0
 

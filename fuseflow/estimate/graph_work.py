@@ -19,7 +19,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import timing
 from fuseflow.tensors import DTYPES
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.tensors.levels.base import WORD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _Walk:
     shapes: dict[n.Port, ExpectedStream] = field(default_factory=dict)
     flows: dict[n.Port, Flow] = field(default_factory=dict)
 
-    def visit(self, node: n.Node) -> tuple[Number, bool]:
+    def visit(self, node: n.Primitive) -> tuple[Number, bool]:
         """Find the streams of a node; returns its comparisons, and whether all of that was counted."""
         if all(port in self.exact for port in node.inputs):
             try:
@@ -83,9 +83,9 @@ class _Walk:
                 for k, stream in enumerate(made.streams):
                     self.exact[n.Port(node.name, k)] = stream
                     self.flows[n.Port(node.name, k)] = counted(stream)
-                return made.steps, not (isinstance(node, n.Drop) and node.value is not None)
+                return made.steps, not node.by_value
         inputs = [self.shape(port) for port in node.inputs]
-        for k, shape in enumerate(outputs_of(node, inputs, self.known, self.pairs)):
+        for k, shape in enumerate(outputs_of(node, inputs, self.graph.declared, self.known, self.pairs)):
             self.shapes[n.Port(node.name, k)] = shape
             self.flows[n.Port(node.name, k)] = expected(shape)
         return union_of(node, inputs), False
@@ -122,10 +122,10 @@ def count(
         pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
         occupied = max(values * interval + closings * pause for values, closings in processes)
         floats = floating(node, inputs, tiles)
-        if isinstance(node, n.Alu | n.Reduce | n.Accumulate):
-            operators[node.function] += floats  # type: ignore[assignment]
+        if node.operator:
+            operators[node.operator] += floats  # type: ignore[assignment]
         nodes.append(NodeWork(node.name, node.op, _total(processes), occupied, floats, exact))
-        if isinstance(node, n.Scan | n.Load):
+        if isinstance(node, n.Scan | n.Locate | n.Load):
             for kind, words in asked(node, graph.declared[node.tensor], inputs, outputs).items():
                 moved.setdefault((node.tensor, kind, "read"), []).append((words, exact))
     patterns_, statistics = {}, {}
@@ -167,7 +167,7 @@ def _traffic(graph: n.Graph, moved: Mapping[tuple[str, str, str], list[tuple[Num
     """In the order of the graph's tensors."""
     found = []
     for decl in graph.tensors:
-        for kind, width in (("pos", POS_BYTES), ("crd", CRD_BYTES), ("val", DTYPES[decl.dtype].itemsize)):
+        for kind, width in (*WORD_BYTES.items(), ("val", DTYPES[decl.dtype].itemsize)):
             for direction in ("read", "write"):
                 parts = moved.get((decl.name, kind, direction), [])
                 words = sum(number for number, _ in parts)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.tensors.levels import Compressed
 from fuseflow.tile_ops import Tile, flops, work
 
 Firings: TypeAlias = tuple[Number, Number]
 """Of one process: on values, and on stops or `D`."""
 
 
-def firings(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine) -> list[Firings]:
+def firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine) -> list[Firings]:
     """Of every process of the node; `steps` are the comparisons of one that merges."""
-    if machine.rules == "comal" and (found := _comal(node, inputs, outputs)) is not None:
-        return found
+    if machine.rules == "comal" and (taken := _comal(node, inputs, outputs)) is not None:
+        return taken
     match node:
         case n.Root():
             return [(1, 1)]
@@ -37,7 +36,7 @@ def firings(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow], steps
         case n.Reduce():
             x = inputs[0]
             return [(x.elements, x.stops + (x.filled[-2] if x.depth > 1 else 0) + 1)]
-        case n.Accumulate() | n.Permute():
+        case n.Workspace():
             x, out = inputs[-1], outputs[-1]
             childless = x.empty(inputs[0].depth + 1, x.depth)
             return [(x.elements, x.stops + childless + 1), (out.elements, out.stops + 1)]
@@ -52,50 +51,53 @@ def firings(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow], steps
             return [(inputs[0].elements, inputs[0].stops + outputs[0].elements - inputs[0].inner_filled + 1)]
         case n.Merge():
             return [(outputs[0].elements, outputs[0].stops + 1)]
-        case _:
+        case n.Pointwise() | n.Fork() | n.Writes():  # one a token
             return [(inputs[0].elements, inputs[0].stops + 1)]
+        case unknown:
+            assert_never(unknown)
 
 
-def _comal(node: n.Node, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[Firings] | None:
+def _comal(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[Firings] | None:
     """Where the rules of `comal` take other firings."""
-    match node:
-        case n.Repeat():
-            return [(inputs[1].tokens, 0)] * 2
-        case n.Reduce():
-            return [(inputs[0].elements, inputs[0].stops + 1)]
-        case n.Accumulate():
-            reduced, x = inputs[0], inputs[-1]
-            return [(x.elements, x.stops - x.empty(1, reduced.depth) + reduced.stops + 1)]
-        case n.WriteLevel():
-            return [(inputs[0].elements, inputs[0].inner_filled + 1)]
-        case n.WriteValues():
-            return [(inputs[0].elements, 1)]
-        case _:
-            return None
+    if isinstance(node, n.Repeat):
+        return [(inputs[1].tokens, 0)] * 2
+    if isinstance(node, n.Reduce):
+        return [(inputs[0].elements, inputs[0].stops + 1)]
+    if isinstance(node, n.Accumulate):
+        reduced, x = inputs[0], inputs[-1]
+        return [(x.elements, x.stops - x.empty(1, reduced.depth) + reduced.stops + 1)]
+    if isinstance(node, n.WriteLevel):
+        return [(inputs[0].elements, inputs[0].inner_filled + 1)]
+    if isinstance(node, n.WriteValues):
+        return [(inputs[0].elements, 1)]
+    return None
 
 
-def floating(node: n.Node, inputs: Sequence[Flow], tiles: Sequence[Tile]) -> Number:
+def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[Tile]) -> Number:
     """FLOPs by the operator table, one for a value that a reduction folds."""
-    match node:
-        case n.Alu():
-            return flops(node.function, tiles) * inputs[0].elements
-        case n.Reduce() | n.Accumulate():
-            return work(node.function, tiles) * inputs[-1].elements
-        case _:
-            return 0
+    if not node.operator:
+        return 0
+    if node.grain == "fold":
+        return work(node.operator, tiles) * inputs[-1].elements
+    return flops(node.operator, tiles) * inputs[0].elements
 
 
-def asked(node: n.Node, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> dict[str, Number]:
+def asked(
+    node: n.Scan | n.Locate | n.Load, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]
+) -> dict[str, Number]:
     """Elements that a reader asks for, by array."""
     present = inputs[0].elements - inputs[0].absent
     match node:
         case n.Load():
             return {"val": present * prod(decl.tile)}
-        case n.Scan() if not (level := decl.format.levels[node.level]).full:
-            found = {"crd": outputs[0].read}
-            return {"pos": 2 * present, **found} if isinstance(level, Compressed) else found
-        case _:
-            return {}
+        case n.Scan():
+            read = outputs[0].read
+            return {array.kind: array.scanned * present + array.entry * read for array in decl.stored_arrays(node.level)}
+        case n.Locate():
+            present = min(flow.elements - flow.absent for flow in inputs)  # coordinates are there, but for repeated ones
+            return {array.kind: present for array in decl.stored_arrays(node.level) if array.told}
+        case unknown:
+            assert_never(unknown)
 
 
 def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
@@ -103,13 +105,10 @@ def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[st
     entries = levels[-1].elements if levels else 1
     parents: Number = 1
     found: dict[str, Number] = {"pos": 0, "crd": 0}
-    for kind, flow, dimension in zip(decl.format.levels, levels, decl.format.order, strict=True):
-        unique = getattr(kind, "unique", True)
-        if kind.full:
-            parents *= decl.shape[dimension]
-            continue
-        if isinstance(kind, Compressed):
-            found["pos"] += parents + 1
-        parents = flow.elements if isinstance(kind, Compressed) and unique else entries
-        found["crd"] += parents
+    for p, (kind, flow, dimension) in enumerate(zip(decl.format.levels, levels, decl.format.order, strict=True)):
+        own = flow.elements if kind.unique and not kind.follows else entries
+        below = parents * decl.shape[dimension] if kind.full else own
+        for array in decl.stored_arrays(p):
+            found[array.kind] += array.count(parents, below)
+        parents = below
     return {**found, "val": values.elements * prod(decl.tile)}

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf, prod
+from typing import assert_never
 
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import asked
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, clock_ratio
+from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import DTYPES
-from fuseflow.tensors.levels import Compressed
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.tensors.levels.base import WORD_BYTES
 
 CHANNEL_BYTES = 32
 """That a channel of HBM2 moves in one of its cycles."""
@@ -32,13 +32,14 @@ ANSWER = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
 def waiting(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
     """Cycles that an element waits for answers on its way through a node; a scan has two, one after the other."""
     answer = ANSWER[machine.memory.model]
-    match node:
-        case n.Scan() if decl is not None and not (level := decl.format.levels[node.level]).full:
-            return answer * (2 if isinstance(level, Compressed) else 1)
-        case n.Load() | n.WriteValues():
-            return answer
-        case _:
-            return 0
+    if isinstance(node, n.Load | n.WriteValues):
+        return answer
+    if isinstance(node, n.Scan) and decl is not None:
+        arrays = decl.stored_arrays(node.level)
+        return answer * (any(array.scanned for array in arrays) + any(array.entry for array in arrays))
+    if isinstance(node, n.Locate) and decl is not None:
+        return answer * any(array.told for array in decl.stored_arrays(node.level))
+    return 0
 
 
 def peak(machine: Machine) -> float:
@@ -48,8 +49,10 @@ def peak(machine: Machine) -> float:
             return float(CHANNEL_BYTES * memory.channels * clock_ratio(memory.clock_ghz, machine.clock_ghz))
         case ComalFixedMemory():
             return FIXED_BYTES
-        case _:
+        case IdealMemory():
             return inf
+        case unknown:
+            assert_never(unknown)
 
 
 def refresh(machine: Machine) -> float:
@@ -73,10 +76,26 @@ def moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes
             inputs = [flows[port] for port in node.inputs]
             outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
             for kind, words in asked(node, decl, inputs, outputs).items():
-                width = {"pos": POS_BYTES, "crd": CRD_BYTES, "val": DTYPES[decl.dtype].itemsize}[kind]
-                bytes_ = words * width / (2 if kind == "pos" else 1)  # the end of a fiber is the start of the next
+                width, bytes_ = _spread(node, decl, kind, words, line)
                 total += line * _lines(_looked_up(node, made), bytes_, width, decl, flows, line) if words else 0
+        elif isinstance(node, n.Locate):
+            decl = graph.declared[node.tensor]
+            words_of = asked(node, decl, [flows[port] for port in node.inputs], [])
+            total += sum(WORD_BYTES[array.kind] * words_of[array.kind] for array in decl.stored_arrays(node.level) if array.told)
     return total
+
+
+def _spread(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
+    """Of so many elements of an array the bytes of one, and the bytes among which they lie, as far as these are on lines with elements:
+    what a scan asks for at one reference may reach into what it asks for at the next, or leave a gap before it."""
+    for array in decl.stored_arrays(node.level) if isinstance(node, n.Scan) else ():
+        if array.kind == kind and array.scanned:
+            each = min(array.fiber * array.bytes, max(line, array.scanned * array.bytes))
+            return array.bytes, words / array.scanned * each
+        if array.kind == kind:
+            return array.bytes, words * array.bytes
+    width = DTYPES[decl.dtype].itemsize
+    return width, words * width
 
 
 def _looked_up(node: n.Scan | n.Load, made: Mapping[str, n.Node]) -> n.Scan | n.Load | None:

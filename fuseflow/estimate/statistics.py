@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.tensors import Tensor
+from fuseflow.tensors import Format, Tensor
 
 DEFAULT_DENSITY = 0.1
 """Assumed share of stored coordinates in a compressed level of which nothing is known."""
@@ -58,10 +58,18 @@ def assume(tensor: TensorType) -> TensorStatistics:
     if tensor.format is None:
         return TensorStatistics(tensor.stored_shape, tuple(map(float, tensor.stored_shape)))
     sizes = tuple(tensor.stored_shape[d] for d in tensor.format.order)
-    fanouts = (n if level.full else n * DEFAULT_DENSITY for n, level in zip(sizes, tensor.format.levels, strict=True))
-    return TensorStatistics(sizes, tuple(map(float, fanouts)))
+    fanouts = (level.expected(size, DEFAULT_DENSITY) for size, level in zip(sizes, tensor.format.levels, strict=True))
+    return TensorStatistics(sizes, tuple(fanouts))
 
 
 def statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
     """Measured where there is data, assumed elsewhere."""
     return {name: measure(tensors[name]) if name in tensors else assume(t) for name, t in types.items()}
+
+
+def view_statistics(known: TensorStatistics, before: Format, format: Format, shape: tuple[int, ...]) -> TensorStatistics:
+    """What is expected of the levels of a stored tensor, seen in another format: sparse ones are the same, dense ones full."""
+    sparse = iter(f for f, level in zip(known.fanouts, before.levels, strict=True) if not level.full)
+    sizes = tuple(shape[d] for d in format.order)
+    fanouts = (float(n) if level.full else next(sparse) for n, level in zip(sizes, format.levels, strict=True))
+    return TensorStatistics(sizes, tuple(fanouts))

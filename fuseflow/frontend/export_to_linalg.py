@@ -15,7 +15,7 @@ from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin, mlir
 from fuseflow.frontend.mlir_locations import Origin, to_mlir
-from fuseflow.frontend.sparse_encodings import Storage, to_encoding
+from fuseflow.frontend.sparse_encodings import Storage, named_in_mlir, to_encoding
 from fuseflow.tensors import Format
 
 TO_BACKEND = (
@@ -66,5 +66,12 @@ def _attach(module: Any, stored: Mapping[str, Storage]) -> None:
     (*_, returned) = function.body.blocks[0].operations
     types = ir.FunctionType.get([a.type for a in arguments], [result.type for result in returned.operands])
     function.attributes["function_type"] = ir.TypeAttr.get(types)
-    names = [ir.DictAttr.get({mlir.NAME: ir.StringAttr.get(name)}) for name in stored]
-    function.arg_attrs = ir.ArrayAttr.get(names)
+    function.arg_attrs = ir.ArrayAttr.get([_attributes(name, format) for name, (format, _) in stored.items()])
+
+
+def _attributes(name: str, format: Format) -> Any:
+    """What an argument is called, and its format where an encoding does not say all of it."""
+    found = {mlir.NAME: ir.StringAttr.get(name)}
+    if not named_in_mlir(format):
+        found[mlir.FORMAT] = ir.StringAttr.get(str(format))
+    return ir.DictAttr.get(found)

@@ -15,7 +15,7 @@ from torch_mlir import ir
 from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Const, Expr, Program, Reduce, TensorType, accesses, walk
 from fuseflow.einsum.split_names import with_part_names
-from fuseflow.errors import FrontendError
+from fuseflow.errors import FrontendError, TensorError
 from fuseflow.frontend import mlir
 from fuseflow.frontend.emitter import Emitter
 from fuseflow.frontend.linalg_generic import Loops, Map, elements
@@ -52,7 +52,9 @@ class _Builder:
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
         for position, argument in enumerate(function.body.blocks[0].arguments):
-            name = self._emitter.declare(_declaration(_argument_name(function, position), argument.type))
+            name, format = (_attribute(function, position, key) for key in (mlir.NAME, mlir.FORMAT))
+            called = name or from_mlir(argument.location).path or f"arg{position}"
+            name = self._emitter.declare(_declaration(called, argument.type, format))
             self._values[argument] = tensor(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
@@ -173,16 +175,18 @@ def _is_scalar(name: str) -> bool:
     return name.startswith(("arith.", "math.")) or name in ("tensor.extract", "cf.assert")
 
 
-def _argument_name(function: Any, position: int) -> str:
+def _attribute(function: Any, position: int, key: str) -> str:
+    """What the attribute of an argument says; nothing if there is none."""
     if "arg_attrs" in function.attributes:
         attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
-        if mlir.NAME in attributes:
-            return str(ir.StringAttr(attributes[mlir.NAME]).value)
-    return from_mlir(function.body.blocks[0].arguments[position].location).path or f"arg{position}"
+        if key in attributes:
+            return str(ir.StringAttr(attributes[key]).value)
+    return ""
 
 
-def _declaration(name: str, type: Any) -> TensorType:
-    """The type without dimensions of extent 1. Raises `FrontendError` for unknown extents and element types."""
+def _declaration(name: str, type: Any, format: str = "") -> TensorType:
+    """The type without dimensions of extent 1. `format`: how it is stored, where its encoding does not say that. Raises `FrontendError`
+    for unknown extents and element types."""
     if not isinstance(type, ir.RankedTensorType):
         raise FrontendError(f"`{name}` is a {type}", hint="the arguments and results of the function are tensors of known rank")
     if not type.has_static_shape:
@@ -191,8 +195,13 @@ def _declaration(name: str, type: Any) -> TensorType:
     if dtype not in _DTYPES:
         raise FrontendError(f"tensor `{name}` has elements of type {dtype}", hint="use f32, f64, i32 or i64")
     shape = tuple(type.shape)
-    format, block = (Format.dense(len(shape)), ()) if type.encoding is None else from_encoding(str(type.encoding))
-    return TensorType(name, squeezed_shape(shape), squeeze(format, shape), _DTYPES[dtype], block=squeezed_block(block, shape))
+    stored, block = (Format.dense(len(shape)), ()) if type.encoding is None else from_encoding(str(type.encoding))
+    if format:
+        try:
+            stored = Format.parse(format, len(shape))
+        except TensorError as error:
+            raise FrontendError(f"tensor `{name}`, attribute `{mlir.FORMAT}`: {error.message}", hint=error.hint) from None
+    return TensorType(name, squeezed_shape(shape), squeeze(stored, shape), _DTYPES[dtype], block=squeezed_block(block, shape))
 
 
 def _is_truth(type: Any, expr: Expr) -> bool:

@@ -14,6 +14,7 @@ from fuseflow.errors import FrontendError, Span
 from fuseflow.frontend.mlir_locations import from_mlir
 
 NAME = "samml.name"
+FORMAT = "samml.format"
 """The argument attribute that holds a tensor's name in the user's model."""
 
 CLEANUP = "builtin.module(func.func(linalg-generalize-named-ops,linalg-fold-unit-extent-dims),canonicalize,cse)"

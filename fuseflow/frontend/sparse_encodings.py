@@ -23,7 +23,8 @@ Storage: TypeAlias = tuple[Format, Block]
 _MAP = re.compile(r"map\s*=\s*\(([^()]*)\)\s*->\s*\((.*)\)\s*(?:,\s*\w+\s*=.*)?}\s*>", re.DOTALL)
 _EXPRESSION = re.compile(r"(\w+)(?:\s+(floordiv|mod)\s+(\d{1,9}))?")
 _ATTRIBUTE = re.compile(r"\bencoding\s*<\s*{.*?}\s*>", re.DOTALL)
-_TO_MLIR = {"singleton": "singleton(soa)", "singleton(nonunique)": "singleton(nonunique, soa)"}
+STAND_IN = "compressed"
+"""The level that stands for one which MLIR does not have; the format itself is then said beside the encoding (`named_in_mlir`)."""
 
 
 class _Part(NamedTuple):
@@ -48,11 +49,16 @@ def to_encoding(format: Format, block: Block = ()) -> str:
     names = [f"d{d}" for d in range(format.rank)]
     sizes = block or (1,) * format.rank
     outer = [
-        _Part(d, "floordiv" if sizes[d] > 1 else "", sizes[d], _TO_MLIR.get(level.text, level.text))
+        _Part(d, "floordiv" if sizes[d] > 1 else "", sizes[d], level.mlir or STAND_IN)
         for level, d in zip(format.levels, format.order, strict=True)
     ]
     levels = ", ".join(f"{part.text(names)} : {part.level}" for part in (*outer, *_inside(outer)))
     return f"#sparse_tensor.encoding<{{ map = ({', '.join(names)}) -> ({levels}), posWidth = {WIDTH}, crdWidth = {WIDTH} }}>"
+
+
+def named_in_mlir(format: Format) -> bool:
+    """Whether an encoding says all of a format."""
+    return all(level.mlir is not None for level in format.levels)
 
 
 def from_encoding(text: str) -> Storage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuseflow.errors import TensorError
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, tile_of
+from fuseflow.tensors.levels import Compressed
 
 
 def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -18,12 +19,13 @@ def squeeze(format: Format, shape: tuple[int, ...]) -> Format:
     '(dense, compressed)'
     """
     kept = [d for d, size in enumerate(shape) if size != 1]
-    pairs = [(level.text, kept.index(d)) for level, d in zip(format.levels, format.order, strict=True) if d in kept]
+    pairs = [(level, kept.index(d)) for level, d in zip(format.levels, format.order, strict=True) if d in kept]
     levels, order = [level for level, _ in pairs], tuple(d for _, d in pairs)
     try:
-        return Format.of(*levels, order=order)
+        return Format(tuple(levels), order)
     except TensorError:  # what is left of a COO stands alone: its levels become ordinary compressed ones
-        return Format.of(*("dense" if level == "dense" else "compressed" for level in levels), order=order)
+        coo = (level.follows or not level.unique for level in levels)
+        return Format(tuple(Compressed() if part else level for part, level in zip(coo, levels, strict=True)), order)
 
 
 def squeezed_block(block: Block, shape: tuple[int, ...]) -> Block:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
@@ -101,6 +102,8 @@ class Inliner:
                 return self.trees.op(node.op, tuple(self.body(einsum, a, table) for a in node.args))
             case ein.Reduce():
                 return self.reduction(einsum, node, table)
+            case unknown:
+                assert_never(unknown)
 
     def reduction(self, einsum: ein.Einsum, node: ein.Reduce, table: dict[str, str]) -> Tree:
         """A reduction inside a body is a producer like an Einsum: one node for each tuple of its free indices."""

@@ -10,7 +10,9 @@ rounding differs, and infinities and NaN may.
 
 from __future__ import annotations
 
-from fuseflow.fusion.tree import Operation, Reduction, Tree, Trees, View, free_indices, nodes
+from typing import assert_never
+
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, Trees, View, free_indices, nodes
 
 LINEAR: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
 """Operators that a sum moves out of, from these operands."""
@@ -33,8 +35,10 @@ def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
             if isinstance(body, Reduction) and body.op == node.op and not set(body.over) & set(node.over):
                 return trees.reduction(node.op, (*node.over, *body.over), node.free, body.body, node.label)
             return trees.reduction(node.op, node.over, node.free, body, node.label)
-        case _:
+        case View() | Constant():
             return node
+        case unknown:
+            assert_never(unknown)
 
 
 def _out_of(node: Tree, trees: Trees) -> Tree:

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count as numbers
 from itertools import pairwise
+from typing import assert_never
 
 import networkx as nx
 
@@ -115,6 +116,8 @@ class _Expansion:
             case Reduction():
                 fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merged}
                 self.add(node.body, scope | fresh)
+            case unknown:
+                assert_never(unknown)
         if len(self.graph) == before:
             self.done.add(key)  # another use of it brings nothing new
 

@@ -13,6 +13,7 @@ import networkx as nx
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.order_sampling import Order, Sampler
+from fuseflow.fusion.refusal import Refusal, attempt
 
 CANDIDATES = 24
 """How many orders are compared before one is chosen, unless the caller says otherwise."""
@@ -113,25 +114,27 @@ def compare(
 
     `cost` may refuse an order with a `FusionError`; if it refuses all of them, that of the first is raised.
     """
-    refusals: dict[Order, FusionError] = {}
+    refusals: list[Refusal] = []
 
     def consider(order: Order) -> Candidate:
-        try:
-            return Candidate(order, cost(order))
-        except FusionError as error:
-            refusals[order] = error
-            return Candidate(order, None, error.message)
+        price = attempt(cost, order)
+        if isinstance(price, Refusal):
+            refusals.append(price)
+            return Candidate(order, None, price.error.message)
+        return Candidate(order, price)
 
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     start = few if len(few) <= limit else candidates(graph, program_order, max(1, limit // STARTS))
     near = [] if not guess or len(few) <= limit else [next(enumerate_orders(graph, guess), start[0])]
-    found = {order: consider(order) for order in (*start, *near)}
+    considered: dict[Order, Candidate] = {}
+    for order in dict.fromkeys((*start, *near)):
+        considered[order] = consider(order)
     if len(few) > limit:
-        _descend(graph, found, consider, limit)
-    if len(refusals) == len(found):
-        raise next(iter(refusals.values()), FusionError(f"region `{region}` has no legal order"))
+        _descend(graph, considered, consider, limit)
+    if all(candidate.cost is None for candidate in considered.values()):
+        raise refusals[0].error if refusals else FusionError(f"region `{region}` has no legal order")
     rank = {v: p for p, v in enumerate(program_order)}
-    return tuple(sorted(found.values(), key=lambda c: [rank[v] for v in c.order]))
+    return tuple(sorted(considered.values(), key=lambda c: [rank[v] for v in c.order]))
 
 
 def first(
@@ -139,14 +142,15 @@ def first(
 ) -> tuple[Candidate, ...]:
     """The orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it refuses
     `limit` orders, the refusal of the first is raised."""
-    refusal, found = FusionError(f"region `{region}` has no legal order"), list[Candidate]()
+    refused: list[Candidate] = []
+    refusals: list[Refusal] = []
     for order in islice(enumerate_orders(graph, program_order), limit):
-        try:
-            return (*found, Candidate(order, cost(order)))
-        except FusionError as error:
-            refusal = refusal if found else error
-            found.append(Candidate(order, None, error.message))
-    raise refusal
+        price = attempt(cost, order)
+        if not isinstance(price, Refusal):
+            return (*refused, Candidate(order, price))
+        refusals.append(price)
+        refused.append(Candidate(order, None, price.error.message))
+    raise refusals[0].error if refusals else FusionError(f"region `{region}` has no legal order")
 
 
 def _descend(graph: nx.DiGraph[str], found: dict[Order, Candidate], consider: Callable[[Order], Candidate], limit: int) -> None:

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, TensorType
@@ -92,3 +93,5 @@ def _body(node: Tree, built: Mapping[Tree, Expr]) -> Expr:
             return Apply(node.name, tuple(built[a] for a in node.args))
         case Reduction():
             return Reduce(node.op, node.over, built[node.body])
+        case unknown:
+            assert_never(unknown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fuseflow.ops import operator, reducer
 
@@ -94,6 +94,8 @@ class Trees:
                     return self.reduction(
                         node.op, renamed(node.over, table), renamed(node.free, table), memo[node.body], node.label
                     )
+                case unknown:
+                    assert_never(unknown)
 
         for node in nodes(tree):
             if node not in memo:
@@ -111,8 +113,10 @@ def children(node: Tree) -> tuple[Tree, ...]:
             return node.args
         case Reduction():
             return (node.body,)
-        case _:
+        case View() | Constant():
             return ()
+        case unknown:
+            assert_never(unknown)
 
 
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) -> tuple[Tree, ...]:
@@ -165,6 +169,8 @@ def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
                 found[node] = tuple(dict.fromkeys(v for a in node.args for v in found[a]))
             case Reduction():
                 found[node] = node.free
+            case unknown:
+                assert_never(unknown)
     return found
 
 
@@ -184,6 +190,8 @@ def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapp
             case Reduction():
                 count = math.prod(sizes[v] for v in node.over)
                 found[node] = reducer(node.op).repeated(found[node.body], count)
+            case unknown:
+                assert_never(unknown)
     return found
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from fuseflow.autoscheduler.autoscheduler import PartitionTrial, ScheduleChoice
 from fuseflow.autoscheduler.orders import OrderTrial
-from fuseflow.report.explain_order import assumed_line
+from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 
 WIDTH = 60

@@ -8,8 +8,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.compiler.estimates import ProgramEstimate, RegionEstimate
 from fuseflow.errors import FileError
+from fuseflow.estimate.program import ProgramEstimate, RegionEstimate
 from fuseflow.report.tables import plain_table
 
 ABOUT = "~"

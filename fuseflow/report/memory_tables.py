@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.compiler import RegionResult, Result
 from fuseflow.report.tables import plain_table
+from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim.memory.layout import name_of
 from fuseflow.sim.memory.statistics import MemoryStatistics
 

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.compiler import Compiled, RegionResult, Result
-from fuseflow.compiler.lanes import imbalance
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.lane_loads import imbalance
+from fuseflow.run.result import RegionResult, Result
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.outcome.statistics import NodeStatistics
 

@@ -11,63 +11,22 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from fuseflow.compiler import CompiledRegion, Progress
 from fuseflow.errors import UsageError
-from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Machine, Simulation
-from fuseflow.sim.events.log import NEVER, CycleSpan
-from fuseflow.sim.events.timeline import Timeline
-from fuseflow.sim.replay import find_timeline
-from fuseflow.tensors import Tensor
+from fuseflow.explain.trace import TracedRegion, Tracer
 
 Event = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TracedRegion:
-    """The timeline of a region that begins in cycle `start` of the trace."""
-
-    name: str
-    start: int
-    timeline: Timeline
-
-
-class Tracer:
-    """Traces region after region as they run; one that repeats stands once. `span`: the cycles to show, from the first region's start on;
-    `regions`: how many there are at most."""
-
-    def __init__(
-        self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: Progress | None = None
-    ) -> None:
-        self.machine, self.count, self.span, self.progress = machine, regions, span or CycleSpan(), progress
-        self.cycles = 0
-        self.regions: list[TracedRegion] = []
-
-    def watch(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        self.add(region.name, region.graph, read, simulation)
-
-    def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        """Run a graph again that has run, if it runs in a cycle that is to be shown."""
-        start = self.cycles
-        self.cycles += simulation.cycles
-        span = CycleSpan(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)
-        if self.span.end <= start or span.start >= simulation.cycles:
-            return
-        report = None if self.progress is None else partial(self.progress, f"{name} (trace)")
-        timeline = find_timeline(graph, read, self.machine, simulation, lambda: Timeline(span, self.count), report)
-        self.regions.append(TracedRegion(name, start, timeline))
-
-    def bytes(self, model: str, compress: bool) -> bytes:
-        """The trace as a file. Raises `UsageError` if nothing runs in the cycles that it is of."""
-        if not self.regions:
-            raise UsageError(
-                f"nothing runs in cycles {self.span.start:,} to {self.span.end:,}", hint=f"the run takes {self.cycles:,} cycles"
-            )
-        return trace_bytes(self.regions, {"model": model, "machine": self.machine.name}, compress)
+def trace_file(tracer: Tracer, model: str, compress: bool) -> bytes:
+    """What a tracer traced as a file; `model` is the name that it gives to what ran. Raises `UsageError` if nothing runs in its cycles."""
+    if not tracer.regions:
+        raise UsageError(
+            f"nothing runs in cycles {tracer.span.start:,} to {tracer.span.end:,}",
+            hint=f"the run takes {tracer.cycles:,} cycles",
+        )
+    return trace_bytes(tracer.regions, {"model": model, "machine": tracer.machine.name}, compress)
 
 
 def trace_bytes(regions: Sequence[TracedRegion], settings: Mapping[str, str], compress: bool = True) -> bytes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.node import Role
 from fuseflow.samml.text import detail
 
-COLORS: dict[str, str] = {
-    "root": "gray90", "scan": "palegreen", "range": "palegreen", "locate": "palegreen", "join": "plum", "align": "plum",
-    "repeat": "lightcyan", "load": "lightyellow", "alu": "lightsalmon", "reduce": "lightsalmon", "accumulate": "lightsalmon",
-    "permute": "lightcyan", "drop": "plum", "flatten": "plum", "split": "plum", "fork": "lightcyan", "merge": "lightcyan",
-    "write": "lightyellow", "write_values": "lightyellow",
+COLORS: dict[Role, str] = {
+    "source": "gray90", "level": "palegreen", "value": "lightyellow", "join": "plum", "move": "lightcyan", "lane": "lightcyan",
+    "compute": "lightsalmon", "write": "lightyellow",
 }  # fmt: skip
 STYLES: dict[n.Kind, str] = {"crd": "dashed", "ref": "dotted", "val": "solid"}
 
@@ -20,9 +19,8 @@ def dot(graph: n.Graph) -> str:
     whole = {(edge.node, edge.input) for edge in graph.fiber_fifos}
     lines = [f"digraph {_quote(graph.name)} {{", '  node [shape=box style=filled fontname="monospace"];']
     for node in graph.nodes:
-        op = "write" if isinstance(node, n.WriteValues) else node.op
-        label = f"{node.name}\n{op} {detail(node)}".rstrip()
-        lines.append(f"  {_quote(node.name)} [label={_quote(label)} fillcolor={COLORS[node.op]}];")
+        label = f"{node.name}\n{node.word or node.op} {detail(node)}".rstrip()
+        lines.append(f"  {_quote(node.name)} [label={_quote(label)} fillcolor={COLORS[node.role]}];")
     for port, edges in readers.items():
         names = by_name[port.node].port_names()
         label = f"{names[port.output]}({types[port].depth})"

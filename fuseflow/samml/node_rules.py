@@ -14,7 +14,7 @@ from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNKNOWN, below
 from fuseflow.samml.rule_context import ROOT, Context, OutputFacts, Position, Streams, counted
-from fuseflow.tensors.levels import Compressed, Dense
+from fuseflow.tensors.levels import names
 from fuseflow.tile_ops import FUNCTIONS, TILE_OPERATORS, result_tile
 
 
@@ -24,12 +24,15 @@ def _root(c: Context, node: n.Root, inputs: Streams) -> list[OutputFacts]:
 
 
 def _scan(c: Context, node: n.Scan, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "ref")
+    c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level)
     c.indexes(node, inputs, 0, node.tensor, node.level)
     c.access(node)
     (ref,) = inputs
-    if tensor.format.levels[node.level].full and not ref.nullable:
+    level = tensor.format.levels[node.level]
+    if not level.ordered:
+        c.refuse(node, f"the coordinates of level {node.level} of `{node.tensor}` ({level.text}) do not ascend")
+    if level.full and not ref.nullable:
         shape = c.shapes.full(ref.shape, tensor.shape[tensor.format.order[node.level]])
     else:
         shape = c.shapes.below(ref.shape, "scan", node.tensor, node.level, node.inputs[0])
@@ -37,22 +40,19 @@ def _scan(c: Context, node: n.Scan, inputs: Streams) -> list[OutputFacts]:
 
 
 def _range(c: Context, node: n.Range, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "ref")
+    c.kinds(node, inputs)
     if node.size < 0:
         c.refuse(node, f"the size is {node.size}")
     return [OutputFacts(c.shapes.full(inputs[0].shape, node.size))]
 
 
 def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[OutputFacts]:
-    # A coordinate that was repeated is of kind ref, and indexes nothing.
-    c.kinds(node, inputs, *["crd or ref", "ref"][: max(1, len(inputs))])
+    c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level)
-    if not tensor.format.levels[node.level].full:
-        c.refuse(
-            node,
-            f"level {node.level} of `{node.tensor}` is {tensor.format.levels[node.level].text}",
-            hint="only dense levels are located",
-        )
+    level = tensor.format.levels[node.level]
+    if not level.located:
+        able = names(lambda level: level.located)
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"only {able} levels are located")
     if inputs[0].position is not None:
         c.refuse(node, f"{c.stream(node, 0)} holds references; this node takes coordinates there")
     if len(inputs) == 1 and node.level > 0:
@@ -61,7 +61,8 @@ def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[OutputFacts]:
         c.indexes(node, inputs, 1, node.tensor, node.level)
         c.aligned(node, inputs, 0, 1)
     c.inside(node, inputs, 0, tensor.shape[tensor.format.order[node.level]], f"the size of level {node.level} of `{node.tensor}`")
-    return [OutputFacts(inputs[0].shape, any(x.nullable for x in inputs), Position(node.tensor, node.level + 1))]
+    absent = not level.full or any(x.nullable for x in inputs)
+    return [OutputFacts(inputs[0].shape, absent, Position(node.tensor, node.level + 1))]
 
 
 def _join(c: Context, node: n.Join, inputs: Streams) -> list[OutputFacts]:
@@ -69,7 +70,7 @@ def _join(c: Context, node: n.Join, inputs: Streams) -> list[OutputFacts]:
         c.refuse(node, f"unknown kind `{node.kind}`", hint=did_you_mean(node.kind, ("intersect", "union", "left")))
     if not node.payloads or min(node.payloads) < 0:
         c.refuse(node, f"the payload counts are {node.payloads}: one number for each side, at least one side")
-    c.kinds(node, inputs, *(kind for count in node.payloads for kind in ("crd", *["ref or val"] * count)))
+    c.kinds(node, inputs)
     above = c.deep(node, inputs, 0)
     for crd, payloads in node.sides():
         c.aligned(node, inputs, crd, *payloads)
@@ -88,7 +89,7 @@ def _join(c: Context, node: n.Join, inputs: Streams) -> list[OutputFacts]:
 
 
 def _align(c: Context, node: n.Align, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "crd", "crd", "any")
+    c.kinds(node, inputs)
     old, new, x = inputs
     if c.deep(node, inputs, 0) is not new.shape.parent:
         c.refuse(node, f"{c.stream(node, 1)} does not hang below the same stream as {c.stream(node, 0)}")
@@ -99,13 +100,13 @@ def _align(c: Context, node: n.Align, inputs: Streams) -> list[OutputFacts]:
 
 
 def _repeat(c: Context, node: n.Repeat, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "any", "any")
+    c.kinds(node, inputs)
     c.nested(node, inputs, 0, 1)
     return [OutputFacts(inputs[1].shape, inputs[0].nullable, inputs[0].position)]
 
 
 def _load(c: Context, node: n.Load, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "ref")
+    c.kinds(node, inputs)
     tensor = c.declared(node, node.tensor, written=False)
     c.indexes(node, inputs, 0, node.tensor, tensor.format.rank)
     c.access(node)
@@ -120,7 +121,7 @@ def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[OutputFacts]:
     streams = sum(not slot.constant for slot in node.operands)
     if streams == 0:
         c.refuse(node, "all operands are constants", hint="use the value that they give")
-    c.kinds(node, inputs, *["val"] * streams)
+    c.kinds(node, inputs)
     c.aligned(node, inputs, *range(streams))
     if result_tile(node.function, [x.type.tile for x in inputs]) is None:
         _refuse_tiles(c, node, inputs)
@@ -134,7 +135,7 @@ def _refuse_tiles(c: Context, node: n.Alu, inputs: Streams) -> NoReturn:
 
 
 def _reduce(c: Context, node: n.Reduce, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "val")
+    c.kinds(node, inputs)
     c.function(node, node.function, REDUCERS)
     c.solid(node, inputs, 0)
     return [OutputFacts(c.deep(node, inputs, 0))]
@@ -143,7 +144,7 @@ def _reduce(c: Context, node: n.Reduce, inputs: Streams) -> list[OutputFacts]:
 def _accumulate(c: Context, node: n.Accumulate, inputs: Streams) -> list[OutputFacts]:
     if node.order < 1:
         c.refuse(node, f"the order is {node.order}", hint="a reduction that keeps no inner loop is a `reduce`")
-    c.kinds(node, inputs, *["crd"] * (node.order + 1), "val")
+    c.kinds(node, inputs)
     c.function(node, node.function, REDUCERS)
     above = c.deep(node, inputs, 0)
     _chain(c, node, inputs)
@@ -160,7 +161,7 @@ def _permute(c: Context, node: n.Permute, inputs: Streams) -> list[OutputFacts]:
             f"the order is {','.join(map(str, node.order)) or 'empty'}",
             hint="it names every level of the input once, two levels or more: `order=1,0` exchanges two",
         )
-    c.kinds(node, inputs, *["crd"] * m, "val")
+    c.kinds(node, inputs)
     above = c.deep(node, inputs, 0)
     _chain(c, node, inputs)
     c.solid(node, inputs, m)
@@ -171,7 +172,7 @@ def _permute(c: Context, node: n.Permute, inputs: Streams) -> list[OutputFacts]:
 def _drop(c: Context, node: n.Drop, inputs: Streams) -> list[OutputFacts]:
     if len(inputs) < 2:
         c.refuse(node, f"takes at least 2 inputs (crd, ..., val), not {len(inputs)}")
-    c.kinds(node, inputs, *["crd"] * (len(inputs) - 1), "val" if node.value is not None else "any")
+    c.kinds(node, inputs)
     if node.value is not None and inputs[-1].type.tile:
         c.refuse(node, f"{c.stream(node, len(inputs) - 1)} is {inputs[-1].type}; tiles are not dropped by value")
     above = c.deep(node, inputs, 0)
@@ -189,7 +190,7 @@ def _chain(c: Context, node: n.Node, inputs: Streams) -> None:
 
 
 def _flatten(c: Context, node: n.Flatten, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "crd", "crd")
+    c.kinds(node, inputs)
     _sized(c, node, node.size)
     above = c.deep(node, inputs, 0)
     c.nested(node, inputs, 0, 1)
@@ -200,7 +201,7 @@ def _flatten(c: Context, node: n.Flatten, inputs: Streams) -> list[OutputFacts]:
 
 
 def _split(c: Context, node: n.SplitLevel, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "crd")
+    c.kinds(node, inputs)
     _sized(c, node, node.size)
     levels = c.shapes.chain(c.deep(node, inputs, 0), 2, "split", inputs[0].shape, node.size)
     return [*map(OutputFacts, levels)]
@@ -212,7 +213,7 @@ def _sized(c: Context, node: n.Node, size: int) -> None:
 
 
 def _fork(c: Context, node: n.Fork, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "any")
+    c.kinds(node, inputs)
     if node.lanes < 1:
         c.refuse(node, f"the number of lanes is {node.lanes}")
     c.deep(node, inputs, 0)
@@ -243,20 +244,18 @@ def _merge(c: Context, node: n.Merge, inputs: Streams) -> list[OutputFacts]:
 
 
 def _write(c: Context, node: n.WriteLevel, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "crd")
+    c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level, written=True)
-    if tensor.format.levels[node.level] not in (Dense(), Compressed()):
-        c.refuse(
-            node,
-            f"level {node.level} of `{node.tensor}` is {tensor.format.levels[node.level].text}",
-            hint="dense and compressed levels are written",
-        )
+    level = tensor.format.levels[node.level]
+    if not level.appended:
+        able = names(lambda level: level.appended)
+        c.refuse(node, f"level {node.level} of `{node.tensor}` is {level.text}", hint=f"{able} levels are written")
     _reaches(c, node, inputs, node.level + 1)
     return []
 
 
 def _write_values(c: Context, node: n.WriteValues, inputs: Streams) -> list[OutputFacts]:
-    c.kinds(node, inputs, "val")
+    c.kinds(node, inputs)
     tensor = c.declared(node, node.tensor, written=True)
     _reaches(c, node, inputs, tensor.format.rank)
     if inputs[0].type.tile != tensor.tile:

@@ -16,7 +16,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_foreign import Foreign
 from fuseflow.samml.proto_read import ProtoReader, declarations
-from fuseflow.samml.proto_write import WRITERS
+from fuseflow.samml.proto_write import write
 from fuseflow.samml.proto_writer import Writer
 from fuseflow.samml.verify import verify
 
@@ -73,7 +73,7 @@ def _parsed(data: bytes | str) -> pb.ComalGraph:
 
 def _message(graph: n.Graph) -> Writer:
     verify(graph)
-    return Writer(graph, WRITERS)
+    return Writer(graph, write)
 
 
 def _graph(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:

@@ -39,7 +39,7 @@ class Foreign:
     messages: Mapping[str, Any]
     sizes: Mapping[str, int]
     levels: dict[str, dict[int, LevelUsage]] = field(default_factory=dict)
-    by_name: dict[str, n.Node] = field(init=False)
+    by_name: dict[str, n.Primitive] = field(init=False)
 
     def __post_init__(self) -> None:
         self.by_name = self.graph.by_name
@@ -48,7 +48,7 @@ class Foreign:
         readers = self.graph.readers()
         types: dict[n.Port, n.StreamType] = {}
         tiles: dict[str, Tile] = {}
-        nodes: list[n.Node] = []
+        nodes: list[n.Primitive] = []
         for given in self.graph.nodes:
             for node in self.on_tiles(given, [types[port].tile for port in given.inputs]):
                 if isinstance(node, n.Locate) and not node.tensor:
@@ -61,11 +61,11 @@ class Foreign:
                 decl = {t: n.TensorDecl(t, (), Format.of(), tile=tile) for t, tile in tiles.items()}
                 made = node.typed([types[port] for port in node.inputs], decl)
                 types |= {n.Port(node.name, k): kind for k, kind in enumerate(made)}
-        outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.WriteLevel | n.WriteValues))
+        outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.Writes))
         tensors = tuple(replace(self.declare(tensor), tile=tiles.get(tensor, ())) for tensor in sorted(self.levels))
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
 
-    def on_tiles(self, node: n.Node, tiles: Sequence[Tile]) -> list[n.Node]:
+    def on_tiles(self, node: n.Primitive, tiles: Sequence[Tile]) -> list[n.Primitive]:
         """What an operation stands for where these tiles reach it."""
         message: Any = self.messages.get(node.name)
         square = (message.stream_shape,) * 2 if getattr(message, "blocked", False) and message.stream_shape > 1 else ()
@@ -84,14 +84,13 @@ class Foreign:
 
     def note_tile(self, node: n.Node, types: Mapping[n.Port, n.StreamType], tiles: dict[str, Tile]) -> None:
         """Collect the shape of the values that a node reads or writes."""
-        match node:
-            case n.Load():
-                message: Any = self.messages[node.name]
-                tile: Tile = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()
-            case n.WriteValues():
-                tile = types[node.inputs[0]].tile
-            case _:
-                return
+        if isinstance(node, n.Load):
+            message: Any = self.messages[node.name]
+            tile: Tile = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()
+        elif isinstance(node, n.WriteValues):
+            tile = types[node.inputs[0]].tile
+        else:
+            return
         if tiles.setdefault(node.tensor, tile) != tile:
             both = " and of ".join(n.show_tile(t) or "scalars" for t in (tiles[node.tensor], tile))
             self.refuse(node, f"takes the values of `{node.tensor}` for tiles of {both}")
@@ -122,17 +121,14 @@ class Foreign:
     def look(self, node: n.Node) -> None:
         """Collect what a node tells of the level that it reads or writes."""
         message: Any = self.messages.get(node.name)
-        match node:
-            case n.Scan():
-                self.note(node.tensor, node.level, LevelUsage(message.format, message.index))
-            case n.WriteLevel():
-                self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, message.size))
-            case n.Locate():
-                self.note(node.tensor, node.level, LevelUsage(index=self.index(node.inputs[0])))
-            case n.Load() | n.WriteValues():
-                self.levels.setdefault(node.tensor, {})
-            case _:
-                pass
+        if isinstance(node, n.Scan):
+            self.note(node.tensor, node.level, LevelUsage(message.format, message.index))
+        elif isinstance(node, n.WriteLevel):
+            self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, message.size))
+        elif isinstance(node, n.Locate):
+            self.note(node.tensor, node.level, LevelUsage(index=self.index(node.inputs[0])))
+        elif isinstance(node, n.Names):
+            self.levels.setdefault(node.tensor, {})
 
     def note(self, tensor: str, level: int, seen: LevelUsage) -> None:
         self.levels.setdefault(tensor, {}).setdefault(level, seen)
@@ -159,16 +155,5 @@ def _public(message: pb.ALU) -> int | None:
 
 
 def _passed_on(node: n.Node, k: int) -> list[n.Port]:
-    """The output that carries on what comes in at input `k`."""
-    match node:
-        case n.Repeat() if k == 0:
-            return [n.Port(node.name)]
-        case n.Align() if k == 2:
-            return [n.Port(node.name)]
-        case n.Fork() | n.Merge():
-            return [n.Port(node.name, lane) for lane in range(len(node.port_names()))]
-        case n.Join():
-            payloads = [p for _, side in node.sides() for p in side]
-            return [n.Port(node.name, 1 + payloads.index(k))] if k in payloads else []
-        case _:
-            return []
+    """The outputs that carry on what comes in at input `k`."""
+    return [n.Port(node.name, output) for output, carried in enumerate(node.carries()) if k in carried]

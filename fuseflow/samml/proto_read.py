@@ -13,15 +13,21 @@ from typing import Any, NoReturn, TypeAlias
 
 import networkx as nx
 
-from fuseflow.errors import GraphError
+from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY
+from fuseflow.samml.proto_wire import BY_OPERATION, BY_PRIMITIVE, Wire, stored
+from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY, WRITERS
 from fuseflow.samml.proto_writer import StreamMessage
+from fuseflow.samml.text import read_attributes
 from fuseflow.tensors import Format
 
 KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
 FOLDED = ("broadcast", "repeatsig")
+OTHERS: dict[str, type[n.Primitive]] = {
+    kind.op: kind for kind in n.NODE_TYPES if kind not in WRITERS and kind not in BY_PRIMITIVE
+}
+"""What a message `Primitive` can hold: all that have no message of their own."""
 UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func")
 
 Key: TypeAlias = tuple[str, int]
@@ -41,18 +47,26 @@ class ProtoReader:
         self.root: n.Root | None = None
         self.messages: dict[str, Any] = {}
 
-    def run(self) -> tuple[n.Node, ...]:
+    def run(self) -> tuple[n.Primitive, ...]:
         """The nodes, inputs first, otherwise in the order of the operations."""
         names = self._names()
         for operation, name in zip(self.operations, names, strict=True):
             self._announce(operation, name)
-        found: list[n.Node] = []
+        nodes: list[n.Primitive] = []
         for operation, name in zip(self.operations, names, strict=True):
             kind = str(operation.WhichOneof("op"))
-            if _public(kind) in READERS:
-                made = READERS[_public(kind)](self, name, getattr(operation, kind))
-                found += [made] if isinstance(made, n.Node) else made
-        return self._sorted(_checked(self.name, [self.root, *found] if self.root else found))
+            if kind not in FOLDED:
+                nodes += self._read(_public(kind), name, getattr(operation, kind))
+        return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
+
+    def _read(self, kind: str, name: str, message: Any) -> Sequence[n.Primitive]:
+        """The nodes that an operation stands for."""
+        if kind == "primitive":
+            return [_primitive(self, name, message)]
+        if wire := BY_OPERATION.get(kind):
+            return [_field_by_field(self, name, message, wire)]
+        made = READERS[kind](self, name, message)
+        return [made] if isinstance(made, n.Node) else made
 
     def _names(self) -> list[str]:
         """A name for each operation: its own where no other node has it, else with its id. Folded operations make no node."""
@@ -83,7 +97,7 @@ class ProtoReader:
         elif kind == "repeatsig":
             self._alias(message.output_rep_sig, message.input_crd)
         else:
-            for output, stream in enumerate(OUTPUTS.get(_public(kind), _no_outputs)(message)):
+            for output, stream in enumerate(_outputs(_public(kind), message)):
                 self._make(stream, name, output)
             if kind == "locate" and not message.tensor:
                 self._make(message.output_crd, _through(name), 0)
@@ -103,7 +117,7 @@ class ProtoReader:
         self.made[key] = n.Port(name, output)
         self.by_id.setdefault(key[1], []).append(key)
 
-    def _sorted(self, nodes: Sequence[n.Node]) -> tuple[n.Node, ...]:
+    def _sorted(self, nodes: Sequence[n.Primitive]) -> tuple[n.Primitive, ...]:
         made = {node.name: node for node in nodes}
         at = {name: k for k, name in enumerate(made)}
         reads: nx.DiGraph[str] = nx.DiGraph()
@@ -154,7 +168,7 @@ class ProtoReader:
             self.refuse(name, f"streams of vectors of {message.stream_shape} are not executed; tiles are `blocked`")
 
 
-def _checked(graph: str, nodes: list[n.Node]) -> list[n.Node]:
+def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
     """Refuse streams that their node does not make (a joiner with more outputs than inputs, a wrong `signal`)."""
     made = {node.name: len(node.port_names()) for node in nodes}
     for node in nodes:
@@ -166,7 +180,7 @@ def _checked(graph: str, nodes: list[n.Node]) -> list[n.Node]:
     return nodes
 
 
-def declarations(name: str, message: pb.ComalGraph, nodes: tuple[n.Node, ...]) -> n.Graph:
+def declarations(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
     """The graph of `nodes` with what the extension fields of a message declare."""
     return n.Graph(
         name,
@@ -208,17 +222,19 @@ def _bundle(message: Any) -> Any:
     return getattr(message, message.WhichOneof("conn") or "crd")
 
 
-def _no_outputs(message: Any) -> list[StreamMessage]:
-    return []
+def _outputs(kind: str, message: Any) -> Iterable[StreamMessage]:
+    """The streams that an operation makes."""
+    if kind == "primitive":
+        return stored(message, ("outputs",))
+    if wire := BY_OPERATION.get(kind):
+        return stored(message, wire.outputs)
+    return OUTPUTS[kind](message)
 
 
 OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
-    "root": lambda m: [m.output_ref],
     "fiber_lookup": lambda m: [m.output_crd, m.output_ref],
-    "range": lambda m: [m.output_crd],
     "locate": lambda m: [m.output_ref1],
     "joiner": lambda m: [m.output_crd, *(_one(payload, "stream") for payload in m.output_refs)],
-    "align": lambda m: [_one(m.output, "stream")],
     "repeat": lambda m: [_one(m, "output_ref")],
     "array": lambda m: [m.output_val],
     "alu": lambda m: [m.vals.output],
@@ -226,32 +242,40 @@ OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
     "spacc": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
     "coord_drop": lambda m: [m.output_outer_crd, m.output_inner_crd],
     "drop": lambda m: [*m.output_crds, _one(m.output, "stream")],
-    "permute": lambda m: [*m.output_crds, m.output_val],
-    "flatten": lambda m: [m.output_crd],
-    "split": lambda m: [m.outer_crd, m.inner_crd],
     "fork": lambda m: list(_bundle(m).outputs),
     "join": lambda m: [_bundle(m).output],
+    "fiber_write": lambda m: [],
 }
 
 
-def _root(r: ProtoReader, name: str, m: pb.Generator) -> n.Node:
-    return n.Root(name, ())
+def _primitive(r: ProtoReader, name: str, m: pb.Primitive) -> n.Primitive:
+    if m.op not in OTHERS:
+        raise GraphError(
+            f"graph `{r.name}`, operation `{name}`: the primitive `{m.op}` is not known", hint=did_you_mean(m.op, OTHERS)
+        )
+    try:
+        values = read_attributes(n.attributes(OTHERS[m.op]), m.attributes.split())
+    except ValueError:
+        r.refuse(name, f"cannot read the attributes `{m.attributes}` of {m.op}")
+    return OTHERS[m.op](name, r.ports(name, stored(m, ("inputs",))), **values)
 
 
-def _scan(r: ProtoReader, name: str, m: pb.FiberLookup) -> n.Node:
+def _field_by_field(r: ProtoReader, name: str, m: Any, wire: Wire) -> n.Primitive:
+    own = n.attributes(wire.primitive)
+    values: dict[str, Any] = {a.field: tuple(getattr(m, a.field)) if a.type == "integers" else getattr(m, a.field) for a in own}
+    return wire.primitive(name, r.ports(name, stored(m, wire.inputs)), **values)
+
+
+def _scan(r: ProtoReader, name: str, m: pb.FiberLookup) -> n.Primitive:
     return n.Scan(name, (r.port_or_root(name, m.input_ref, m.root),), m.tensor, m.mode, m.sequential)
 
 
-def _range(r: ProtoReader, name: str, m: pb.Range) -> n.Node:
-    return n.Range(name, (r.port(name, m.input_ref),), m.size)
-
-
-def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Node]:
+def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Primitive]:
     crd = r.port(name, m.input_crd)
     if m.tensor:
         parent = () if m.outermost else (r.port(name, m.parent_ref if m.HasField("parent_ref") else m.input_ref),)
         return [n.Locate(name, (crd, *parent), m.tensor, m.level)]
-    found: list[n.Node] = [n.Locate(name, (crd,), "", 0)]
+    found: list[n.Primitive] = [n.Locate(name, (crd,), "", 0)]
     if m.output_ref2.id.id or m.output_crd.id.id:
         found.append(n.Join(_through(name), (crd, r.port(name, m.input_ref)), "intersect", (1,)))
     return found
@@ -262,7 +286,7 @@ def _through(name: str) -> str:
     return f"{name}.through"
 
 
-def _join(r: ProtoReader, name: str, m: pb.Joiner) -> n.Node:
+def _join(r: ProtoReader, name: str, m: pb.Joiner) -> n.Primitive:
     counts = tuple(m.payloads) or tuple(int(pair.HasField("in_ref")) for pair in m.input_pairs)
     if sum(max(count, 1) for count in counts) != len(m.input_pairs):
         r.refuse(name, f"has {len(m.input_pairs)} input pairs, its payload counts are {counts}")
@@ -277,23 +301,19 @@ def _join(r: ProtoReader, name: str, m: pb.Joiner) -> n.Node:
     return n.Join(name, tuple(inputs), "union" if m.join_type == pb.Joiner.UNION else "intersect", counts)
 
 
-def _align(r: ProtoReader, name: str, m: pb.Align) -> n.Node:
-    return n.Align(name, r.ports(name, (m.old_crd, m.new_crd, _one(m.input, "stream"))))
-
-
-def _repeat(r: ProtoReader, name: str, m: pb.Repeat) -> n.Node:
+def _repeat(r: ProtoReader, name: str, m: pb.Repeat) -> n.Primitive:
     stream = r.port_or_root(name, _one(m, "input_ref"), m.root)
     if m.HasField("signal"):
         return n.Repeat(name, (stream, n.Port(m.signal.node, m.signal.output)))
     return n.Repeat(name, (stream, r.port(name, _one(m, "input_rep_sig"))))
 
 
-def _load(r: ProtoReader, name: str, m: pb.ArrayVals) -> n.Node:
+def _load(r: ProtoReader, name: str, m: pb.ArrayVals) -> n.Primitive:
     r.sized(name, m)
     return n.Load(name, (r.port(name, m.input_ref),), m.tensor, m.sequential)
 
 
-def _alu(r: ProtoReader, name: str, m: pb.ALU) -> n.Node:
+def _alu(r: ProtoReader, name: str, m: pb.ALU) -> n.Primitive:
     r.sized(name, m)
     inputs = r.ports(name, m.vals.inputs)
     if m.function:
@@ -316,78 +336,55 @@ def _alu(r: ProtoReader, name: str, m: pb.ALU) -> n.Node:
 _BINARY, _UNARY, _SCALAR, _REDUCE = ({v: k for k, v in table.items()} for table in (BINARY, UNARY, SCALAR, REDUCE))
 
 
-def _reduce(r: ProtoReader, name: str, m: pb.Reduce) -> n.Node:
+def _reduce(r: ProtoReader, name: str, m: pb.Reduce) -> n.Primitive:
     r.sized(name, m)
     function = m.function or _REDUCE.get(m.reduce_type, "sum")  # ADDSUM differs from ADD on tiles only
     return n.Reduce(name, (r.port(name, m.input_val),), function)
 
 
-def _accumulate(r: ProtoReader, name: str, m: pb.SparseAccumulator) -> n.Node:
+def _accumulate(r: ProtoReader, name: str, m: pb.SparseAccumulator) -> n.Primitive:
     r.sized(name, m)
     inputs = r.ports(name, (*reversed(m.input_outer_crds), m.input_inner_crd, m.input_val))
     return n.Accumulate(name, inputs, m.function or "sum", m.order or len(m.input_outer_crds))
 
 
-def _coord_drop(r: ProtoReader, name: str, m: pb.CoordDrop) -> n.Node:
+def _coord_drop(r: ProtoReader, name: str, m: pb.CoordDrop) -> n.Primitive:
     # An outer coordinate leaves when no inner one is below it: the inner coordinates are their own values.
     outer, inner = r.ports(name, (m.input_outer_crd, m.input_inner_crd))
     return n.Drop(name, (outer, inner, inner))
 
 
-def _drop(r: ProtoReader, name: str, m: pb.Drop) -> n.Node:
+def _drop(r: ProtoReader, name: str, m: pb.Drop) -> n.Primitive:
     inputs = r.ports(name, (*m.input_crds, _one(m.input, "stream")))
     return n.Drop(name, inputs, m.value if m.HasField("value") else None)
 
 
-def _permute(r: ProtoReader, name: str, m: pb.Permute) -> n.Node:
-    return n.Permute(name, r.ports(name, (*m.input_crds, m.input_val)), tuple(m.order))
-
-
-def _flatten(r: ProtoReader, name: str, m: pb.Flatten) -> n.Node:
-    return n.Flatten(name, r.ports(name, (m.outer_crd, m.inner_crd)), m.size)
-
-
-def _split(r: ProtoReader, name: str, m: pb.Split) -> n.Node:
-    return n.SplitLevel(name, r.ports(name, (m.input_crd,)), m.size)
-
-
-def _fork(r: ProtoReader, name: str, m: pb.Fork) -> n.Node:
+def _fork(r: ProtoReader, name: str, m: pb.Fork) -> n.Primitive:
     return n.Fork(name, (r.port(name, _bundle(m).input),), len(_bundle(m).outputs))
 
 
-def _merge(r: ProtoReader, name: str, m: pb.Join) -> n.Node:
+def _merge(r: ProtoReader, name: str, m: pb.Join) -> n.Primitive:
     if not _bundle(m).inputs:
         r.refuse(name, "joins no lanes")
     return n.Merge(name, r.ports(name, _bundle(m).inputs), m.levels if m.HasField("levels") else 1)
 
 
-def _write(r: ProtoReader, name: str, m: pb.FiberWrite) -> n.Node:
+def _write(r: ProtoReader, name: str, m: pb.FiberWrite) -> n.Primitive:
     return n.WriteLevel(name, (r.port(name, m.input_crd),), m.tensor, int(m.mode_val) if m.mode_val.isdecimal() else -1)
 
 
-def _write_values(r: ProtoReader, name: str, m: pb.ValWrite) -> n.Node:
-    return n.WriteValues(name, (r.port(name, m.input_val),), m.tensor)
-
-
-READERS: dict[str, Callable[[ProtoReader, str, Any], n.Node | list[n.Node]]] = {
-    "root": _root,
+READERS: dict[str, Callable[[ProtoReader, str, Any], n.Primitive | list[n.Primitive]]] = {
     "fiber_lookup": _scan,
-    "range": _range,
     "locate": _locate,
     "joiner": _join,
-    "align": _align,
     "repeat": _repeat,
     "array": _load,
     "alu": _alu,
     "reduce": _reduce,
     "spacc": _accumulate,
     "coord_drop": _coord_drop,
-    "permute": _permute,
     "drop": _drop,
-    "flatten": _flatten,
-    "split": _split,
     "fork": _fork,
     "join": _merge,
     "fiber_write": _write,
-    "val_write": _write_values,
 }

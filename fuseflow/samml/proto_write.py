@@ -6,10 +6,14 @@ means, that message says it; extension fields hold the rest, so that our own rea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_writer import Rules, StreamMessage, Writer, any_stream
-from fuseflow.tensors.levels import Compressed, Dense
+from fuseflow.samml.proto_wire import BY_PRIMITIVE, Wire, placed
+from fuseflow.samml.proto_writer import StreamMessage, Writer, any_stream
+from fuseflow.samml.text import detail
 from fuseflow.tile_ops import Tile
 
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
@@ -22,36 +26,24 @@ REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
 JOIN = {"intersect": pb.Joiner.INTERSECT, "union": pb.Joiner.UNION}
 
 
-def _root(w: Writer, node: n.Root) -> None:
-    w.making(node, 0, w.new(node).root.output_ref)
-
-
 def _scan(w: Writer, node: n.Scan) -> None:
     level = w.declared[node.tensor].format.levels[node.level]
     operation = w.new(node)
-    if level in (Dense(), Compressed()):
-        lookup = operation.fiber_lookup
-    else:
-        lookup = operation.fiber_lookup_ext
-        w.warn(node.name, f"other readers have no {level.text} level")
-    lookup.tensor, lookup.mode, lookup.format, lookup.sequential = node.tensor, node.level, level.text, node.sequential
+    lookup = operation.fiber_lookup_ext if level.public is None else operation.fiber_lookup
+    w.storing(node.name, level)
+    lookup.tensor, lookup.mode, lookup.sequential = node.tensor, node.level, node.sequential
+    lookup.format = level.public or level.text
     w.reading(node.inputs[0], lookup.input_ref)
     w.making(node, 0, lookup.output_crd)
     w.making(node, 1, lookup.output_ref)
-
-
-def _range(w: Writer, node: n.Range) -> None:
-    message = w.new(node).range
-    message.size = node.size
-    w.reading(node.inputs[0], message.input_ref)
-    w.making(node, 0, message.output_crd)
-    w.warn(node.name, "other readers have no range")
 
 
 def _locate(w: Writer, node: n.Locate) -> None:
     message = w.new(node).locate
     message.tensor, message.level = node.tensor, node.level
     crd, *parent = node.inputs
+    if not (level := w.declared[node.tensor].format.levels[node.level]).full:
+        w.warn(node.name, f"other readers locate in full levels only, not in a {level.text} one")
     w.reading(crd, message.input_crd)
     w.making(node, 0, message.output_ref1)
     if w.kind(crd) != "crd":
@@ -95,16 +87,6 @@ def _join(w: Writer, node: n.Join) -> None:
 
 def _payload(payload: pb.Joiner.Payload, kind: n.Kind) -> StreamMessage:
     return payload.val_stream if kind == "val" else payload.ref_stream
-
-
-def _align(w: Writer, node: n.Align) -> None:
-    message = w.new(node).align
-    old, new, stream = node.inputs
-    w.reading(old, message.old_crd)
-    w.reading(new, message.new_crd)
-    w.reading(stream, any_stream(message.input, w.kind(stream)))
-    w.making(node, 0, any_stream(message.output, w.kind(stream)))
-    w.warn(node.name, "other readers have no align")
 
 
 def _repeat(w: Writer, node: n.Repeat) -> None:
@@ -237,37 +219,6 @@ def _drop(w: Writer, node: n.Drop) -> None:
     w.warn(node.name, "other readers drop coordinates by coordinates, not by values")
 
 
-def _permute(w: Writer, node: n.Permute) -> None:
-    message = w.new(node).permute
-    message.order.extend(node.order)
-    *crds, val = node.inputs
-    for crd in crds:
-        w.reading(crd, message.input_crds.add())
-    w.reading(val, message.input_val)
-    for output in range(len(crds)):
-        w.making(node, output, message.output_crds.add())
-    w.making(node, len(crds), message.output_val)
-    w.warn(node.name, "other readers have no permute")
-
-
-def _flatten(w: Writer, node: n.Flatten) -> None:
-    message = w.new(node).flatten
-    message.size = node.size
-    w.reading(node.inputs[0], message.outer_crd)
-    w.reading(node.inputs[1], message.inner_crd)
-    w.making(node, 0, message.output_crd)
-    w.warn(node.name, "other readers have no flatten")
-
-
-def _split(w: Writer, node: n.SplitLevel) -> None:
-    message = w.new(node).split
-    message.size = node.size
-    w.reading(node.inputs[0], message.input_crd)
-    w.making(node, 0, message.outer_crd)
-    w.making(node, 1, message.inner_crd)
-    w.warn(node.name, "other readers have no split")
-
-
 def _fork(w: Writer, node: n.Fork) -> None:
     bundle = getattr(w.new(node).fork, w.kind(node.inputs[0]))
     w.reading(node.inputs[0], bundle.input)
@@ -291,35 +242,64 @@ def _write(w: Writer, node: n.WriteLevel) -> None:
     tensor = w.declared[node.tensor]
     message = w.new(node).fiber_write
     message.tensor, message.mode_val = node.tensor, str(node.level)
-    message.format = tensor.format.levels[node.level].text
+    level = tensor.format.levels[node.level]
+    w.storing(node.name, level)
+    message.format = level.public or level.text
     message.size = tensor.shape[tensor.format.order[node.level]]
     w.reading(node.inputs[0], message.input_crd)
 
 
-def _write_values(w: Writer, node: n.WriteValues) -> None:
-    message = w.new(node).val_write
-    message.tensor = node.tensor
-    w.reading(node.inputs[0], message.input_val)
+def write(w: Writer, node: n.Primitive) -> None:
+    """Fill in the messages of a node: by its writer, by its row, or as a `Primitive`."""
+    if writer := WRITERS.get(type(node)):
+        writer(w, node)
+    elif wire := BY_PRIMITIVE.get(type(node)):
+        _field_by_field(w, node, wire)
+    else:
+        _primitive(w, node)
 
 
-WRITERS: Rules = {
-    n.Root: _root,
+def _field_by_field(w: Writer, node: n.Primitive, wire: Wire) -> None:
+    message = getattr(w.new(node), wire.operation)
+    for attribute in n.attributes(type(node)):
+        value = getattr(node, attribute.field)
+        if attribute.type == "integers":
+            getattr(message, attribute.field).extend(value)
+        else:
+            setattr(message, attribute.field, value)
+    _connect(w, node, message, wire.inputs, wire.outputs)
+    if not wire.public:
+        w.warn(node.name, f"other readers have no {wire.operation}")
+
+
+def _primitive(w: Writer, node: n.Primitive) -> None:
+    message = w.new(node).primitive
+    message.op, message.attributes = node.op, detail(node)
+    _connect(w, node, message, ("inputs",), ("outputs",))
+    w.warn(node.name, f"other readers have no {node.op}")
+
+
+def _connect(w: Writer, node: n.Primitive, message: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """The streams of a node, in the fields of these names."""
+    for port, stream in zip(node.inputs, placed(message, inputs, [w.kind(p) for p in node.inputs]), strict=True):
+        w.reading(port, stream)
+    ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+    for k, stream in enumerate(placed(message, outputs, [w.kind(p) for p in ports])):
+        w.making(node, k, stream)
+
+
+WRITERS: Mapping[type[n.Node], Callable[[Writer, Any], None]] = {
     n.Scan: _scan,
-    n.Range: _range,
     n.Locate: _locate,
     n.Join: _join,
-    n.Align: _align,
     n.Repeat: _repeat,
     n.Load: _load,
     n.Alu: _alu,
     n.Reduce: _reduce,
     n.Accumulate: _accumulate,
-    n.Permute: _permute,
     n.Drop: _drop,
-    n.Flatten: _flatten,
-    n.SplitLevel: _split,
     n.Fork: _fork,
     n.Merge: _merge,
     n.WriteLevel: _write,
-    n.WriteValues: _write_values,
 }
+"""How the primitives are written that have messages of the public schema, with fields of its own."""

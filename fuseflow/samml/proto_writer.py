@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.verify import streams
+from fuseflow.tensors.levels import Level
 
 CHANNEL_SIZE = 1024
 """The FIFO depth that published graphs ask for. Ours is the machine's to choose: our reader passes over it."""
@@ -16,10 +17,10 @@ StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSi
 
 
 class Writer:
-    """Fills in one message for each node by its rule, then numbers the streams."""
+    """Fills in one message for each node by `write`, then numbers the streams."""
 
-    def __init__(self, graph: n.Graph, rules: Rules) -> None:
-        self.graph, self.rules = graph, rules
+    def __init__(self, graph: n.Graph, write: Callable[[Writer, n.Primitive], None]) -> None:
+        self.graph, self.write = graph, write
         self.declared = graph.declared
         self.known = streams(graph)
         self.read_by = graph.readers()
@@ -32,7 +33,7 @@ class Writer:
     def run(self) -> pb.ComalGraph:
         for node in self.graph.nodes:
             self.operations[node.name] = []
-            self.rules[type(node)](self, node)
+            self.write(self, node)
         self._number()
         message = pb.ComalGraph(name=self.graph.name, channel_size=CHANNEL_SIZE)
         message.graph.name = self.graph.name
@@ -108,6 +109,11 @@ class Writer:
         elif tile:
             self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
 
+    def storing(self, name: str, level: Level) -> None:
+        """Say so where other readers take a level for another one: they know `compressed`, and take the rest for dense."""
+        if level.public is None:
+            self.warn(name, f"other readers have no {level.text} level")
+
     def warn(self, name: str, what: str) -> None:
         self.warnings.append(f"`{name}`: {what}")
 
@@ -125,7 +131,3 @@ def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operati
 def any_stream(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
     found: StreamMessage = getattr(stream, kind)
     return found
-
-
-Rules: TypeAlias = Mapping[type[n.Node], Callable[[Writer, Any], None]]
-"""How each primitive is written."""

@@ -71,8 +71,9 @@ class Context:
         port = node.inputs[k]
         return f"input {k} (`{n.stream_name(self.nodes[port.node], port.output)}`)"
 
-    def kinds(self, node: n.Node, streams: Streams, *wanted: str) -> None:
-        """Refuse another number of inputs, or kinds other than `wanted` (one text an input, such as `crd` or `ref or val`)."""
+    def kinds(self, node: n.Node, streams: Streams) -> None:
+        """Refuse another number of inputs, or other kinds, than the node takes."""
+        wanted = node.takes()
         if len(streams) != len(wanted):
             self.refuse(node, f"takes {counted(len(wanted), 'input')} ({', '.join(wanted)}), not {len(streams)}")
         for k, (stream, kinds) in enumerate(zip(streams, wanted, strict=True)):

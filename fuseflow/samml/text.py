@@ -25,11 +25,15 @@ value, or a number. After the nodes: `fiber_fifo node[input]` and `depth node[in
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, assert_never
 
 from fuseflow.einsum.text import show_number
 from fuseflow.errors import FuseFlowError, GraphError, Span, did_you_mean
 from fuseflow.samml import nodes as n
+from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format
 
 VALUES = "vals"
@@ -51,36 +55,30 @@ def show(graph: n.Graph) -> str:
 
 def detail(node: n.Node) -> str:
     """The attributes of a node as the text form shows them."""
-    match node:
-        case n.Scan():
-            return f"{node.tensor}.{node.level}" + (" sequential" if node.sequential else "")
-        case n.Load():
-            return node.tensor + (" sequential" if node.sequential else "")
-        case n.Locate() | n.WriteLevel():
-            return f"{node.tensor}.{node.level}"
-        case n.WriteValues():
-            return f"{node.tensor}.{VALUES}"
-        case n.Range() | n.Flatten() | n.SplitLevel():
-            return str(node.size)
-        case n.Fork():
-            return str(node.lanes)
-        case n.Merge():
-            return f"levels={node.levels}"
-        case n.Join():
-            return node.kind
-        case n.Alu():
-            slots = (show_number(s.value) if s.constant else f"N->{show_number(s.value)}" for s in node.operands)
-            return f"{node.function} {','.join(slots)}"
-        case n.Reduce():
-            return node.function
-        case n.Accumulate():
-            return f"{node.function} order={node.order}"
-        case n.Permute():
-            return f"order={','.join(map(str, node.order))}"
-        case n.Drop() if node.value is not None:
-            return f"value={show_number(node.value)}"
-        case _:
-            return ""
+    words: list[str] = []
+    for attribute in n.attributes(type(node)):
+        value = getattr(node, attribute.field)
+        key = f"{attribute.field}=" if attribute.keyed else ""
+        match attribute.type:
+            case "level":
+                words[-1] += f".{value}"
+            case "values":
+                words.append(f"{value}.{VALUES}")
+            case "tensor" | "word" | "integer":
+                words.append(f"{key}{value}")
+            case "integers":
+                words.append(key + ",".join(map(str, value)))
+            case "number":
+                words.append(key + show_number(value))
+            case "number or none":
+                words += [] if value is None else [key + show_number(value)]
+            case "flag":
+                words += [attribute.field] if value else []
+            case "slots":
+                words.append(",".join(show_number(s.value) if s.constant else f"N->{show_number(s.value)}" for s in value))
+            case unknown:
+                assert_never(unknown)
+    return " ".join(words)
 
 
 def _show_tensor(tensor: n.TensorDecl) -> str:
@@ -92,14 +90,13 @@ def _show_tensor(tensor: n.TensorDecl) -> str:
     return " ".join(words)
 
 
-def _show_node(node: n.Node, by_name: dict[str, n.Node]) -> str:
+def _show_node(node: n.Node, by_name: Mapping[str, n.Node]) -> str:
     names = [n.stream_name(by_name[port.node], port.output) for port in node.inputs]
     if isinstance(node, n.Join):
         inputs = "; ".join(", ".join(names[k] for k in (crd, *payloads)) for crd, payloads in node.sides())
     else:
         inputs = ", ".join(names)
-    op = "write" if isinstance(node, n.WriteValues) else node.op
-    return f"{node.name} = {op}({inputs}) {detail(node)}".rstrip()
+    return f"{node.name} = {node.word or node.op}({inputs}) {detail(node)}".rstrip()
 
 
 def parse(text: str, file: str = "<text>") -> n.Graph:
@@ -126,7 +123,7 @@ _STATEMENTS = ("graph", "tensor", "output", "fiber_fifo", "depth")
 class _Reader:
     name: str = "graph"
     tensors: list[n.TensorDecl] = field(default_factory=list)
-    nodes: list[n.Node] = field(default_factory=list)
+    nodes: list[n.Primitive] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     fifos: list[n.Edge] = field(default_factory=list)
     depths: list[tuple[n.Edge, int]] = field(default_factory=list)
@@ -192,62 +189,73 @@ def _read_tensor(text: str) -> n.TensorDecl:
     return n.TensorDecl(name, shape, Format.parse(layout, len(shape)), dtype or "f32", _number(fill or "0"), blocks)
 
 
-def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Node:
-    kinds = {"intersect", "union", "left"}
-    if len(words) != 1 or words[0] not in kinds:
-        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), kinds))
+JOINS = ("intersect", "union", "left")
+
+
+def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
+    if len(words) != 1 or words[0] not in JOINS:
+        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOINS))
     inputs = tuple(port for side in sides for port in side)
     return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))  # type: ignore[arg-type]
 
 
-def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Node:
-    """Any node but a join."""
-    try:
-        match op, words:
-            case "root", []:
-                return n.Root(name, inputs)
-            case "scan", [place, *access] if access in ([], ["sequential"]):
-                return n.Scan(name, inputs, *_place(place), sequential=bool(access))
-            case "load", [tensor, *access] if access in ([], ["sequential"]):
-                return n.Load(name, inputs, tensor, sequential=bool(access))
-            case "locate", [place]:
-                return n.Locate(name, inputs, *_place(place))
-            case "range", [size]:
-                return n.Range(name, inputs, int(size))
-            case "align", []:
-                return n.Align(name, inputs)
-            case "repeat", []:
-                return n.Repeat(name, inputs)
-            case "alu", [function, slots]:
-                return n.Alu(name, inputs, function, tuple(map(_slot, slots.split(","))))
-            case "reduce", [function]:
-                return n.Reduce(name, inputs, function)
-            case "accumulate", [function, order] if order.startswith("order="):
-                return n.Accumulate(name, inputs, function, int(order.removeprefix("order=")))
-            case "permute", [order] if order.startswith("order="):
-                return n.Permute(name, inputs, tuple(map(int, order.removeprefix("order=").split(","))))
-            case "drop", []:
-                return n.Drop(name, inputs)
-            case "drop", [value] if value.startswith("value="):
-                return n.Drop(name, inputs, float(value.removeprefix("value=")))
-            case "flatten", [size]:
-                return n.Flatten(name, inputs, int(size))
-            case "split", [size]:
-                return n.SplitLevel(name, inputs, int(size))
-            case "fork", [lanes]:
-                return n.Fork(name, inputs, int(lanes))
-            case "merge", [levels] if levels.startswith("levels="):
-                return n.Merge(name, inputs, int(levels.removeprefix("levels=")))
-            case "write", [place] if place.endswith(f".{VALUES}"):
-                return n.WriteValues(name, inputs, place.removesuffix(f".{VALUES}"))
-            case "write", [place]:
-                return n.WriteLevel(name, inputs, *_place(place))
-    except ValueError:
-        pass
-    known = {kind.op for kind in n.NODE_TYPES} - {"write_values"}
-    if op not in known:
-        raise GraphError(f"`{name}`: unknown primitive `{op}`", hint=did_you_mean(op, known))
+def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Primitive:
+    """Any node but a join. Where two primitives are written with one word, the attributes tell them apart."""
+    named = [kind for kind in n.NODE_TYPES if kind is not n.Join and op == (kind.word or kind.op)]
+    for kind in named:
+        try:
+            return kind(name, inputs, **read_attributes(n.attributes(kind), words))
+        except ValueError:
+            continue
+    if not named:
+        raise GraphError(f"`{name}`: unknown primitive `{op}`", hint=did_you_mean(op, {k.word or k.op for k in n.NODE_TYPES}))
     raise GraphError(f"`{name}`: cannot read the attributes `{' '.join(words)}` of {op}")
+
+
+def read_attributes(attributes: Sequence[n.Attribute], words: Sequence[str]) -> dict[str, Any]:
+    """The fields of a node, given the words that `detail` writes. Raises `ValueError` where they are not the words of these attributes."""
+    values: dict[str, Any] = {}
+    left = list(words)
+    for attribute, after in zip_longest(attributes, attributes[1:]):
+        if attribute.type == "level":
+            continue  # read with its tensor
+        key = attribute.field if attribute.type == "flag" else f"{attribute.field}=" if attribute.keyed else ""
+        if attribute.type in ("flag", "number or none") and not (left and left[0].startswith(key)):
+            continue
+        if not left or not left[0].startswith(key):
+            raise ValueError
+        text = left.pop(0).removeprefix(key)
+        if attribute.type == "tensor" and after is not None and after.type == "level":
+            values[attribute.field], values[after.field] = _place(text)
+        else:
+            values[attribute.field] = _read_value(attribute.type, text)
+    if left:
+        raise ValueError
+    return values
+
+
+def _read_value(type: AttributeType, text: str) -> Any:
+    match type:
+        case "tensor" | "word":
+            return text
+        case "values":
+            if not text.endswith(f".{VALUES}"):
+                raise ValueError
+            return text.removesuffix(f".{VALUES}")
+        case "integer" | "level":
+            return int(text)
+        case "integers":
+            return tuple(map(int, text.split(",")))
+        case "number" | "number or none":
+            return float(text)
+        case "flag":
+            if text:
+                raise ValueError
+            return True
+        case "slots":
+            return tuple(map(_slot, text.split(",")))
+        case unknown:
+            assert_never(unknown)
 
 
 def _place(text: str) -> tuple[str, int]:

@@ -16,28 +16,18 @@ def tile_indices(graph: n.Graph, loads: Mapping[str, Indices]) -> dict[str, Indi
     """The indices of the tiles that are written. Raises `GraphError` at an operator whose operands do not fit together: a tensor then has
     its tiles the other way round."""
     known: dict[n.Port, Indices] = {}
-    found: dict[str, Indices] = {}
+    results: dict[str, Indices] = {}
     for node in graph.nodes:
-        inputs = [known.get(port, ("", "")) for port in node.inputs]
-        match node:
-            case n.Load():
-                known[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
-            case n.Alu():
-                known[n.Port(node.name)] = _of_operator(graph, node, inputs)
-            case n.WriteValues():
-                found[node.tensor] = inputs[0]
-            case n.Repeat() | n.Reduce():
-                known[n.Port(node.name)] = inputs[0]
-            case n.Accumulate() | n.Permute() | n.Drop():
-                known[n.Port(node.name, len(node.port_names()) - 1)] = inputs[-1]
-            case n.Align():
-                known[n.Port(node.name)] = inputs[2]
-            case n.Fork() | n.Merge():
-                known |= {n.Port(node.name, k): inputs[0] for k in range(len(node.port_names()))}
-            case n.Join():
-                payloads = [p for _, side in node.sides() for p in side]
-                known |= {n.Port(node.name, 1 + k): inputs[p] for k, p in enumerate(payloads)}
-    return found
+        inputs = [known[port] for port in node.inputs]
+        if isinstance(node, n.WriteValues):
+            results[node.tensor] = inputs[0]
+        for k, carried in enumerate(node.carries()):
+            known[n.Port(node.name, k)] = inputs[carried[0]] if carried else ("", "")
+        if isinstance(node, n.Load):
+            known[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
+        elif isinstance(node, n.Alu):
+            known[n.Port(node.name)] = _of_operator(graph, node, inputs)
+    return results
 
 
 def _of_operator(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices]) -> Indices:

@@ -110,7 +110,7 @@ class Schedule:
 
     @property
     def open(self) -> bool:
-        """Whether it leaves something to `fuseflow.autoscheduler`, so that it cannot be compiled."""
+        """Whether it leaves something to `explore.auto`, so that it cannot be compiled."""
         return self.fuse_regions == ("auto",) or self.order_policy == "auto"
 
     @_fluent

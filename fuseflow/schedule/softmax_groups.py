@@ -8,8 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
-from fuseflow.einsum.nodes import Access, Apply, Einsum, Expr, Program, Reduce, Split, accesses, free_indices, index_names, walk
+from fuseflow.einsum.nodes import (
+    Access,
+    Apply,
+    Const,
+    Einsum,
+    Expr,
+    Program,
+    Reduce,
+    Split,
+    accesses,
+    free_indices,
+    index_names,
+    walk,
+)
 
 
 def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
@@ -61,8 +75,10 @@ def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
             return replace(node, args=tuple(_renamed(arg, names) for arg in node.args))
         case Reduce():
             return replace(node, body=_renamed(node.body, names))
-        case _:
+        case Const():
             return node
+        case unknown:
+            assert_never(unknown)
 
 
 def _groups(program: Program) -> tuple[tuple[str, ...], ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
-from fuseflow.samml.nodes import Edge, Graph, Permute, Port, TensorDecl
+from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.outcome.assemble import assemble
@@ -88,7 +88,7 @@ def simulate(
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
-        _refuse_permutes(graph, machine)
+        _refuse_untimed(graph, machine)
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
@@ -136,11 +136,11 @@ def _refuse_depths(graph: Graph, machine: Machine) -> None:
         )
 
 
-def _refuse_permutes(graph: Graph, machine: Machine) -> None:
+def _refuse_untimed(graph: Graph, machine: Machine) -> None:
     for node in graph.nodes:
-        if isinstance(node, Permute):
+        if node.beyond_comal:
             raise MachineError(
-                f"graph `{graph.name}`: `{node.name}` permutes the levels of a tensor; machine `{machine.name}` has no times for that",
+                f"graph `{graph.name}`: `{node.name}` {node.beyond_comal}; machine `{machine.name}` has no times for that",
                 hint="take a machine with `rules: dataflow`",
             )
 

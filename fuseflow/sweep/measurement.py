@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from fuseflow.autoscheduler.autoscheduler import TOP, choose
-from fuseflow.compiler import Compiled, Source, compile_source, load
-from fuseflow.compiler.compiled import Execute
-from fuseflow.compiler.estimates import Estimator
+from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.run.compiled import Compiled, Execute
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
 from fuseflow.sweep.point import Point
@@ -54,12 +56,14 @@ class SourceCache:
 def _load(point: Point) -> Source:
     try:
         return load(
-            point.model,
-            data=point.data,
-            data_dir=point.data_dir,
-            tensors=point.tensors,
-            options=dict(point.options),
-            seed=point.seed,
+            ModelSpec(
+                point.model,
+                data=point.data,
+                data_dir=point.data_dir,
+                tensors=point.tensors,
+                options=dict(point.options),
+                seed=point.seed,
+            )
         )
     finally:
         _forget(Path(point.model).resolve().parent)
@@ -78,9 +82,9 @@ def compiled(loaded: SourceEstimator, point: Point, top: int) -> tuple[Compiled,
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:
-        choice = choose(loaded.source, schedule, machine, seed=point.seed, top=top, estimator=loaded.estimator)
+        choice = choose(loaded.source, schedule, machine, top=top, estimator=loaded.estimator)
         return choice.compiled, choice.ran.exactly()
-    return compile_source(loaded.source, schedule, machine, point.seed), simulate
+    return compile_source(loaded.source, schedule, machine), simulate
 
 
 def estimated(loaded: SourceEstimator, point: Point) -> Values:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.settings import versions
 from fuseflow.errors import FileError, SweepError
+from fuseflow.run.settings import versions
 from fuseflow.sweep.digests import code
 from fuseflow.sweep.point import Task, TaskOutcome
 

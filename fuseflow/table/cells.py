@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from fuseflow.samml.nodes import Node, Port, Root, StreamType, stream_name
+from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
+from fuseflow.table.steps import Recorder
+from fuseflow.table.view_cursor import Context
 
 
 @dataclass(slots=True)
 class Cells:
-    """Makes nodes and knows the type of every stream. Node names come from what they do: `A_i`, `intersect_k`, `mul'2`."""
+    """Makes nodes, knows the type of every stream, and has the `recorder` take down what stands in which cell. Node names come from what
+    they do: `A_i`, `intersect_k`, `mul'2`."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Primitive] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
     loops: dict[str, frozenset[str]] = field(default_factory=dict)  # by scan and range: the indices of the level that it makes
-    _made: dict[Node, tuple[Port, ...]] = field(default_factory=dict)
+    recorder: Recorder = field(default_factory=Recorder)
+    _made: dict[Primitive, tuple[Port, ...]] = field(default_factory=dict)
     _uses: dict[str, int] = field(default_factory=dict)
 
-    def put(self, node: Node) -> tuple[Port, ...]:
+    def put(self, node: Primitive) -> tuple[Port, ...]:
         """The output ports of `node`; of the equal node made before, if there is one. `node.name` is the wanted base name."""
         key = replace(node, name="")
         if key not in self._made:
@@ -29,11 +33,32 @@ class Cells:
             self._made[key] = ports
         return self._made[key]
 
-    def level(self, node: Node, index: str) -> tuple[Port, ...]:
+    def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
         """The same for a node that makes the level of `index`; one may make that of several."""
         ports = self.put(node)
         self.loops[ports[0].node] = self.loops.get(ports[0].node, frozenset()) | {index}
         return ports
+
+    def note(self, column: str, row: str, text: str) -> None:
+        """Take down what stands in a cell."""
+        self.recorder.note(column, row, text)
+
+    def lift(self, port: Port, loops: Context, depth: int, column: str) -> Port:
+        """A stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each (L1)."""
+        for v, crd in loops[self.depth(port) : depth]:
+            source = port
+            (port,) = self.put(Repeat(f"rep_{v}", (source, crd)))
+            self.note(column, v, f"Rep({self.text(source)} by {self.text(crd)})")
+        return port
+
+    def align(self, column: str, row: str, stream: Port, old: Port, new: Port) -> Port:
+        """A stream below the coordinates `old`, carried to the coordinates `new` (L5)."""
+        if old == new:
+            return stream
+        (aligned,) = self.put(Align(f"align_{row}", (old, new, stream)))
+        texts = [self.text(p) for p in (stream, old, new, aligned)]
+        self.note(column, row, "Align({}: {} -> {}) = {}".format(*texts))
+        return aligned
 
     def root(self) -> Port:
         return self.put(Root("root", ()))[0]

@@ -3,9 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.samml.nodes import Accumulate, Drop, Join, Permute, Port, Range, Repeat, Scan
+from fuseflow.errors import GraphError
+from fuseflow.samml.nodes import (
+    Align,
+    Drop,
+    Flatten,
+    Fork,
+    Join,
+    Merge,
+    Pointwise,
+    Port,
+    Range,
+    Reduce,
+    Repeat,
+    Root,
+    Scan,
+    SplitLevel,
+    Workspace,
+    Writes,
+)
 from fuseflow.table.cells import Cells
 
 
@@ -20,12 +39,16 @@ def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) ->
         case Join():
             sides = [may_be_empty(node.inputs[crd], cells, tensors) for crd, _ in node.sides()]
             return {"intersect": True, "union": all(sides), "left": sides[0]}[node.kind]
-        case Accumulate() | Permute() if port.output == 0:
+        case Workspace() if port.output == 0:
             return any(may_be_empty(p, cells, tensors) for p in node.inputs[:-1])
-        case Accumulate() | Permute() | Drop():
+        case Workspace() | Drop():
             return False  # a coordinate without a value below it is not given
-        case _:
-            return True
+        case Align() | Flatten() | SplitLevel() | Fork() | Merge():
+            return True  # nothing is known
+        case Root() | Repeat() | Pointwise() | Reduce() | Writes():
+            raise GraphError(f"`{node.name}` ({node.op}) makes no coordinates")
+        case unknown:
+            assert_never(unknown)
 
 
 def _scan_may_be_empty(node: Scan, cells: Cells, tensors: Mapping[str, TensorType]) -> bool:

@@ -10,9 +10,9 @@ An expression is *total* at a loop if it is defined at every coordinate (an oper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from fuseflow.samml.nodes import Join, Port
 from fuseflow.table.cells import Cells
@@ -86,12 +86,11 @@ Payloads: TypeAlias = dict[Port, JoinedPayload]
 
 @dataclass(slots=True)
 class Joiner:
-    """Realizes a join tree at one loop. `driver` makes the coordinate stream of a total loop, with the payloads it brings."""
+    """Realizes a join tree at one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings."""
 
     cells: Cells
     index: str
-    driver: Callable[[], tuple[Port, Mapping[Port, JoinedPayload]]]
-    note: Callable[[str], None]
+    driver: tuple[Port, Payloads] | None = None
     _uses: dict[Port, list[Port]] = field(default_factory=dict)  # payload -> the coordinate streams it was used with
 
     def run(self, tree: JoinTree) -> tuple[Port, Payloads]:
@@ -112,10 +111,12 @@ class Joiner:
                     self._uses.setdefault(payload, []).append(tree.crd)
                 return tree.crd, {p: JoinedPayload(p) for p in tree.payloads}
             case Total():
-                crd, payloads = self.driver()
-                return self._join("left", [(crd, dict(payloads)), *map(self._realize, tree.probed)], full=True)
+                assert self.driver is not None, "a total loop has a driver"
+                return self._join("left", [self.driver, *map(self._realize, tree.probed)], full=True)
             case JoinStreams():
                 return self._join(tree.kind, [self._realize(s) for s in tree.sides])
+            case unknown:
+                assert_never(unknown)
 
     def _join(self, kind: JoinKind, parts: Sequence[tuple[Port, Payloads]], full: bool = False) -> tuple[Port, Payloads]:
         groups = _by_coordinates(parts)
@@ -136,7 +137,8 @@ class Joiner:
             counts.append(len(mine))
             carried += mine
         crd, *outputs = self.cells.put(Join(f"{kind}_{self.index}", tuple(inputs), kind, tuple(counts)))
-        self.note(f"{kind.capitalize()}({', '.join(self.cells.text(c) for c in groups)}) = {self.cells.text(crd)}")
+        sides = ", ".join(map(self.cells.text, groups))
+        self.cells.note("join", self.index, f"{kind.capitalize()}({sides}) = {self.cells.text(crd)}")
         return crd, {
             p: JoinedPayload(port, place[p][1].nullable, place[p][1].faithful, place[p][1].complete)
             for p, port in zip(carried, outputs, strict=True)

@@ -8,14 +8,15 @@ from fuseflow.einsum.blocks import tile_indices
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Constant, Reduction
-from fuseflow.samml.nodes import Drop, Join, Node, Permute, Port, Range, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.builder import Builder
 from fuseflow.table.empty_fibers import may_be_empty
+from fuseflow.table.nest import Nest
 from fuseflow.table.table import FusionTable
 from fuseflow.table.value_row import Term
 from fuseflow.tensors import DTYPES, Format
 from fuseflow.tensors.blocks import show_block
-from fuseflow.tensors.levels import Compressed, Dense, Level
+from fuseflow.tensors.levels import Level, names
 
 
 def build_table(region: FusedRegion) -> FusionTable:
@@ -26,7 +27,7 @@ def build_table(region: FusedRegion) -> FusionTable:
         for t in builder.declared.values()
         if t.format
     }
-    writes: list[Node] = []
+    writes: list[Primitive] = []
     for result in region.results:
         declared, nodes = _write(builder, result)
         tensors[declared.name] = declared
@@ -34,7 +35,7 @@ def build_table(region: FusedRegion) -> FusionTable:
     return FusionTable(
         region=region.name,
         order=region.order,
-        steps=builder.recorder.steps(),
+        steps=builder.cells.recorder.steps(),
         nodes=tuple(builder.cells.nodes.values()),
         writes=tuple(writes),
         tensors=tuple(tensors[n] for n in sorted(tensors)),
@@ -44,7 +45,7 @@ def build_table(region: FusedRegion) -> FusionTable:
     )
 
 
-def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Node]]:
+def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
     """The nodes that store one result. Its stored mode order is the loop order; its level kinds are those of its declared format."""
     tree, fill = result.tree, builder.region.fill[result.tree]
     if isinstance(tree, Constant):
@@ -59,8 +60,8 @@ def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Nod
     same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
     node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)
     builder.tiling.cover(node)
-    bundle = builder.nest(node, (), {})
-    builder.recorder.begin(f"{result.name}: store")
+    bundle = builder.bundle(Nest(node))
+    builder.cells.recorder.begin(f"{result.name}: store")
     value = Term(fill, bundle.value, builder.arithmetic.axes(node))
     stored = builder.arithmetic.turned(value, tile_indices(result.indices, result.tensor.block)).port
     assert stored is not None
@@ -73,7 +74,7 @@ def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Nod
     format = Format(levels, tuple(result.indices.index(v) for v in streams.loops))
     tensor = result.tensor
     declared = TensorDecl(result.name, tensor.stored_shape, format, tensor.dtype, fill, tensor.tile)
-    nodes: list[Node] = [
+    nodes: list[Primitive] = [
         WriteLevel(f"write_{result.name}_{v}", (crd,), result.name, p)
         for p, (v, crd) in enumerate(zip(streams.loops, streams.crds, strict=True))
     ]
@@ -95,7 +96,7 @@ def _permuted(builder: Builder, result: RegionOutput, streams: Streams) -> Strea
         return streams
     order = tuple(streams.loops.index(v) for v in result.levels)
     *crds, value = builder.cells.put(Permute(f"permute_{result.name}", (*streams.crds, streams.value), order))
-    builder.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
+    builder.cells.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
     return Streams(result.levels, tuple(crds), value)
 
 
@@ -125,7 +126,7 @@ def _dropped(builder: Builder, result: RegionOutput, levels: tuple[Level, ...], 
         return streams
     ports = (*streams.crds[first:], streams.value)
     *crds, value = builder.cells.put(Drop(f"drop_{result.name}", ports, fill if result.drop_zeros else None))
-    builder.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
+    builder.cells.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
     return Streams(streams.loops, (*streams.crds[:first], *crds), value)
 
 
@@ -134,9 +135,10 @@ def _level(result: RegionOutput, index: str) -> Level:
     format = result.tensor.format
     assert format is not None
     level = format.levels[format.order.index(result.indices.index(index))]
-    if level not in (Dense(), Compressed()):
+    if not level.appended:
+        able = names(lambda level: level.appended)
         raise FusionError(
-            f"result `{result.name}` cannot be written as {format.short()}: results have dense and compressed levels",
+            f"result `{result.name}` cannot be written as {format.short()}: results have {able} levels",
             hint=f"`--format {result.name}=dcsr` stores the same entries",
         )
     return level
@@ -148,23 +150,19 @@ def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
     if _is_full(builder, old):
         return streams
     v, ctx = loops[p], tuple(zip(loops[:p], crds[:p], strict=True))
-    ref = builder.lift(builder.root, ctx, p, "range")
+    ref = builder.cells.lift(builder.root, ctx, p, "range")
     (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.length(v)), v)
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
-    below = tuple(builder.align("fill", old, new, crd, w) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
-    return Streams(loops, (*crds[:p], new, *below), builder.align("fill", old, new, streams.value, "val"))
+    below = tuple(builder.cells.align("fill", w, crd, old, new) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
+    return Streams(loops, (*crds[:p], new, *below), builder.cells.align("fill", "val", streams.value, old, new))
 
 
 def _is_full(builder: Builder, crd: Port) -> bool:
     """Whether a coordinate stream holds every coordinate of its dimension, below every parent that it has."""
     node = builder.cells.nodes[crd.node]
-    match node:
-        case Range():
-            return True
-        case Scan():
-            format = builder.declared[node.tensor].format
-            return format is not None and format.levels[node.level].full
-        case Join(kind="left"):
-            return _is_full(builder, node.inputs[0])
-        case _:
-            return False
+    if isinstance(node, Scan):
+        format = builder.declared[node.tensor].format
+        return format is not None and format.levels[node.level].full
+    if isinstance(node, Join) and node.kind == "left":
+        return _is_full(builder, node.inputs[0])
+    return isinstance(node, Range)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.fusion.tree import Tree
-from fuseflow.samml.nodes import Node, Port, TensorDecl
+from fuseflow.samml.nodes import Port, Primitive, TensorDecl
 from fuseflow.table.steps import Column, TableStep, columns
 
 
@@ -34,8 +34,8 @@ class FusionTable:
     region: str
     order: tuple[str, ...]
     steps: tuple[TableStep, ...]
-    nodes: tuple[Node, ...]
-    writes: tuple[Node, ...]
+    nodes: tuple[Primitive, ...]
+    writes: tuple[Primitive, ...]
     tensors: tuple[TensorDecl, ...]
     outputs: tuple[str, ...]
     evaluations: tuple[Evaluation, ...] = ()

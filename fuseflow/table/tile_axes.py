@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from fuseflow.einsum.blocks import tile_indices
 from fuseflow.einsum.nodes import TensorType
@@ -72,6 +72,8 @@ class Tiling:
                 return self.joined(node.args)
             case Reduction():
                 return self._reduced(node)
+            case unknown:
+                assert_never(unknown)
 
     def _reduced(self, node: Reduction) -> Axes | None:
         found = self._contraction(node)

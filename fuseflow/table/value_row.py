@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Reduction, Tree, View, free_indices
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, free_indices
 from fuseflow.samml.nodes import Alu, Operand, Port
 from fuseflow.table.cells import Cells
 from fuseflow.table.tile_axes import Axes, Contraction, Tiling, kept, transposed
 from fuseflow.table.view_cursor import Context
-
-Lift = Callable[[Port, Context, int, str], Port]
-"""Repeats a stream into the loops of a context, to a depth; the last argument is the column of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,6 @@ class Arithmetic:
     region: FusedRegion
     cells: Cells
     tiling: Tiling
-    lift: Lift
 
     def term(self, node: Tree, port: Port | None) -> Term:
         if isinstance(node, Constant) or port is None:
@@ -59,7 +56,7 @@ class Arithmetic:
         turned = [self.turned(term, axes) for term in terms]
         streams = [term.port for term in turned if term.port is not None]
         depth = max(map(self.cells.depth, streams))
-        inputs = tuple(self.lift(t.port, ctx, depth, t.column) for t in turned if t.port is not None)
+        inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in turned if t.port is not None)
         slots = tuple(Operand(term.value, constant=term.port is None) for term in turned)
         return self.cells.put(Alu(function, inputs, function, slots))[0]
 
@@ -107,7 +104,7 @@ class Arithmetic:
     def product_of(self, left: Term, right: Term, function: str, ctx: Context) -> Port:
         assert left.port is not None and right.port is not None
         depth = max(self.cells.depth(left.port), self.cells.depth(right.port))
-        inputs = tuple(self.lift(t.port, ctx, depth, t.column) for t in (left, right) if t.port is not None)
+        inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in (left, right) if t.port is not None)
         return self.cells.put(Alu(function, inputs, function, (Operand(left.value), Operand(right.value))))[0]
 
 
@@ -118,5 +115,7 @@ def column_of(node: Tree) -> str:
             return str(node)
         case Reduction():
             return node.label
-        case _:
+        case Constant() | Operation():
             return "alu"
+        case unknown:
+            assert_never(unknown)

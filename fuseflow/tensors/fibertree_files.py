@@ -17,10 +17,8 @@ import numpy.typing as npt
 from fuseflow.errors import FileError, did_you_mean
 from fuseflow.filesystem import read_text, write_text
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.levels import Compressed, Dense, Fibers
-from fuseflow.tensors.levels.base import Ints, Level
-from fuseflow.tensors.levels.compressed import CompressedFibers
-from fuseflow.tensors.levels.dense import DenseFibers
+from fuseflow.tensors.levels import Fibers, Level, names
+from fuseflow.tensors.levels.base import Ints, Unreadable
 from fuseflow.tensors.tensor import Tensor
 
 
@@ -34,7 +32,7 @@ def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
 
 
 def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple[int, ...] = ()) -> Tensor:
-    """The tensor `name` of a folder, stored in `format` (dense and compressed levels); of tiles, the elements of each row by row. Raises
+    """The tensor `name` of a folder, stored in `format` (of `appended` levels); of tiles, the elements of each row by row. Raises
     `FileError` for files that are missing, hold no numbers, or do not fit together."""
     if not _file(directory, name, "shape").is_file():
         found = sorted(path.name[len("tensor_") : -len("_mode_shape")] for path in Path(directory).glob("tensor_*_mode_shape"))
@@ -57,21 +55,14 @@ def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple
 
 
 def _level(directory: str | Path, name: str, number: int, level: Level, size: int, parents: int) -> Fibers:
-    if level == Dense():
-        return DenseFibers(size, parents)
-    if level != Compressed():
-        raise FileError(f"`{directory}`: a {level.text} level is not read from a fibertree", hint="`dense` and `compressed` are")
-    pos, crd = (_integers(directory, name, f"{number}_{kind}") for kind in ("seg", "crd"))
-    if len(pos) != parents + 1 or pos[0] != 0 or pos[-1] != len(crd) or (np.diff(pos) < 0).any():
-        where, fibers = _file(directory, name, f"{number}_seg"), f"{parents} fibers with {len(crd)} coordinates"
-        raise FileError(f"`{where}`: the positions do not divide {fibers}")
-    if len(crd) and not (crd.min() >= 0 and crd.max() < size):
-        raise FileError(f"`{_file(directory, name, f'{number}_crd')}`: a coordinate is outside 0..{size - 1}")
-    inside = np.ones(len(crd), dtype=bool)
-    inside[pos[:-1][pos[:-1] < len(crd)]] = False  # the first of a fiber may be smaller than the one before it
-    if (np.diff(crd, prepend=-1)[inside] <= 0).any():
-        raise FileError(f"`{_file(directory, name, f'{number}_crd')}`: the coordinates of a fiber do not ascend")
-    return CompressedFibers(size, pos, crd)
+    if not level.appended:
+        able = names(lambda level: level.appended, "`{}`")
+        raise FileError(f"`{directory}`: a {level.text} level is not read from a fibertree", hint=f"{able} are")
+    arrays = {array.name: _integers(directory, name, f"{number}_{array.name}") for array in level.arrays(size)}
+    try:
+        return level.read(size, parents, arrays)
+    except Unreadable as error:
+        raise FileError(f"`{_file(directory, name, f'{number}_{error.array}')}`: {error.why}") from None
 
 
 def _integers(directory: str | Path, name: str, column: str) -> Ints:

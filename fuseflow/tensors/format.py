@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from fuseflow.errors import TensorError, did_you_mean
-from fuseflow.tensors.levels import LEVELS, Compressed, Dense, Level, Singleton
+from fuseflow.tensors.levels import LEVELS, Dense, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,11 @@ class Format:
         if sorted(self.order) != list(range(len(self.levels))):
             raise TensorError(f"mode order {self.order} is not a permutation of the {len(self.levels)} dimensions")
         for above, level in zip((None, *self.levels), self.levels, strict=False):
-            if isinstance(level, Singleton) and not isinstance(above, Compressed | Singleton):
+            if level.follows and not (above is not None and above.leads):
                 raise TensorError(f"a singleton level needs a compressed or singleton level above it: {self}")
-            repeats = isinstance(above, Compressed | Singleton) and not above.unique
-            if repeats and not isinstance(level, Singleton):
+            if above is not None and not above.unique and not level.follows:
                 raise TensorError(f"below a nonunique level stands a singleton level: {self}")
-        if self.levels and isinstance(self.levels[-1], Compressed | Singleton) and not self.levels[-1].unique:
+        if self.levels and not self.levels[-1].unique:
             raise TensorError(f"the last level is nonunique: {self}")
 
     @property

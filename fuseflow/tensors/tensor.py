@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.tensors.format import Format
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES, Fibers, Ints
+from fuseflow.tensors.levels.base import WORD_BYTES, Fibers, Ints, Kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,13 +40,18 @@ class Tensor:
         """Number of stored values."""
         return len(self.values)
 
+    def words(self, kind: Kind) -> int:
+        """Number of stored positions, or coordinates, of all levels."""
+        pairs = zip(self.format.levels, self.levels, strict=True)
+        return sum(len(f.arrays[a.name]) for level, f in pairs for a in level.arrays(f.size) if a.kind == kind)
+
     @property
     def pos_bytes(self) -> int:
-        return POS_BYTES * sum(level.pos_count for level in self.levels)
+        return WORD_BYTES["pos"] * self.words("pos")
 
     @property
     def crd_bytes(self) -> int:
-        return CRD_BYTES * sum(level.crd_count for level in self.levels)
+        return WORD_BYTES["crd"] * self.words("crd")
 
     @property
     def nbytes(self) -> int:

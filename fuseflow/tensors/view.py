@@ -13,7 +13,6 @@ import numpy as np
 
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers
-from fuseflow.tensors.levels.dense import Dense
 from fuseflow.tensors.tensor import Tensor
 
 Groups: TypeAlias = Sequence[Sequence[str]]
@@ -41,7 +40,7 @@ def seen(tensor: Tensor, format: Format, shape: tuple[int, ...]) -> Tensor:
     levels, parents = list[Fibers](), 1
     none = np.zeros(0, dtype=np.int64)
     for level, d in zip(format.levels, format.order, strict=True):
-        levels.append(Dense().pack(shape[d], parents, none, none, none)[0] if level.full else next(sparse))
+        levels.append(level.pack(shape[d], parents, none, none, none)[0] if level.full else next(sparse))
         parents = levels[-1].entries
     assert math.prod(shape) == math.prod(tensor.shape) and parents == tensor.stored
     return Tensor(shape, format, tuple(levels), tensor.values, tensor.fill)

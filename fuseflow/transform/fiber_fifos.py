@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from fuseflow.samml.nodes import Accumulate, Edge, Graph, Permute, Port, Reduce
+from fuseflow.samml.nodes import Edge, Graph, Port
 
 
 def fifos(graph: Graph) -> Graph:
@@ -32,7 +32,7 @@ def fifos(graph: Graph) -> Graph:
 
 def _folds(graph: Graph) -> dict[str, int]:
     """The bit of every fold."""
-    folds = (node.name for node in graph.nodes if isinstance(node, Reduce | Accumulate | Permute))
+    folds = (node.name for node in graph.nodes if node.holds_back)
     return {name: 1 << k for k, name in enumerate(folds)}
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, assert_never
 
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.ops import REDUCERS
@@ -27,23 +27,17 @@ from fuseflow.samml.nodes import (
     Accumulate,
     Align,
     Alu,
-    Drop,
-    Flatten,
     Fork,
     Graph,
     Join,
     Load,
     Merge,
-    Node,
     Operand,
-    Permute,
     Port,
+    Primitive,
     Reduce,
     Root,
     Scan,
-    SplitLevel,
-    WriteLevel,
-    WriteValues,
     stream_name,
 )
 from fuseflow.samml.stream_shapes import StreamShape
@@ -113,7 +107,7 @@ class _Dealer:
         self.levels = levels(before.graph, before.loops)
         self.types = before.graph.types()
         self.by_name = before.graph.by_name
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, Primitive] = {}
         self.loops = dict(before.loops)
         self.places = dict(before.places)
         self.wholes: dict[Port, Port] = {}
@@ -148,24 +142,24 @@ class _Dealer:
         """The level of a stream that the index runs over, 0 being the outermost; None if it lacks the index."""
         return next((at for at, indices in enumerate(self.levels[port]) if self.index in indices), None)
 
-    def way(self, node: Node) -> Way:
+    def way(self, node: Primitive) -> Way:
         """Where a node runs. `at`, the level of the index, is innermost (or reduced, or moved) or above that."""
         shared = common(self.levels[p] for p in node.inputs)
         at = next((at for at, indices in enumerate(shared) if self.index in indices), None)
         if at is None or any(self.at(p) != (at if self.types[p].depth > at else None) for p in node.inputs):
             return "once"
         outer = self.types[node.inputs[0]].depth - 1
-        match node:
-            case WriteLevel() | WriteValues():
+        match node.grain:
+            case "tensor":
                 return "once"
-            case Join() | Align() | Permute() | Drop() | Flatten() | SplitLevel() | Fork():
-                return "lanes" if at < outer else "once"
-            case Merge():
-                return "lanes" if at < outer - node.levels else "once"
-            case Reduce() | Accumulate() if at >= outer:
-                return "fold"
-            case _:
+            case "fiber":
+                return "lanes" if at < outer - (node.levels if isinstance(node, Merge) else 0) else "once"
+            case "fold":
+                return "fold" if at >= outer else "lanes"
+            case "element":
                 return "lanes"
+            case unknown:
+                assert_never(unknown)
 
     # Streams -------------------------------------------------------------------------------------------------------------------
 
@@ -238,7 +232,7 @@ class _Dealer:
 
     # Nodes ---------------------------------------------------------------------------------------------------------------------
 
-    def copies(self, node: Node) -> tuple[str, ...]:
+    def copies(self, node: Primitive) -> tuple[str, ...]:
         """Put a node into every lane; returns the names."""
         inputs = [self.dealt(p) for p in node.inputs]
         names = []
@@ -249,7 +243,7 @@ class _Dealer:
                 self.loops[names[-1]] = self.loops[node.name]
         return tuple(names)
 
-    def put(self, node: Node, like: Port | None = None, lane: int | None = None) -> tuple[Port, ...]:
+    def put(self, node: Primitive, like: Port | None = None, lane: int | None = None) -> tuple[Port, ...]:
         """Add a node, under a free name if it is none of the graph before. `like`: it stands in the lanes of this stream's node, and in
         lane `lane` of this index."""
         if like is not None:
@@ -272,7 +266,7 @@ class _Dealer:
         stream = stream_name(self.by_name[port.node], port.output).replace(".", "_")
         return f"{what}_{self.index}_{stream}"
 
-    def accessed(self, node: Node) -> Node:
+    def accessed(self, node: Primitive) -> Primitive:
         """References that were dealt do not come straight from their parent's scan."""
         if isinstance(node, Scan | Load) and node.sequential:
             return replace(node, sequential=isinstance(self.nodes[node.inputs[0].node], Scan | Root))
@@ -280,7 +274,7 @@ class _Dealer:
 
     # Reductions over the lanes -------------------------------------------------------------------------------------------------
 
-    def fold(self, node: Node, lanes: Sequence[str]) -> tuple[Port, ...]:
+    def fold(self, node: Primitive, lanes: Sequence[str]) -> tuple[Port, ...]:
         """The results of all lanes as one: a tree of joins and operators. A lane without any has the identity, or no coordinates."""
         assert isinstance(node, Reduce | Accumulate)
         function, slot = f"fold_{node.function}", Operand(REDUCERS[node.function].identity)
@@ -309,7 +303,7 @@ class _Dealer:
         return _tree([tuple(Port(lane, k) for k in range(arity)) for lane in lanes], united)
 
 
-def _outputs(node: Node) -> tuple[Port, ...]:
+def _outputs(node: Primitive) -> tuple[Port, ...]:
     return tuple(Port(node.name, k) for k in range(len(node.port_names())))
 
 

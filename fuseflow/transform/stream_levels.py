@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from typing import TypeAlias
 
-from fuseflow.samml.nodes import Accumulate, Flatten, Graph, Node, Permute, Port, Range, Reduce, Scan, SplitLevel
+from fuseflow.samml.nodes import Graph, Port
 
 Levels: TypeAlias = tuple[frozenset[str], ...]
 """Of a stream, outermost level first: the indices that run there. They are several where loops share a scan, none where a level is made of
@@ -20,14 +20,15 @@ NONE: frozenset[str] = frozenset()
 
 def levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
     """The levels of every stream."""
-    found: dict[Port, Levels] = {}
+    nests: dict[Port, Levels] = {}
     types = graph.types()
     for node in graph.nodes:
-        below = _made(node, common(found[p] for p in node.inputs), [types[p].depth for p in node.inputs], loops)
+        depth = types[node.inputs[0]].depth if node.inputs else 0
+        below = node.nested(common(nests[p] for p in node.inputs), depth, loops.get(node.name, NONE), NONE)
         for k in range(len(node.port_names())):
             port = Port(node.name, k)
-            found[port] = below[: types[port].depth]
-    return found
+            nests[port] = below[: types[port].depth]
+    return nests
 
 
 def common(streams: Iterable[Levels]) -> Levels:
@@ -37,23 +38,3 @@ def common(streams: Iterable[Levels]) -> Levels:
         first, *others = (indices for indices in level if indices is not None)
         shared.append(first.intersection(*others))
     return tuple(shared)
-
-
-def _made(node: Node, around: Levels, depths: list[int], loops: Loops) -> Levels:
-    """The levels of the deepest output; the others are those above them."""
-    match node:
-        case Scan() | Range():
-            return (*around, loops.get(node.name, NONE))
-        case Reduce():
-            return around[:-1]
-        case Accumulate():
-            return (*around[: depths[0] - 1], *around[depths[0] :])
-        case Permute():
-            outer, inner = around[: depths[0] - 1], around[depths[0] - 1 :]
-            return (*outer, *(inner[level] for level in node.order))
-        case Flatten():
-            return (*around[:-2], NONE)
-        case SplitLevel():
-            return (*around[:-1], NONE, NONE)
-        case _:
-            return around

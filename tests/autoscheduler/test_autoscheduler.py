@@ -12,11 +12,13 @@ from fuseflow.autoscheduler.autoscheduler import choose
 from fuseflow.autoscheduler.costs import Costs
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.autoscheduler.units import operators, partition, products
-from fuseflow.compiler import Source, compile_source, load
-from fuseflow.compiler.estimates import Estimator
-from fuseflow.compiler.lower import form
+from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.partition import partition_program
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -27,19 +29,19 @@ IDEAL = load_machine("ideal")
 
 @pytest.fixture(scope="module")
 def gcn() -> Source:
-    return load(PAPER / "gcn.py", options={"small": "true"})
+    return load(ModelSpec(PAPER / "gcn.py", options={"small": "true"}))
 
 
 def costs(source: Source, level: str = "operators") -> Costs:
-    formed = form(source.program, NONE)
-    units = operators(formed, NONE)
-    units = units if level == "operators" else products(formed, units)
-    return Costs.of(formed, units, NONE, source.tensors, IDEAL, Estimator())
+    partitioned = partition_program(source.program, NONE)
+    units = operators(partitioned, NONE)
+    units = units if level == "operators" else products(partitioned, units)
+    return Costs.of(partitioned, units, NONE, source.tensors, IDEAL, Estimator())
 
 
 def test_it_is_near_the_best_of_all_partitions(gcn: Source) -> None:
     choice, ran = choose(gcn, AUTO, IDEAL), SimulationCache()
-    units = operators(form(gcn.program, NONE), NONE)
+    units = operators(partition_program(gcn.program, NONE), NONE)
     cycles = []
     for cut in ((), (2,), (3,), (4,), (4, 7), *combinations((1, 3, 4), 2), tuple(range(1, 8))):
         program = compile_source(gcn, units.scheduled(NONE, partition(cut, len(units))), IDEAL)
@@ -57,7 +59,7 @@ def test_costs_add_up_to_the_estimate_of_the_whole(gcn: Source) -> None:
 
 
 def test_decoders_that_are_alike_are_estimated_once() -> None:
-    found = costs(load(PAPER / "gpt.py", options={"small": "true", "decoders": "2"}), "products")
+    found = costs(load(ModelSpec(PAPER / "gpt.py", options={"small": "true", "decoders": "2"})), "products")
     first, second = (6, 8), (15, 17)
     assert found(first) == found(second)
     assert found.estimated == 1
@@ -107,8 +109,10 @@ def test_it_chooses_by_estimate_alone(gcn: Source) -> None:
 
 def test_without_data_it_assumes_statistics() -> None:
     source = load(
-        parse(
-            "tensor A[40, 40] csr\ntensor B[40, 8] dense\nT[i, j] = sum(k) A[i, k] * B[k, j]\nY[i, j] = relu(T[i, j])\noutput Y"
+        ModelSpec(
+            parse(
+                "tensor A[40, 40] csr\ntensor B[40, 8] dense\nT[i, j] = sum(k) A[i, k] * B[k, j]\nY[i, j] = relu(T[i, j])\noutput Y"
+            )
         )
     )
     choice = choose(source, AUTO, IDEAL, top=0)
@@ -126,7 +130,7 @@ def test_zeros_are_dropped_where_they_are_written(gcn: Source) -> None:
 
 
 def test_a_program_without_a_legal_partition_says_why() -> None:
-    source = load(parse("tensor A[4, 4] dcsr\nY[i, j] = A[i, j] + A[j, i]\noutput Y"))
+    source = load(ModelSpec(parse("tensor A[4, 4] dcsr\nY[i, j] = A[i, j] + A[j, i]\noutput Y")))
     with pytest.raises(FuseFlowError, match="has no legal order"):
         choose(source, AUTO.lower(copies=False), IDEAL, top=0)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.compiler import compile_source, load
+from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -15,7 +17,7 @@ A, B = np.eye(3, 4, dtype=np.float32), np.ones(4, dtype=np.float32)
 
 
 def run(ran: SimulationCache, a: np.ndarray, schedule: Schedule, machine: str = "ideal") -> tuple[int, np.ndarray]:
-    program = compile_source(load(parse(TEXT), tensors={"A": a, "b": B}), schedule, load_machine(machine))
+    program = compile_source(load(ModelSpec(parse(TEXT), tensors={"A": a, "b": B})), schedule, load_machine(machine))
     result = program.run(execute=ran)
     return result.cycles, result.outputs["Y"]
 

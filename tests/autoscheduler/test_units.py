@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from fuseflow.autoscheduler.units import UnitSequence, layers, operators, partition, products
-from fuseflow.compiler import compile_source, load
-from fuseflow.compiler.lower import Formed, form
+from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
+from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -15,8 +17,8 @@ PAPER = Path(__file__).parents[2] / "models" / "paper"
 NONE = Schedule.fuse("none")
 
 
-def formed(name: str, **options: str) -> Formed:
-    return form(load(PAPER / f"{name}.py", options={"small": "true", **options}).program, NONE)
+def partitioned(name: str, **options: str) -> PartitionedProgram:
+    return partition_program(load(ModelSpec(PAPER / f"{name}.py", options={"small": "true", **options})).program, NONE)
 
 
 def names(units: UnitSequence) -> list[str]:
@@ -24,13 +26,13 @@ def names(units: UnitSequence) -> list[str]:
 
 
 def test_a_softmax_is_one_operator() -> None:
-    units = operators(formed("gcn"), NONE)
+    units = operators(partitioned("gcn"), NONE)
     assert names(units) == ["T0", "T1", "T2", "H", "T4", "T5", "T6", "Y"]
     assert units.einsums((7, 8)) == ("m", "S", "E", "Y")
 
 
 def test_a_decoder_has_nine_products_and_its_reshapes_vanish() -> None:
-    program = formed("gpt", decoders="1")
+    program = partitioned("gpt", decoders="1")
     units = products(program, operators(program, NONE))
     assert len(units) == 9
     assert units.einsums((1, 2)) == ("d0.p0", "d0.p", "d0.Q", "d0.K", "d0.V")
@@ -39,8 +41,8 @@ def test_a_decoder_has_nine_products_and_its_reshapes_vanish() -> None:
 
 
 def test_a_partition_is_a_schedule_that_can_be_read_again() -> None:
-    source = load(PAPER / "gcn.py", options={"small": "true"})
-    units = operators(form(source.program, NONE), NONE)
+    source = load(ModelSpec(PAPER / "gcn.py", options={"small": "true"}))
+    units = operators(partition_program(source.program, NONE), NONE)
     schedule = units.scheduled(NONE, partition((2, 4, 7), len(units)))
     assert schedule == Schedule.from_yaml(str(schedule))
     assert [name for name, _ in schedule.regions] == ["T0-T1", "T2-H", "T4-T6"]
@@ -49,11 +51,11 @@ def test_a_partition_is_a_schedule_that_can_be_read_again() -> None:
 
 
 def test_every_range_is_a_region_that_can_run() -> None:
-    source = load(PAPER / "graphsage.py", options={"small": "true"})
-    units = operators(form(source.program, NONE), NONE)
+    source = load(ModelSpec(PAPER / "graphsage.py", options={"small": "true"}))
+    units = operators(partition_program(source.program, NONE), NONE)
     for start in range(len(units)):
         schedule = units.scheduled(NONE, [(start, len(units))])
-        assert form(source.program, schedule).regions[-1].einsums == units.einsums((start, len(units)))
+        assert partition_program(source.program, schedule).regions[-1].einsums == units.einsums((start, len(units)))
 
 
 def test_a_reshape_that_stays_is_alone() -> None:
@@ -65,7 +67,7 @@ B[i, a, b] = A[i, a*3 + b]
 C[i, a, b] = relu(B[i, a, b])
 output A, C
 """)
-    made = form(program, NONE)
+    made = partition_program(program, NONE)
     units = operators(made, NONE)
     stuck = [unit.first for unit in units.units if unit.alone]
     assert stuck == ["B"]

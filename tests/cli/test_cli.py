@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from scipy import sparse
 
 from fuseflow.cli.main import main
-from fuseflow.compiler import Compiled
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
 ROOT = Path(__file__).parents[2]
@@ -399,7 +399,7 @@ def _failing(error: BaseException) -> Callable[..., Compiled]:
 def test_the_unexpected_is_a_message_too(
     here: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, what: str
 ) -> None:
-    monkeypatch.setattr("fuseflow.cli.auto.load", _failing(error))
+    monkeypatch.setattr("fuseflow.cli.program.load", _failing(error))
     result = fuseflow("run", "p.ein")
     assert result.exit_code == status
     assert what in result.stderr

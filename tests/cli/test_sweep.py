@@ -131,7 +131,7 @@ def test_status_says_what_is_left_and_why_points_failed(here: Path) -> None:
 
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("report.sweep_status", "sweep.sweep"):
+    for module in ("report.sweep_status", "explore.sweep"):
         monkeypatch.setattr(f"fuseflow.{module}.code", lambda: "another")
     assert "`--again stale`" in fuseflow("sweep", "status", "s.yaml").stdout
 

@@ -1,4 +1,5 @@
-"""The documentation does what it shows: Python blocks run, console blocks print what stands below the command."""
+"""The documentation does what it shows: Python blocks run, console blocks print what stands below the command, shell blocks succeed, and
+no block is left out without one of the stated reasons."""
 
 from __future__ import annotations
 
@@ -10,54 +11,108 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from doc_blocks import ALL, PAGES, REASONS, ROOT, Block, in_language
 
 from fuseflow.cli.main import main
 from fuseflow.schedule import Schedule
 from fuseflow.sim.machine.files import read_machine
+from fuseflow.sweep.file import read_sweep
+from fuseflow.tensors.tensor_listing import read_entries
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+RUN = ("python", "console", "sh", "yaml")
+"""Languages of which the tests below run every block that has no reason against it."""
 
 
-CONSOLE = [(page, block) for page in PAGES for block in blocks(page, "console")]
+def _sweep(text: str) -> object:
+    """A sweep names files relative to its own; this one stands in a folder of the project."""
+    path = Path("work", "sweep.yaml")
+    path.parent.mkdir()
+    path.write_text(text, encoding="utf-8")
+    return read_sweep(path)
+
+
+def _tensors(text: str) -> object:
+    path = Path("tensors.yaml")
+    path.write_text(text, encoding="utf-8")
+    return read_entries(path, "BC", "the graph", ("order", "levels", "indices"))
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "machine": read_machine,
+    "schedule": Schedule.from_yaml,
+    "sweep": _sweep,
+    "tensors": _tensors,
+}
+"""What reads a YAML block, by the word behind its language: `yaml machine`."""
+
+
+def by_label(blocks: list[Block]) -> list[object]:
+    """Parameters of a test, one for each block."""
+    return [pytest.param(b, id=b.label, marks=[pytest.mark.slow] if b.slow else []) for b in blocks]
 
 
 @pytest.fixture
 def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory in which the paths of the documentation exist, and where output may go."""
-    for name in ("models", "docs"):
+    for name in ("models", "docs", "schedules"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("fuseflow.cli.progress.EVERY", float("inf"))  # how far a sweep is depends on the time that it takes
 
 
+def test_no_block_escapes() -> None:
+    """Every block is run, or is the text of a file, or says why not; a directive of the site is run by `make docs`."""
+    for block in ALL:
+        where = f"{block.page.name}:{block.line}"
+        if block.reason is not None:
+            assert block.reason in REASONS, f"{where}: the reason must be one of {', '.join(REASONS)}"
+        elif block.file is not None:
+            assert block.text == (ROOT / block.file).read_text(encoding="utf-8"), f"{where} differs from {block.file}"
+        elif not block.language.startswith("{"):
+            language = block.language.split(" ")[0]
+            assert language in RUN, f"{where}: no test runs a block of `{language}`; put `<!-- not run: REASON -->` above it"
+
+
+def test_the_slow_ones_are_run_as_they_stand() -> None:
+    assert all(block.language in ("sh", "console") for block in ALL if block.slow)
+
+
 @pytest.mark.usefixtures("in_project")
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", sorted({b.page for b in in_language("python")}), ids=lambda p: p.stem)
 def test_python(page: Path) -> None:
     names: dict[str, object] = {"__name__": page.stem}
-    for block in blocks(page, "python"):
-        exec(compile(block, str(page), "exec"), names)
+    for block in in_language("python"):
+        if block.page == page:
+            exec(compile(block.text, str(page), "exec"), names)
 
 
 @pytest.mark.usefixtures("in_project")
-@pytest.mark.parametrize(("page", "block"), CONSOLE, ids=[f"{page.stem}-{n}" for n, (page, _) in enumerate(CONSOLE)])
-def test_console(page: Path, block: str, request: pytest.FixtureRequest) -> None:
-    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+@pytest.mark.parametrize("block", by_label(in_language("console")))
+def test_console(block: Block, request: pytest.FixtureRequest) -> None:
+    assert block.text.startswith("$ ")
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
         printed = output_of(command)
         if request.config.getoption("--update-golden"):
-            text = page.read_text(encoding="utf-8")
-            page.write_text(
+            text = block.page.read_text(encoding="utf-8")
+            block.page.write_text(
                 text.replace(f"$ {command}\n{expected}", f"$ {command}\n{renewed(expected, printed)}"), encoding="utf-8"
             )
             continue
         same = doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
         what = f"prints\n{printed}\ninstead of\n{expected}\nIf that is right, rewrite the page with `pytest --update-golden`"
-        assert same, f"{page.name}: $ {command}\n{what}"
+        assert same, f"{block.page.name}: $ {command}\n{what}"
+
+
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize("block", by_label(in_language("sh")))
+def test_shell(block: Block) -> None:
+    for line in block.text.splitlines():
+        for command in line.partition(" #")[0].split("&&"):
+            program, *words = shlex.split(command)
+            assert program == "fuseflow", command
+            result = CliRunner().invoke(main, words)
+            assert result.exit_code == 0, f"{command}\n{result.output}"
 
 
 def output_of(command: str) -> str:
@@ -78,15 +133,37 @@ def renewed(expected: str, printed: str) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-@pytest.mark.parametrize(("page", "reader"), [("cli", read_machine), ("schedule", Schedule.from_yaml)])
-def test_yaml(page: str, reader: Callable[[str], object]) -> None:
-    texts = blocks(ROOT / "docs" / f"{page}.md", "yaml")
-    assert texts
-    for text in texts:
-        reader(text)
+@pytest.mark.usefixtures("in_project")
+@pytest.mark.parametrize(
+    "block", [pytest.param(b, id=b.label) for b in ALL if b.language.startswith("yaml") and b.reason is None]
+)
+def test_yaml(block: Block) -> None:
+    READERS[block.language.removeprefix("yaml ")](block.text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+PLACES = re.compile(r"`((?:fuseflow|tests|tools|docs|models|schedules|dialects)/[\w./-]*)`|(?<![\w./])(\.\./[\w./-]*)")
+"""Paths in the text of a page: of the project, in backticks, and any that leave the folder of the page."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_every_path_that_is_named_is_in_a_clone(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if page.stem == "extending":  # it names files that one adds; its own test looks at the others
+        text = re.sub(r"`[^`\n]*`", "", text)
+    for project, upwards in PLACES.findall(text):
+        path = (ROOT / project if project else page.parent / upwards).resolve()
+        assert path.is_relative_to(ROOT), f"{page.name} names {upwards}, which is outside of the project"
+        assert path.exists(), f"{page.name} names {project or upwards}, which is not there"
+
+
+def test_paths_are_seen() -> None:
+    assert PLACES.findall("in `tools/figures` and ../shared/golden, or a.b/../c") == [
+        ("tools/figures", ""),
+        ("", "../shared/golden"),
+    ]

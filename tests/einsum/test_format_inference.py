@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fuseflow.einsum.format_inference import Presence, Scope, fill_of, infer, presence
+from fuseflow.einsum import format_inference
+from fuseflow.einsum.format_inference import Presence, Scope, TypedProgram, fill_of, infer, presence
 from fuseflow.einsum.interpret import evaluate_einsum
-from fuseflow.einsum.nodes import Split, accesses, index_names
+from fuseflow.einsum.nodes import Split, TensorType, accesses, index_names
 from fuseflow.einsum.parse import parse, parse_expr
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import extents
@@ -181,6 +184,45 @@ def test_where_no_operand_stores_anything_the_result_has_its_implicit_value(prog
         result = evaluate_einsum(einsum, arrays, sizes)
         slice_ = np.take(in_indices(result, einsum.indices), at, axis=index_names(einsum.indices).index(index))
         np.testing.assert_array_equal(slice_, types[einsum.name].fill, err_msg=f"{index}={at} in\n{show(program)}")
+
+
+REWRITTEN = """tensor A[4, 4] csr
+tensor B[4, 4] dense
+T[i, j] = A[i, j] * 2
+U[i, j] = B[i, j] * 2
+Y[i, j] = T[i, j] * U[i, j]
+output Y
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "inferred_again"),
+    [
+        ("A[4, 4] csr", "A[4, 4] dcsr", ["T", "Y"]),  # what reads it, directly or not
+        ("T[i, j] = A[i, j] * 2", "T[i, j] = A[i, j] + 2", ["T", "Y"]),
+        ("T[i, j] = A[i, j] * 2", "T[i, j] = A[i, j] * 3", ["T"]),  # its type stays what it was
+        ("T[i, j] =", "tensor T[4, 4] dense\nT[i, j] =", ["T", "Y"]),
+        ("output Y", "Z[i, j] = Y[i, j]\noutput Z", ["Z"]),
+        ("output Y", "output Y, T", []),
+    ],
+)
+def test_after_a_rewriting_only_what_it_changed_is_inferred(monkeypatch, before, after, inferred_again):
+    typed, written = TypedProgram.of(parse(REWRITTEN)), parse(REWRITTEN.replace(before, after))
+    expected, names = infer(written), []
+    plain = format_inference.result_format
+    monkeypatch.setattr(
+        format_inference, "result_format", lambda einsum, scope: names.append(einsum.name) or plain(einsum, scope)
+    )
+    assert typed.rewritten(written).program == expected
+    assert names == inferred_again
+
+
+def test_what_a_rewriting_adds_is_verified():
+    typed = TypedProgram.of(parse(REWRITTEN))
+    with pytest.raises(ProgramError, match="index `k`"):
+        typed.rewritten(parse(REWRITTEN.replace("A[i, j] * 2", "A[i, k] * 2")))
+    with pytest.raises(ProgramError, match="negative size"):
+        typed.rewritten(replace(typed.written, tensors=(*typed.written.tensors, TensorType("W", (-1,)))))
 
 
 def in_indices(array, indices):

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from random_graphs import random_case
 from random_programs import Case, cases
 
-from fuseflow.compiler import lower
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Memo, Work, count, measure
 from fuseflow.estimate.counted.patterns import Pattern, of_tensor
+from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Drop, Graph, Permute
 from fuseflow.samml.text import parse
 from fuseflow.schedule import Schedule

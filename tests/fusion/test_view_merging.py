@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fuseflow.compiler.lower import lower
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import FusedRegion, fuse
 from fuseflow.fusion.fuse import Merge, as_computed
+from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
 RESIDUAL = """

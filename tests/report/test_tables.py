@@ -10,9 +10,6 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from fuseflow.compiler import Check, Result
-from fuseflow.compiler.result import RegionResult, Seconds, region_json
-from fuseflow.compiler.settings import Settings
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.report.tables import (
     CheckRow,
@@ -26,6 +23,9 @@ from fuseflow.report.tables import (
     result_table,
     top_tables,
 )
+from fuseflow.run.check import Check
+from fuseflow.run.result import RegionResult, Result, Seconds, region_json
+from fuseflow.run.settings import Settings
 from fuseflow.sim import EdgeStatistics, Machine, NodeStatistics, Simulation, Traffic
 
 

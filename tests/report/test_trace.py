@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler import Result
 from fuseflow.errors import UsageError
-from fuseflow.report.trace import Tracer, trace_bytes, trace_line
+from fuseflow.explain.trace import Tracer
+from fuseflow.report.trace import trace_bytes, trace_file, trace_line
+from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim.events import timeline
 from fuseflow.sim.events.log import CycleSpan
@@ -29,7 +30,7 @@ def traced(machine: str = "rda", span: CycleSpan | None = None, fuse: str = "non
 
 
 def events(tracer: Tracer) -> list[dict[str, Any]]:
-    return json.loads(gzip.decompress(tracer.bytes("spmm", compress=True)))["traceEvents"]
+    return json.loads(gzip.decompress(trace_file(tracer, "spmm", compress=True)))["traceEvents"]
 
 
 @pytest.mark.parametrize("detail", [timeline.DETAIL, 0])
@@ -98,7 +99,7 @@ def test_regions_follow_each_other():
 
 
 def test_the_same_run_gives_the_same_bytes():
-    assert traced()[1].bytes("spmm", compress=True) == traced()[1].bytes("spmm", compress=True)
+    assert trace_file(traced()[1], "spmm", compress=True) == trace_file(traced()[1], "spmm", compress=True)
 
 
 def test_a_window_may_leave_regions_out():
@@ -112,7 +113,7 @@ def test_a_window_may_leave_regions_out():
 def test_a_window_behind_the_run_is_refused():
     result, tracer = traced(span=CycleSpan(10**6, 10**6 + 1))
     with pytest.raises(UsageError, match=f"(?s)nothing runs .*{result.cycles:,} cycles"):
-        tracer.bytes("spmm", compress=True)
+        trace_file(tracer, "spmm", compress=True)
 
 
 def test_what_is_said_of_it():

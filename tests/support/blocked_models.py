@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import sources
 
-from fuseflow.compiler import Compiled, compile
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
-MODELS = Path(__file__).resolve().parents[2] / "models"
 BLOCKED = {
     "gcn.py": ("adj",),
     "graphsage.py": ("mean",),
@@ -33,8 +32,8 @@ def compiled(model: str, fuse: str, lanes: tuple[int, ...], block: int, machine:
     for name in BLOCKED[model] if block > 1 else ():
         schedule = schedule.block(name, block, block)
     options = {"small": "true", **OPTIONS.get(model, {})}
-    made = compile(MODELS / model, schedule=schedule, options=options, machine=machine)
+    made = sources.compiled(model, schedule, machine, options)
     if not lanes:
         return made
     loops = {f"{r.name}.{v}": n for r in made.regions if r.einsums for v, n in zip(r.fused.order, lanes, strict=False)}
-    return compile(MODELS / model, schedule=schedule.par(**loops), options=options, machine=machine)
+    return sources.compiled(model, schedule.par(**loops), machine, options)

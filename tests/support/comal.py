@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fuseflow.compiler.graphs import load_graph
+from fuseflow.samml.files import load_graph
 from fuseflow.sim import Engine, load_machine, simulate
 
 HERE = Path(__file__).parents[1] / "data" / "comal"

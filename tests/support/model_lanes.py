@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import sources
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled
 from fuseflow.errors import ScheduleError
+from fuseflow.run.compiled import Compiled
 
-ROOT = Path(__file__).parents[2]
 FACTORS = (1, 2, 3, 4, 8, 64)
 MOST = 64
 """Lanes of two indices together."""
@@ -120,7 +119,7 @@ def serial(name: str, fused: str) -> tuple[Compiled, Mapping[str, npt.NDArray[An
 def _compiled(name: str, schedule: ff.Schedule, machine: str) -> Compiled:
     model = MODELS[name]
     options = {"small": True, **dict(model.options)}
-    return ff.compile(ROOT / "models" / model.file, data=model.data, options=options, schedule=schedule, machine=machine)
+    return sources.compiled(model.file, schedule, machine, options, model.data)
 
 
 def lanes(combination: Combination) -> dict[str, int]:

@@ -18,18 +18,17 @@ import torch_oracle
 from engines import LIMITS, differences, on_engine
 from random_programs import Case
 
-from fuseflow.compiler import regions
-from fuseflow.compiler.lower import lower
-from fuseflow.compiler.regions import CompiledRegion
-from fuseflow.compiler.stored import in_blocks, in_elements
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import inside
+from fuseflow.einsum.storage import in_blocks, in_elements
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
-from fuseflow.fusion import FusedRegion
+from fuseflow.fusion import FusedRegion, search
 from fuseflow.fusion.orders import candidates
 from fuseflow.fusion.region_program import as_program
+from fuseflow.lower.program import lower
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml import tokens
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
@@ -197,8 +196,8 @@ def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
 
 def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegion]]:
     """All regions, their views merged as the compiler likes or in the one way that the case asks for."""
-    ways = regions.MERGES if case.merge == "any" else (case.merge,)
-    with patch.object(regions, "MERGES", ways):
+    ways = search.MERGES if case.merge == "any" else (case.merge,)
+    with patch.object(search, "MERGES", ways):
         program, made = lower(case.program, schedule, case.tensors)
     return program, list(made)
 

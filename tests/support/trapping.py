@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 import fuseflow as ff
-from fuseflow.compiler import Compiled, Result
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.result import Result
 from fuseflow.samml import text as samml
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

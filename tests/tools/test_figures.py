@@ -18,6 +18,7 @@ import table3
 from click.testing import CliRunner
 
 import fuseflow as ff
+from fuseflow.frontend.model_spec import ModelSpec
 
 REDO = "redo it: python tools/figures/figures.py --write"
 DRAWN = [figure for figure in figures.FIGURES if figure.draw]
@@ -112,7 +113,7 @@ def test_commands(tmp_path: Path):
     assert printed.exit_code == 0 and "63,063,000" in printed.output and "| holds |" in printed.output
     assert call("table3", "--check").exit_code == 0 and call("figure4b", "--check").exit_code == 1
     for args, why in (
-        (("table2", "--run"), "estimate.py"),
+        (("table2", "--run"), "estimate_errors.py"),
         (("table3", "--plot", "x.svg"), "no picture"),
         (("figure12", "--only", "gcn/*"), "add --run"),
     ):
@@ -141,7 +142,7 @@ def test_counts_of_figure_14_are_those_of_runs():
 
 
 def test_joinings_of_figure_4b():
-    source = figure4b.load_model(frame.ROOT / "models" / "paper" / "gcn.py", data="karate")
+    source = figure4b.load_model(ModelSpec(frame.ROOT / "models" / "paper" / "gcn.py", data="karate"))
     first, second = itertools.islice(figure4b.joinings(source), 2)
     assert first["joined"] == "T0 T1 T2 H T4 T5 T6 m S E Y" and second["joined"] == "T0 T1 T2 H T4 T5 T6 | m S E Y"
     assert first["iteration"] == "global" and first["cycles"] > 0

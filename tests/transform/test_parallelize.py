@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_programs import Case, cases
 
-from fuseflow.compiler import lower
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.fusion import FusedRegion, fuse
+from fuseflow.lower.program import lower
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import mlir, proto
 from fuseflow.samml.nodes import Accumulate, Align, Fork, Graph, Merge

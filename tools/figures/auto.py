@@ -24,11 +24,14 @@ from fuseflow.autoscheduler.autoscheduler import choose
 from fuseflow.autoscheduler.partitions import cheapest
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.autoscheduler.units import Partition, Range, UnitSequence, operators, partition, products
-from fuseflow.compiler import Compiled, Source, compile_source
-from fuseflow.compiler import load as load_model
-from fuseflow.compiler.estimates import Estimator
-from fuseflow.compiler.lower import form
+from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source
+from fuseflow.frontend.sources import load as load_model
+from fuseflow.lower.partition import partition_program
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -73,14 +76,14 @@ class Row:
 
 def source_of(work: Workload, data_dir: Path | None) -> Source:
     path = ROOT / "models" / "paper" / f"{work.name}.py"
-    return load_model(path, data=work.data, data_dir=data_dir if work.files else None, options=work.options)
+    return load_model(ModelSpec(path, data=work.data, data_dir=data_dir if work.files else None, options=work.options))
 
 
 def units_of(work: Workload, source: Source) -> UnitSequence:
     none = Schedule.fuse("none")
-    formed = form(source.program, none)
-    found = operators(formed, none)
-    return products(formed, found) if work.level == "products" else found
+    partitioned = partition_program(source.program, none)
+    found = operators(partitioned, none)
+    return products(partitioned, found) if work.level == "products" else found
 
 
 def key_of(work: Workload, machine: str, cuts: Iterable[int]) -> str:

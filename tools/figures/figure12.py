@@ -3,7 +3,7 @@
     python tools/figures/figure12.py [--plot figure12.svg] [--check]
     python tools/figures/figure12.py --run [--data-dir DIR] [--only 'gcn/cora/*']
 
-The rows are those of `models.py`, which has more ways to run them; `--run` completes them on `comal`, the two full fusions of Collab
+The rows are those of `model_runs.py`, which has more ways to run them; `--run` completes them on `comal`, the two full fusions of Collab
 only by name.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import model_runs
 from frame import (
     ROWS,
     Check,
@@ -31,14 +32,13 @@ from frame import (
     together,
     within,
 )
-from model_summary import NAMES
+from model_runs_table import NAMES
 from store import left, load, work
 
-import models
 from fuseflow.frontend.data import has_files, load_data
 
 SHORT = {"gcn": "GCN", "graphsage": "SAGE", "sae": "SAE", "gpt": "GPT"}
-FUSED = models.GRANULARITIES[1:]
+FUSED = model_runs.GRANULARITIES[1:]
 MACHINES = ("comal", "rda")
 LEFT_OUT = ("mag",)
 """Graphs whose full fusion takes 10^11 cycles or more: published, not run and not judged."""
@@ -50,7 +50,7 @@ def collect() -> Data:
     """Cycles of all workloads that the paper has, by machine; of graphs what closed forms want."""
     found = rows("models")
     theirs = published("figure12")
-    cycles: Data = {machine: {workload: dict.fromkeys(models.GRANULARITIES) for workload in theirs} for machine in MACHINES}
+    cycles: Data = {machine: {workload: dict.fromkeys(model_runs.GRANULARITIES) for workload in theirs} for machine in MACHINES}
     seconds = dict.fromkeys(MACHINES, 0.0)
     parts: Data = {}
     for row in sorted(found.values(), key=lambda row: "synthetic:" not in row["point"]["data"]):  # files win over stand-ins
@@ -77,7 +77,7 @@ def published_speed(data: Data, workload: str, granularity: str) -> float:
 
 
 def table(data: Data) -> str:
-    heads = ["model", "data", *models.GRANULARITIES, *(f"{of}, {g}" for of in ("speed", "published", "rda") for g in FUSED)]
+    heads = ["model", "data", *model_runs.GRANULARITIES, *(f"{of}, {g}" for of in ("speed", "published", "rda") for g in FUSED)]
     lines = []
     for workload in data["published"]:
         model, of = workload.split("/")
@@ -87,7 +87,7 @@ def table(data: Data) -> str:
             [
                 NAMES[model],
                 of,
-                *(cell(cycles[g], ",") for g in models.GRANULARITIES),
+                *(cell(cycles[g], ",") for g in model_runs.GRANULARITIES),
                 *(cell(speed(data, "comal", workload, g)) for g in FUSED),
                 *(f"{published_speed(data, workload, g):.2f}{marks}" for g in FUSED),
                 *(cell(speed(data, "rda", workload, g)) for g in FUSED),
@@ -168,12 +168,12 @@ def draw(data: Data, figure: Any) -> None:
 
 
 def run(options: Options) -> None:
-    for graph in models.GRAPHS:
+    for graph in model_runs.GRAPHS:
         measure(graph, options)
     store = ROWS / "models.jsonl"
-    known = load(store, models.Row)
-    asked = [p for p in models.points("comal", options.data_dir, 12) if models.wanted(p, options.only)]
-    work(left(asked, known), lambda point: models.run(point, options.data_dir, options.limit), store, known)
+    known = load(store, model_runs.Row)
+    asked = [p for p in model_runs.points("comal", options.data_dir, 12) if model_runs.wanted(p, options.only)]
+    work(left(asked, known), lambda point: model_runs.run(point, options.data_dir, options.limit), store, known)
 
 
 def measure(name: str, options: Options) -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import model_runs
 from frame import (
     ROOT,
     ROWS,
@@ -35,17 +36,18 @@ from frame import (
 )
 from store import left, load, work
 
-import models
-from fuseflow.compiler import load as load_model
-from fuseflow.compiler import lower
-from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load as load_model
+from fuseflow.lower.program import lower
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
 GRAPHS = ("cora_ml", "dblp", "collab")
 CONFIGURATIONS = ("full", "layer1", "layer2", "both", "unfused")
 GRANULARITY = {"unfused": "unfused", "both": "partial", "full": "full"}
-"""What `models.py` calls them; its rows have the bytes."""
+"""What `model_runs.py` calls them; its rows have the bytes."""
 LONG = ("collab", "full")
 """What is counted only: 56 billion cycles."""
 WORD = 4
@@ -190,8 +192,8 @@ def key_of(data: str, configuration: str) -> str:
     return f"gcn/{data}/figure14/{configuration}"
 
 
-def point(graph: str, configuration: str) -> models.Point:
-    return models.Point("gcn", graph, data_of(graph), f"figure14/{configuration}", MACHINE)
+def point(graph: str, configuration: str) -> model_runs.Point:
+    return model_runs.Point("gcn", graph, data_of(graph), f"figure14/{configuration}", MACHINE)
 
 
 def run(options: Options) -> None:
@@ -204,10 +206,10 @@ def run(options: Options) -> None:
         for row in count(data_of(graph), missing) if missing else ():
             with (ROWS / "gcn_counts.jsonl").open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(row) + "\n")
-    executed = load(ROWS / "gcn.jsonl", models.Row)
+    executed = load(ROWS / "gcn.jsonl", model_runs.Row)
     points = [point(g, c) for c in reversed(CONFIGURATIONS) for g in GRAPHS if (g, c) != LONG]
     todo = left([p for p in points if wanted(p.key, options)], executed)
-    work(todo, lambda p: models.run(p, None, options.limit), ROWS / "gcn.jsonl", executed)
+    work(todo, lambda p: model_runs.run(p, None, options.limit), ROWS / "gcn.jsonl", executed)
 
 
 def wanted(key: str, options: Options) -> bool:
@@ -216,7 +218,7 @@ def wanted(key: str, options: Options) -> bool:
 
 def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
     """Rows: what the data take in each configuration. `once`: with values read once and then repeated."""
-    source = load_model(ROOT / "models" / "paper" / "gcn.py", data=data)
+    source = load_model(ModelSpec(ROOT / "models" / "paper" / "gcn.py", data=data))
     estimator, machine = Estimator(), load_machine(MACHINE)
     for configuration in configurations:
         start = time.perf_counter()
@@ -224,8 +226,8 @@ def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
         moved = []
         for way in (schedule, schedule.lower(repeat="value")):
             program, regions = lower(source.program, way, source.tensors)
-            found = estimator.estimate(pieces(regions), program, source.tensors, machine)
-            moved.append(models.by_array(found.stats["bytes"]["by_tensor"]))
+            found = estimator.estimate(region_graphs(regions), program, source.tensors, machine)
+            moved.append(model_runs.by_array(found.stats["bytes"]["by_tensor"]))
         arrays, once = moved
         yield {
             "key": key_of(data, configuration),

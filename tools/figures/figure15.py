@@ -3,7 +3,7 @@
     python tools/figures/figure15.py [--plot figure15.svg] [--check]
     python tools/figures/figure15.py --run [--only 'comal/*']
 
-The rows are those of `lanes.py`, which has more ways to run them. `--run` completes the paper's points on `comal`.
+The rows are those of `attention_lanes.py`, which has more ways to run them. `--run` completes the paper's points on `comal`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import fnmatch
 from typing import Any
 
-import lanes
+import attention_lanes
 from frame import (
     ROWS,
     Check,
@@ -32,7 +32,7 @@ from frame import (
 from store import left, load, work
 
 MACHINES = ("comal", "ideal", "rda")
-ROWS_DEALT = {f"heads=1,rows={n}": n for n in lanes.FACTORS}
+ROWS_DEALT = {f"heads=1,rows={n}": n for n in attention_lanes.FACTORS}
 LINEAR = 0.95
 """Of linear that must be reached, up to KNEE lanes."""
 KNEE = 16
@@ -112,11 +112,15 @@ def draw(data: Data, figure: Any) -> None:
 
 def run(options: Options) -> None:
     store = ROWS / "lanes.jsonl"
-    known = load(store, lanes.Row)
+    known = load(store, attention_lanes.Row)
     names = {*ROWS_DEALT, *published("figure15b")}
-    points = [p for p in lanes.points(["comal"], lanes.DATA, lanes.HEADS) if p.key.partition("/")[2] in names]
+    points = [
+        p
+        for p in attention_lanes.points(["comal"], attention_lanes.DATA, attention_lanes.HEADS)
+        if p.key.partition("/")[2] in names
+    ]
     points = [p for p in points if not options.only or any(fnmatch.fnmatch(p.key, pattern) for pattern in options.only)]
-    work(left(points, known), lambda point: lanes.run(point, options.limit), store, known)
+    work(left(points, known), lambda point: attention_lanes.run(point, options.limit), store, known)
 
 
 FIGURE = Figure(

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
+import model_runs
 from frame import (
     ROOT,
     ROWS,
@@ -35,10 +36,12 @@ from frame import (
 )
 from store import left, load, work
 
-import models
-from fuseflow.compiler import Source, lower
-from fuseflow.compiler import load as load_model
-from fuseflow.compiler.estimates import Estimator, pieces
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source
+from fuseflow.frontend.sources import load as load_model
+from fuseflow.lower.program import lower
+from fuseflow.run.region_graphs import region_graphs
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -65,8 +68,8 @@ JOINED = {
 PUBLISHED = {"unfused": "unfused", "figure4b/joined_best": "rewrite", "partial": "fuseflow"}
 
 
-def point(way: str, machine: str = MACHINE) -> models.Point:
-    return models.Point("gcn", "collab", DATA, way, machine)
+def point(way: str, machine: str = MACHINE) -> model_runs.Point:
+    return model_runs.Point("gcn", "collab", DATA, way, machine)
 
 
 def collect() -> Data:
@@ -145,14 +148,14 @@ def draw(data: Data, figure: Any) -> None:
 def run(options: Options) -> None:
     """Estimate all joinings, then execute what is missing."""
     if not rows("joinings"):
-        source = load_model(ROOT / "models" / "paper" / "gcn.py", data=DATA)
+        source = load_model(ModelSpec(ROOT / "models" / "paper" / "gcn.py", data=DATA))
         lines = [json.dumps(row) for row in joinings(source)]
         (ROWS / "joinings.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     store = ROWS / "gcn.jsonl"
-    executed = load(store, models.Row)
-    asked = [point(way) for way in WAYS if way not in models.GRANULARITIES]  # those of `models.py` are its own
+    executed = load(store, model_runs.Row)
+    asked = [point(way) for way in WAYS if way not in model_runs.GRANULARITIES]  # those of `model_runs.py` are its own
     asked = [p for p in asked if not options.only or any(fnmatch.fnmatch(p.key, pattern) for pattern in options.only)]
-    work(left(asked, executed), lambda p: models.run(p, None, options.limit), store, executed)
+    work(left(asked, executed), lambda p: model_runs.run(p, None, options.limit), store, executed)
 
 
 def joinings(source: Source) -> Iterator[dict[str, Any]]:
@@ -170,7 +173,7 @@ def joinings(source: Source) -> Iterator[dict[str, Any]]:
         for name, group in regions.items():
             schedule = schedule.region(name, *group)
         program, compiled = lower(source.program, schedule, source.tensors)
-        found = estimator.estimate(pieces(compiled), program, source.tensors, machine)
+        found = estimator.estimate(region_graphs(compiled), program, source.tensors, machine)
         joined = " | ".join(" ".join(group) for group in groups)
         yield {"key": f"{iteration}: {joined}", "iteration": iteration, "joined": joined, "cycles": round(found.cycles)}
 

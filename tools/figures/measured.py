@@ -12,8 +12,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from fuseflow.compiler import CompiledRegion, RegionResult
+from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import print_table
+from fuseflow.run.result import RegionResult
 
 
 class Differs(Exception):

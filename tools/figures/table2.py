@@ -2,8 +2,8 @@
 
     python tools/figures/table2.py [--check]
 
-The rows are those of `estimate.py`. The paper's heuristic knows statistics; so does the estimate where it is told to, and it is also given
-the tensors.
+The rows are those of `estimate_errors.py`. The paper's heuristic knows statistics; so does the estimate where it is told to, and it is
+also given the tensors.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-import estimate as study
+import estimate_errors as study
 from frame import Check, Data, Figure, cell, command, markdown, published, rows, together, within
-from model_summary import NAMES
+from model_runs_table import NAMES
 
 WORKLOADS = {"gpt": "bigbird:block=16", "gcn": "synthetic:collab", "graphsage": "synthetic:collab"}
 MACHINE = "comal"
@@ -103,7 +103,7 @@ FIGURE = Figure(
     collect,
     table,
     checks,
-    how="python tools/figures/estimate.py --runs tools/figures/rows/models.jsonl --extra --store tools/figures/rows/estimate.jsonl",
+    how="python tools/figures/estimate_errors.py --runs tools/figures/rows/models.jsonl --extra --store tools/figures/rows/estimate.jsonl",
 )
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ import time
 from typing import Any
 
 from frame import ROOT, ROWS, Check, Data, Figure, Options, command, doubtful, markdown, published, rows, within
-from model_summary import NAMES
+from model_runs_table import NAMES
 
-from fuseflow.compiler import load, lower
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
 from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
+from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
 MODELS = ("gcn", "graphsage")
@@ -72,7 +74,7 @@ def run(options: Options) -> None:
 
 def count(model: str) -> dict[str, Any]:
     """A row: the counts of the model as one region. They depend on the program and its formats only."""
-    source = load(ROOT / "models" / "paper" / f"{model}.py", data="karate")
+    source = load(ModelSpec(ROOT / "models" / "paper" / f"{model}.py", data="karate"))
     schedule = Schedule.load(ROOT / "schedules" / f"{model}_full.yaml")
     program, (compiled,) = lower(source.program, schedule, source.tensors)
     stored = {t.name: t for t in program.tensors if t.name not in program.defined}

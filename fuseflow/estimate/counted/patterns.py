@@ -13,8 +13,8 @@ import numpy as np
 from fuseflow.estimate.counted.distinct import canonical, grouped, picked, with_empty
 from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints, Nest, chosen, full, plain, summed
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.levels import Compressed, Singleton
-from fuseflow.tensors.levels.compressed import CompressedFibers
+from fuseflow.tensors.levels import Level as Kind
+from fuseflow.tensors.levels.base import Listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,9 @@ def of_tensor(tensor: Tensor) -> Pattern:
     found = []
     refs: Ints | None = np.zeros(1, dtype=np.int64)  # None: all, in order
     for fibers in tensor.levels[:stored]:
-        if isinstance(fibers, CompressedFibers) and fibers.firsts is None and (refs is None or len(fibers.pos) == 2):
-            found.append(FiberLevel(fibers.pos, fibers.crd, fibers.size))
+        walk = fibers.walk()
+        if isinstance(walk, Listed) and walk.pos is not None and (refs is None or walk.parents == 1):
+            found.append(FiberLevel(walk.pos, walk.crds, fibers.size))
             refs = None
             continue
         refs = np.arange(len(found[-1].crd)) if refs is None else refs
@@ -143,7 +144,7 @@ def _smallest(levels: Sequence[FiberLevel], below: Sequence[Ints | None]) -> Pat
     return Pattern(tuple(made), tuple(links))
 
 
-def _with_words(pattern: Pattern, kinds: Sequence[object]) -> Pattern:
+def _with_words(pattern: Pattern, kinds: Sequence[Kind]) -> Pattern:
     """Where coordinates repeat, one is stored for every entry below."""
     levels = list(pattern.levels)
     entries: Ints | None = None  # of each fiber of the level below
@@ -156,6 +157,6 @@ def _with_words(pattern: Pattern, kinds: Sequence[object]) -> Pattern:
             each = chosen(entries, np.zeros(len(level.crd), dtype=np.int64) if below is None else below, 0)
             entries = summed(level.owner, each, level.fibers)
         kind = kinds[p]
-        if isinstance(kind, Singleton) or (isinstance(kind, Compressed) and not kind.unique):
+        if kind.follows or not kind.unique:
             levels[p] = replace(level, words=entries)
     return Pattern(tuple(levels), pattern.below)

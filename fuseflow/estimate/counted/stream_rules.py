@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class StreamRules:
     types: Mapping[n.Port, n.StreamType]
     values: frozenset[n.Port]
 
-    def make(self, node: n.Node, inputs: Sequence[CountedStream]) -> NodeStreams:
+    def make(self, node: n.Primitive, inputs: Sequence[CountedStream]) -> NodeStreams:
         """Raises `Uncountable` where that takes too many elements, and for a tensor without a pattern."""
         match node:
             case n.Root():
@@ -47,16 +48,15 @@ class StreamRules:
                 return NodeStreams((self._below(inputs[0], full(node.size), ("range", node.size), None, keep_absent=True),))
             case n.Locate():
                 below = self._pattern(node.tensor).below[node.level]
-                return NodeStreams((self.memo.once("locate", (below, *_parts(inputs)), lambda: self._locate(node, inputs)),))
+                key = (below, self._pattern(node.tensor).levels[node.level], *_parts(inputs))
+                return NodeStreams((self.memo.once("locate", key, lambda: self._locate(node, inputs)),))
             case n.Join():
                 return self._join(node, inputs)
             case n.Align():
                 return self._align(inputs)
             case n.Repeat():
                 return NodeStreams((self._repeat(node, inputs),))
-            case n.Load():
-                return NodeStreams((CountedStream(inputs[0].nest),))
-            case n.Alu():
+            case n.Pointwise():
                 return NodeStreams((CountedStream(min(inputs, key=_size).nest),))
             case n.Reduce():
                 assert inputs[0].nest is not None
@@ -77,8 +77,10 @@ class StreamRules:
                 return NodeStreams(self._fork(node, inputs[0]))
             case n.Merge():
                 return NodeStreams((self._merge(node, inputs),))
-            case _:
+            case n.Writes():
                 return NodeStreams(())
+            case unknown:
+                assert_never(unknown)
 
     def _pattern(self, tensor: str) -> Pattern:
         if tensor not in self.patterns:
@@ -109,16 +111,17 @@ class StreamRules:
         level, below = pattern.levels[node.level], pattern.below[node.level]
         nest, maps = self._together(*inputs)
         labels = [None if s.label is None else through(s.label, map) for s, map in zip(inputs, maps, strict=True)]
-        if below is None and all(label is None for label in labels):
+        if below is None and level.complete and all(label is None for label in labels):
             return CountedStream(nest)
         found = np.zeros(elements(nest), dtype=np.int64)
         absent = np.zeros(len(found), dtype=bool)
         for label in labels:
             absent |= False if label is None else label < 0
-        if below is not None:
+        if below is not None or not level.complete:
             crds = self._values(node.inputs[0], inputs[0], maps[0])
             fiber = labels[1] if len(inputs) == 2 and labels[1] is not None else np.zeros(len(crds), dtype=np.int64)
-            found = chosen(below, np.where(absent, EMPTY, chosen(level.pos[:-1], fiber, 0) + crds))
+            at = np.where(absent, EMPTY, level.find(fiber, crds))
+            found = np.minimum(at, 0) if below is None else chosen(below, at)
         return CountedStream(nest, plain(np.where(absent, EMPTY, found)))
 
     def _values(self, port: n.Port, stream: CountedStream, map: Map) -> Ints:
@@ -295,26 +298,21 @@ class StreamRules:
 
 
 def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> frozenset[n.Port]:
-    """The streams of coordinates whose values say which fiber of a tensor is located: all but where its fibers are alike."""
-    found: set[n.Port] = set()
+    """The streams of coordinates whose values say what of a tensor is located: all but where all is there, and alike."""
+    wanted: set[n.Port] = set()
     for node in reversed(graph.nodes):
-        if isinstance(node, n.Locate) and node.tensor in patterns and patterns[node.tensor].below[node.level] is not None:
-            found.add(node.inputs[0])
-        elif any(n.Port(node.name, k) in found for k in range(len(node.port_names()))):
-            match node:
-                case n.Repeat():
-                    found.add(node.inputs[0])
-                case n.Fork() | n.Merge():
-                    found |= set(node.inputs)
-                case n.Align():
-                    found.add(node.inputs[2])
-                case n.Join():
-                    found |= {p for k, p in enumerate(_payloads(node)) if n.Port(node.name, k + 1) in found}
-    return frozenset(found)
+        if isinstance(node, n.Locate) and node.tensor in patterns and _tells(patterns[node.tensor], node.level):
+            wanted.add(node.inputs[0])
+        else:
+            wanted |= {
+                node.inputs[j] for k, carried in enumerate(node.carries()) if n.Port(node.name, k) in wanted for j in carried
+            }
+    return frozenset(wanted)
 
 
-def _payloads(node: n.Join) -> list[n.Port]:
-    return [node.inputs[p] for _, payloads in node.sides() for p in payloads]
+def _tells(pattern: Pattern, level: int) -> bool:
+    """Whether it depends on the coordinate what is located in a level."""
+    return pattern.below[level] is not None or not pattern.levels[level].complete
 
 
 def _parts(inputs: Sequence[CountedStream]) -> tuple[object, ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import assert_never
 
 from fuseflow import tile_ops
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, of_shapes, shapes
 from fuseflow.estimate.statistics import TensorStatistics
-from fuseflow.samml.nodes import Accumulate, Alu, Graph, Join, Load, Node, Permute, Port, Reduce, Scan, WriteLevel, WriteValues
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
+from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
 from fuseflow.tile_ops import Tile
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -68,11 +69,11 @@ def traffic(graph: Graph, found: Mapping[Port, ExpectedStream]) -> dict[str, flo
     """The bytes expected to be read or written of every tensor of `graph`, whose streams have the shapes `found`."""
     moved = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:
-        if isinstance(node, Scan | Load | WriteLevel | WriteValues):
+        if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
             tensor = graph.declared[node.tensor]
-            full = tensor.format.levels[node.level].full if isinstance(node, Scan | WriteLevel) else False
+            arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
             value_bytes = VALUE_BYTES[tensor.dtype] * prod(tensor.tile)
-            moved[node.tensor] += _bytes(node, *_streams(node, found), full, value_bytes)
+            moved[node.tensor] += _bytes(node, *_streams(node, found), arrays, value_bytes)
     return moved
 
 
@@ -82,43 +83,49 @@ def _streams(node: Node, found: Mapping[Port, ExpectedStream]) -> tuple[list[Exp
 
 
 def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStream]) -> float:
-    match node:
-        case Join(kind="intersect" | "union"):
-            return max([outputs[0].tokens, *(inputs[crd].tokens for crd, _ in node.sides())])
-        case Accumulate() | Permute():
-            return max(inputs[-1].tokens, outputs[-1].tokens)
-        case _:
-            return max(s.tokens for s in (*inputs, *outputs))
+    if isinstance(node, Join) and node.kind != "left":
+        return max([outputs[0].tokens, *(inputs[crd].tokens for crd, _ in node.sides())])
+    if isinstance(node, Workspace):
+        return max(inputs[-1].tokens, outputs[-1].tokens)
+    return max(s.tokens for s in (*inputs, *outputs))
 
 
 def _interval(node: Node, tiles: list[Tile]) -> float:
     """Cycles from one firing to the next: as many as the work on a tile takes."""
-    match node:
-        case Alu():
-            return max(1.0, tile_ops.work(node.function, tiles) / TILE_MACS)
-        case Reduce() | Accumulate():
-            return max(1.0, prod(tiles[-1]) / TILE_MACS)
-        case _:
-            return 1.0
+    if not node.operator:
+        return 1.0
+    work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work(node.operator, tiles)
+    return max(1.0, work / TILE_MACS)
 
 
 def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[Tile]) -> float:
-    match node:
-        case Alu():
-            return tile_ops.flops(node.function, tiles) * inputs[0].elements
-        case Reduce() | Accumulate():
-            return inputs[-1].elements * prod(tiles[-1])
-        case _:
-            return 0.0
+    if not node.operator:
+        return 0.0
+    if node.grain == "fold":
+        return inputs[-1].elements * prod(tiles[-1])
+    return tile_ops.flops(node.operator, tiles) * inputs[0].elements
 
 
-def _bytes(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStream], full: bool, value_bytes: int) -> float:
+def _bytes(
+    node: Scan | Load | Locate | WriteLevel | WriteValues,
+    inputs: list[ExpectedStream],
+    outputs: list[ExpectedStream],
+    arrays: Sequence[StoredArray],
+    value_bytes: int,
+) -> float:
+    """Where a scan goes through entries, finding the two ends of a fiber counts as two positions, whether they are stored or seen in
+    the level above."""
     match node:
         case Load() | WriteValues():
             return inputs[0].stored * value_bytes
-        case Scan() if not full:
-            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * CRD_BYTES
-        case WriteLevel() if not full:
-            return inputs[0].fibers * POS_BYTES + inputs[0].elements * CRD_BYTES
-        case _:
-            return 0.0
+        case Scan() if any(array.entry for array in arrays):
+            each = sum(array.entry * array.bytes for array in arrays)
+            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * each
+        case Scan():
+            return inputs[0].stored * sum(array.scanned * array.bytes for array in arrays)
+        case Locate():
+            return inputs[-1].stored * sum(array.bytes for array in arrays if array.told)
+        case WriteLevel():
+            return sum((inputs[0].fibers * array.fiber + inputs[0].elements * array.entry) * array.bytes for array in arrays)
+        case unknown:
+            assert_never(unknown)

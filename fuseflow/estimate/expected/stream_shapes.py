@@ -10,30 +10,32 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import (
     Accumulate,
     Align,
-    Alu,
     Drop,
+    Flatten,
     Fork,
     Graph,
     Join,
-    Load,
     Locate,
     Merge,
     Node,
     Permute,
+    Pointwise,
     Port,
+    Primitive,
     Range,
     Reduce,
     Repeat,
     Root,
     Scan,
-    WriteLevel,
-    WriteValues,
+    SplitLevel,
+    TensorDecl,
+    Writes,
 )
 
 Place = tuple[str, int]
@@ -104,13 +106,17 @@ def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, Ex
     """The expected shape of every stream of `graph`; `known` are the statistics of the tensors it reads."""
     found: dict[Port, ExpectedStream] = {}
     for node in graph.nodes:
-        outputs = outputs_of(node, [found[p] for p in node.inputs], known)
+        outputs = outputs_of(node, [found[p] for p in node.inputs], graph.declared, known)
         found |= {Port(node.name, k): s for k, s in enumerate(outputs)}
     return found
 
 
 def outputs_of(
-    node: Node, inputs: list[ExpectedStream], known: Mapping[str, TensorStatistics], pairs: Overlap | None = None
+    node: Primitive,
+    inputs: list[ExpectedStream],
+    tensors: Mapping[str, TensorDecl],
+    known: Mapping[str, TensorStatistics],
+    pairs: Overlap | None = None,
 ) -> list[ExpectedStream]:
     """The expected shapes of what a node makes of streams of these. Without `pairs`, coordinates of any two tensors are independent."""
     match node:
@@ -123,7 +129,8 @@ def outputs_of(
         case Repeat():
             return [replace(inputs[1], present=inputs[0].present, drawn=inputs[0].drawn)]
         case Locate():
-            return [replace(inputs[-1], drawn=inputs[0].drawn)]
+            there = 1.0 if tensors[node.tensor].format.levels[node.level].full else _density(known[node.tensor], node.level)
+            return [replace(inputs[-1], present=inputs[-1].present * there, drawn=inputs[0].drawn)]
         case Join():
             return _join(node, inputs, pairs)
         case Align():
@@ -136,27 +143,28 @@ def outputs_of(
             return _drop(inputs)
         case Permute():
             return _permute(node, inputs)
-        case WriteLevel() | WriteValues():
+        case Writes():
             return []
-        case Load() | Alu():
+        case Pointwise():
             return [replace(inputs[0], present=1.0)]
         case Fork():
             return [replace(inputs[0].resized(inputs[0].elements / node.lanes), present=inputs[0].present)] * node.lanes
         case Merge():
             return [_merge(node, inputs[0])]
-        case _:
+        case Flatten() | SplitLevel():
             return [inputs[0]] * len(node.port_names())
+        case unknown:
+            assert_never(unknown)
 
 
 def union_of(node: Node, inputs: list[ExpectedStream]) -> float:
     """The comparisons expected of a node that merges: coordinates that any side has."""
-    match node:
-        case Join():
-            sides = [inputs[crd] for crd, _ in node.sides()]
-        case Align():
-            sides = inputs[:2]
-        case _:
-            return 0.0
+    if isinstance(node, Join):
+        sides = [inputs[crd] for crd, _ in node.sides()]
+    elif isinstance(node, Align):
+        sides = inputs[:2]
+    else:
+        return 0.0
     first = sides[0]
     missed = math.prod(1 - side.density for side in sides)
     return max(first.fibers * first.size * (1 - missed), *(side.elements for side in sides))
@@ -177,6 +185,11 @@ def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, pairs: Overl
     stored = stats.fanouts[node.level] < size
     below = ref.inner(elements, size)
     return [replace(below, drawn=((node.tensor, node.level),) if stored else ()), replace(below, drawn=())]
+
+
+def _density(stats: TensorStatistics, level: int) -> float:
+    """The share of the coordinates of a dimension that a fiber has."""
+    return min(1.0, stats.fanouts[level] / stats.sizes[level]) if stats.sizes[level] else 0.0
 
 
 def _rates(node: Join, inputs: list[ExpectedStream], pairs: Overlap | None) -> list[float]:

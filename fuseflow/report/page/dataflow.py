@@ -9,7 +9,8 @@ from typing import Any
 
 from fuseflow.report.page.layered_layout import layered
 from fuseflow.report.page.svg import Markup, curve, cut, element, svg, text
-from fuseflow.samml.nodes import Graph, Node, Port
+from fuseflow.samml.node import Role
+from fuseflow.samml.nodes import Graph, Port, Primitive
 from fuseflow.samml.text import detail
 
 LARGEST = 1000
@@ -18,11 +19,11 @@ WIDE, HIGH = 132, 34
 ACROSS, DOWN = 142, 62
 LETTERS = 20
 
-KINDS = {
-    "root": "none", "scan": "reads", "range": "reads", "locate": "reads", "load": "reads", "join": "joins", "align": "joins",
-    "drop": "joins", "flatten": "joins", "split": "joins", "repeat": "repeats", "permute": "repeats", "fork": "lanes", "merge": "lanes",
-    "alu": "computes", "reduce": "computes", "accumulate": "computes", "write": "writes", "write_values": "writes",
+KINDS: dict[Role, str] = {
+    "source": "none", "level": "reads", "value": "reads", "join": "joins", "move": "repeats", "lane": "lanes", "compute": "computes",
+    "write": "writes",
 }  # fmt: skip
+"""The style of a box in the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def draw(graph: Graph, places: Mapping[str, Any], statistics: Mapping[str, Any],
     return Drawing(_picture(graph, kept, statistics, cycles), note, operations)
 
 
-def _picture(graph: Graph, kept: list[Node], statistics: Mapping[str, Any], cycles: int) -> Markup:
+def _picture(graph: Graph, kept: list[Primitive], statistics: Mapping[str, Any], cycles: int) -> Markup:
     names = {node.name for node in kept}
     links = [(port, node.name, k) for node in kept for k, port in enumerate(node.inputs) if port.node in names]
     layout = layered([node.name for node in kept], [(port.node, name) for port, name, _ in links])
@@ -70,7 +71,7 @@ def _stream(graph: Graph, port: Port) -> str:
     return f"{port.node}.{names[port.output]}"
 
 
-def _box(node: Node, top: tuple[float, float], did: Any, cycles: int) -> Markup:
+def _box(node: Primitive, top: tuple[float, float], did: Any, cycles: int) -> Markup:
     x, y = top[0] - WIDE / 2, top[1]
     what = f"{node.op} {detail(node)}".rstrip()
     busy = min(did["occupied"] / cycles, 1.0) if did and cycles else 0.0
@@ -82,4 +83,4 @@ def _box(node: Node, top: tuple[float, float], did: Any, cycles: int) -> Markup:
         text(top[0], y + 13, cut(node.name, LETTERS), "name", "middle"),
         text(top[0], y + 25, cut(what, LETTERS + 2), "op", "middle"),
     ]
-    return element("g", Markup("").join(inside), class_=f"node {KINDS[node.op]}")
+    return element("g", Markup("").join(inside), class_=f"node {KINDS[node.role]}")

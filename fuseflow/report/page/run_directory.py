@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuseflow.compiler.artifacts import MANIFEST, REGION, REGION_SCHEMA, region_folder
-from fuseflow.compiler.result import SCHEMA
 from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import read_text
-from fuseflow.report.explain_cycles import SCHEMA as CYCLES_SCHEMA
+from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
+from fuseflow.run.artifacts import MANIFEST, REGION, REGION_SCHEMA, region_folder
+from fuseflow.run.result import SCHEMA
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

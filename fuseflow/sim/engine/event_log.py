@@ -10,6 +10,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.execute import DEFAULTS, run
 from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
+from fuseflow.sim.engine.kernels.gate_remote import run_gate
 from fuseflow.sim.engine.kernels.load_remote import run_load_answered
 from fuseflow.sim.engine.kernels.scan_remote import run_give, run_walk
 from fuseflow.sim.engine.kernels.write_remote import run_write_remote
@@ -129,7 +130,7 @@ class Tracing:
         tracer["turns"] = int(isinstance(owner, n.Merge))
         tracer["behind"] = int(self.comal)
         tracer["passed"] = -1
-        asks = requesters(part)
+        asks = requesters(part, layout.keep)
         for name, requester in asks.items():
             tracer[name] = requester
         for name in ("sends", "positions"):
@@ -210,13 +211,15 @@ class Tracing:
         self.asked = answered
 
 
-def requesters(part: Part) -> dict[str, int]:
+def requesters(part: Part, keep: Mapping[int, Any]) -> dict[str, int]:
     """The requesters of a part at the memory, by what it does with them: addresses of their records."""
     state = part.state[0]
     if part.kernel is run_ask:
         return {"sends": address(part.state)} if not state["lines"] else {}
     if part.kernel is run_fetch:
         return {"sends": address(part.state), "fetches": address(part.state)}
+    if part.kernel is run_gate:
+        return {"answers": int(state["array"])}
     if part.kernel is run_load_answered:
         return {"answers": int(state["val"])}
     if part.kernel is run_give:
@@ -224,27 +227,20 @@ def requesters(part: Part) -> dict[str, int]:
     if part.kernel is run_walk:
         return {"answers": int(state["pos"]), "sends": int(state["crd"])}
     if part.kernel is run_write_remote:
-        return {"sends": int(state["array"]), "positions": int(state["pos"])}
+        entry, closing = int(state["array"]), keep[int(state["ports"])].tolist() if state["closing"] else []
+        return dict(zip(("sends", "positions"), ([entry] if entry else []) + closing, strict=False))
     return {}
 
 
 def looked_at(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     """The inputs of a part that every firing looks at, whether or not it takes from them."""
-    match node:
-        case n.Repeat() if comal:
-            return list(range(inputs))
-        case n.Accumulate() if comal:
-            return []
-        case n.Join():
-            return list(range(inputs))
-        case n.Repeat():
-            return [inputs - 1]
-        case n.Align():
-            return [0, 1]
-        case n.Accumulate() | n.Permute() | n.Drop() | n.Flatten():
-            return [inputs - 1]
-        case _:
-            return []
+    if node is None:
+        return []
+    if comal and isinstance(node, n.Repeat):
+        return list(range(inputs))
+    if comal and isinstance(node, n.Accumulate):
+        return []
+    return list(node.watched(inputs))
 
 
 def _ending(layout: NetworkLayout, tracing: Tracing, machine: Machine) -> Ending:

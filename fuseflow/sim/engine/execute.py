@@ -42,7 +42,7 @@ def execute(
     functions, attach = library(), attach or machine.controller
     layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, attach()), PartOutput()
     if run(layout, gathered, functions, progress):
-        return outcome(layout, tensors, machine, gathered)
+        return outcome(layout, machine, gathered)
     anew = partial(lay_out, tensors=tensors, machine=machine, library=functions, limits=limits)
     return _deadlock(layout, gathered, functions, lambda deep: anew(graph.with_depths(deep), controller=attach()), {}, progress)
 

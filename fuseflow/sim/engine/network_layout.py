@@ -105,7 +105,7 @@ def _make_parts(
             node, tuple(types[port] for port in node.inputs), below, graph.declared, tensors, library, layout.limits,
             layout.keep, layout.tables,
         )  # fmt: skip
-        parts = rules[type(node)](node, place)
+        parts = n.entry(rules, type(node), "kernel in the engine")(node, place)
         layout.parts += parts
         layout.owners += [node] * len(parts)
     if record:

@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.samml.nodes import Node, Port, StreamType, TensorDecl
+from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.engine.workspace import WORKSPACE, Table
 from fuseflow.sim.native.jit import Function, Library
 from fuseflow.sim.native.records import Record, address
 from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels import Level
 from fuseflow.tile_ops import Tile
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -88,6 +89,15 @@ class NodeLayout:
     @property
     def outputs(self) -> tuple[Port, ...]:
         return tuple(Port(self.node.name, k) for k in range(len(self.node.port_names())))
+
+    def level(self, node: Scan | Locate | WriteLevel) -> Level:
+        """The level that a node reads or writes."""
+        return self.declared[node.tensor].format.levels[node.level]
+
+    def size(self, tensor: str, level: int) -> int:
+        """The size of the dimension that a level stores."""
+        decl = self.declared[tensor]
+        return decl.shape[decl.format.order[level]]
 
     def array(self, values: Array) -> int:
         """The address of an array, kept alive; integers are 64 bits wide."""

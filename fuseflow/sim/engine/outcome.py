@@ -21,12 +21,10 @@ from fuseflow.sim.outcome import deadlock as dead
 from fuseflow.sim.outcome.statistics import Array as ArrayKind
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.tensors import Tensor
-from fuseflow.tensors.levels.compressed import CompressedFibers
-from fuseflow.tensors.levels.singleton import SingletonFibers
+from fuseflow.tensors.levels.base import StoredArray
 
 
-def outcome(layout: NetworkLayout, tensors: Mapping[str, Tensor], machine: Machine, gathered: PartOutput) -> Outcome:
+def outcome(layout: NetworkLayout, machine: Machine, gathered: PartOutput) -> Outcome:
     """Of a run that came to its end."""
     gather_all(layout, gathered)
     nodes = statistics(layout)
@@ -47,7 +45,7 @@ def outcome(layout: NetworkLayout, tensors: Mapping[str, Tensor], machine: Machi
         ),
         tokens={key: pushed[key] for key in layout.keys if isinstance(key, n.Port)},
         values=_values(layout),
-        elements=_elements(layout, tensors),
+        elements=_elements(layout),
         written=_written(layout, gathered),
         memory=None if layout.controller is None else layout.controller.statistics(),
         streams=_recordings(layout, gathered),
@@ -80,14 +78,16 @@ def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
 def _values(layout: NetworkLayout) -> dict[str, int]:
     found: dict[str, int] = {}
     for node, record, part in zip(layout.owners, layout.nodes, layout.parts, strict=True):
-        if isinstance(node, n.Alu | n.Reduce):
-            found[node.name] = int(record["firings"] - record["closings"])
-        elif isinstance(node, n.Accumulate):
+        if node is None or not node.operator:
+            continue
+        if isinstance(node, n.Workspace):  # of two parts, which share their state
             found[node.name] = int(part.state[0]["values"])
+        else:
+            found[node.name] = int(record["firings"] - record["closings"])
     return found
 
 
-def _elements(layout: NetworkLayout, tensors: Mapping[str, Tensor]) -> dict[tuple[str, ArrayKind], int]:
+def _elements(layout: NetworkLayout) -> dict[tuple[str, ArrayKind], int]:
     found: dict[tuple[str, ArrayKind], int] = {}
     declared = layout.graph.declared
     for p, node in enumerate(layout.owners):
@@ -99,12 +99,18 @@ def _elements(layout: NetworkLayout, tensors: Mapping[str, Tensor]) -> dict[tupl
                 declared[node.tensor].tile
             )
         elif isinstance(node, n.Scan):
-            level = tensors[node.tensor].levels[node.level]
-            if isinstance(level, CompressedFibers):
-                found[node.name, "pos"] = 2 * int(state["references"])
-            if isinstance(level, CompressedFibers | SingletonFibers):
-                found[node.name, "crd"] = int(state["entries"])
+            for array in _arrays(declared[node.tensor], node.level):
+                entries = int(state["entries"]) if array.entry else 0
+                found[node.name, array.kind] = array.scanned * int(state["references"]) + array.entry * entries
+        elif isinstance(node, n.Locate):
+            for array in _arrays(declared[node.tensor], node.level):
+                if array.told:
+                    found[node.name, array.kind] = int(state["asked"])
     return found
+
+
+def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
+    return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
 def _written(layout: NetworkLayout, gathered: PartOutput) -> dict[str, WriterStream]:

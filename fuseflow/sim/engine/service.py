@@ -51,7 +51,7 @@ def serve(layout: NetworkLayout, gathered: PartOutput, until: int) -> bool:
 def gather_all(layout: NetworkLayout, gathered: PartOutput) -> None:
     """Move away what is left in the buffers."""
     for p, owner in enumerate(layout.owners):
-        if owner is None or isinstance(owner, n.WriteLevel | n.WriteValues):
+        if owner is None or isinstance(owner, n.Writes):
             _relieve(layout, p, gathered)
 
 
@@ -75,7 +75,7 @@ def outputs_of(layout: NetworkLayout, parts: Array, outputs: Array) -> Array:
 def _relieve(layout: NetworkLayout, p: int, gathered: PartOutput) -> None:
     state = layout.parts[p].state[0]
     owner = layout.owners[p]
-    if isinstance(owner, n.Accumulate | n.Permute):
+    if isinstance(owner, n.Workspace):
         layout.tables[owner.name][int(state["started"] - state["working"]) & 1].grow()
         return
     if owner is None:

@@ -12,10 +12,8 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from fuseflow.errors import SimulationError
-from fuseflow.samml.nodes import Graph, Load, Scan, TensorDecl, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Graph, Names, TensorDecl
 from fuseflow.tensors import DTYPES, Tensor
-from fuseflow.tensors.levels import Compressed, Singleton
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
 
 Kind: TypeAlias = Literal["pos", "crd", "val"]
 Array: TypeAlias = tuple[str, int, Kind]
@@ -57,15 +55,15 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
 
 def named(graph: Graph) -> tuple[str, ...]:
     """The tensors of a graph, in the order in which its nodes name them."""
-    return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Scan | Load | WriteLevel | WriteValues)))
+    declared = graph.declared
+    return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Names) and node.asks_memory(declared)))
 
 
 def arrays(tensor: TensorDecl) -> list[tuple[Array, int]]:
     """The arrays of a tensor, outermost level first, then its values, each with the bytes of an element."""
     found: list[tuple[Array, int]] = []
-    for p, level in enumerate(tensor.format.levels):
-        found += [((tensor.name, p, "pos"), POS_BYTES)] if isinstance(level, Compressed) else []
-        found += [((tensor.name, p, "crd"), CRD_BYTES)] if isinstance(level, Compressed | Singleton) else []
+    for p, (level, dimension) in enumerate(zip(tensor.format.levels, tensor.format.order, strict=True)):
+        found += [((tensor.name, p, array.kind), array.bytes) for array in level.arrays(tensor.shape[dimension])]
     return [*found, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
 
 
@@ -73,8 +71,9 @@ def _elements(tensor: Tensor, array: Array) -> int:
     _, level, kind = array
     if kind == "val":
         return len(tensor.values)
-    stored = tensor.levels[level].arrays
-    return len(stored["seg" if kind == "pos" else "crd"])
+    fibers = tensor.levels[level]
+    (name,) = (stored.name for stored in tensor.format.levels[level].arrays(fibers.size) if stored.kind == kind)
+    return len(fibers.arrays[name])
 
 
 def name_of(array: Array) -> str:

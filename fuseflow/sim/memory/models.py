@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from fractions import Fraction
-from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +14,6 @@ from fuseflow.sim.memory.channel import CHANNEL, HISTOGRAM_AT, TRANSACTION, new_
 from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRIP, WORD, advance_comal
 from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.sim.memory.histogram import percentile
-from fuseflow.sim.memory.ideal import LATENCY, advance_ideal
 from fuseflow.sim.memory.statistics import ChannelStatistics
 from fuseflow.sim.memory.timing import HBM2_2000, Device, distances, lookahead
 from fuseflow.sim.native.jit import Function
@@ -42,7 +40,7 @@ class Model(Protocol):
     clock: Fraction
     delay: int
     transaction: int
-    peak: Fraction | float
+    peak: Fraction
     state: Array
 
     def grow(self, short: int) -> None: ...
@@ -50,29 +48,12 @@ class Model(Protocol):
     def channels(self) -> tuple[ChannelStatistics, ...]: ...
 
 
-class Ideal:
-    """Every request is answered in the next cycle."""
-
-    name, advance, lookahead, delay, transaction = "ideal", staticmethod(advance_ideal), LATENCY, 0, 1
-    clock = Fraction(1)
-    peak: Fraction | float = inf
-
-    def __init__(self) -> None:
-        self.state: Array = np.zeros(1, np.int64)
-
-    def grow(self, short: int) -> None:
-        raise AssertionError("keeps nothing")
-
-    def channels(self) -> tuple[ChannelStatistics, ...]:
-        return ()
-
-
 class ComalFixed:
     """The fixed pipe of the released Comal simulator."""
 
     name, advance, lookahead, delay, transaction = "comal_fixed", staticmethod(advance_comal), ROUND_TRIP, 0, WORD
     clock = Fraction(1)
-    peak: Fraction | float = Fraction(CHANNELS * WORD, INTERVAL)
+    peak: Fraction = Fraction(CHANNELS * WORD, INTERVAL)
 
     def __init__(self) -> None:
         self.free = np.zeros(CHANNELS, np.int64)
@@ -99,7 +80,7 @@ class Hbm2:
         clock: Fraction = Fraction(1),
     ) -> None:
         self.clock, self.delay = clock, lookahead(device)
-        self.peak: Fraction | float = BUS_BYTES * channels * clock
+        self.peak: Fraction = BUS_BYTES * channels * clock
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
         self.moves = np.array([astuple(move) for move in maps.moves(mapping, channels)], np.int64)
         timing = distances(device)

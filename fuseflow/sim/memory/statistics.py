@@ -74,7 +74,7 @@ class MemoryStatistics:
     """
 
     model: str
-    peak: Fraction | float
+    peak: Fraction
     clock: float
     places: Mapping[Array, AddressRange]
     ports: tuple[tuple[MemoryPort, PortStatistics], ...]

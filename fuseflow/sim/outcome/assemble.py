@@ -11,10 +11,8 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import TensorDecl
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
-from fuseflow.tensors.levels import Compressed, Dense, Fibers
+from fuseflow.tensors.levels import Fibers
 from fuseflow.tensors.levels.base import Ints
-from fuseflow.tensors.levels.compressed import CompressedFibers
-from fuseflow.tensors.levels.dense import DenseFibers
 
 Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 
@@ -26,7 +24,7 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
     appends a fiber for each, in order), or if a value does not fit the dtype.
     """
     values = rounded(decl, np.asarray(written.values).reshape(-1, *decl.tile))
-    if all(isinstance(level, Dense) or level == Compressed() for level in decl.format.levels):
+    if all(level.appended for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         entries = levels[-1].entries if levels else 1
         _fits(decl, "the values", len(values), entries if refs is None else len(refs))
@@ -62,17 +60,14 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
     for p, (kind, dimension) in enumerate(zip(decl.format.levels, decl.format.order, strict=True)):
         pos, crd = _received(decl, written, p, parents if refs is None else len(refs))
         size = decl.shape[dimension]
-        if isinstance(kind, Dense):
-            levels.append(DenseFibers(size, parents))
-            if refs is not None or not _complete(pos, crd, size):
-                refs = _below(np.arange(parents) if refs is None else refs, pos, crd, size)
-        else:
-            if refs is not None:
-                raise SimulationError(
-                    f"tensor `{decl.name}`: the dense level above level {p} received {len(refs)} of {parents} coordinates",
-                    hint="a dense level above a compressed one is written in full: declare that level compressed",
-                )
-            levels.append(CompressedFibers(size, pos, crd.astype(np.int64, copy=False)))
+        if refs is not None and not kind.full:
+            raise SimulationError(
+                f"tensor `{decl.name}`: the dense level above level {p} received {len(refs)} of {parents} coordinates",
+                hint="a dense level above a compressed one is written in full: declare that level compressed",
+            )
+        levels.append(kind.append(size, parents, pos, crd))
+        if kind.full and (refs is not None or not _complete(pos, crd, size)):
+            refs = _below(np.arange(parents) if refs is None else refs, pos, crd, size)
         parents = levels[-1].entries
     return tuple(levels), refs
 

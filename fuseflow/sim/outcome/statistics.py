@@ -13,7 +13,7 @@ from fuseflow.sim.memory.layout import Kind
 from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor
-from fuseflow.tensors.levels.base import CRD_BYTES, POS_BYTES
+from fuseflow.tensors.levels.base import WORD_BYTES
 from fuseflow.tile_ops import flops, work
 
 Array: TypeAlias = Kind
@@ -106,7 +106,7 @@ def node_statistics(
     node: n.Node, waited: int, firings: int, starved: int, blocked: int, first: int, last: int, occupied: int
 ) -> NodeStatistics:
     """Of a node whose processes waited so long for the memory: a writer is blocked meanwhile, any other starved."""
-    if isinstance(node, n.WriteLevel | n.WriteValues):
+    if isinstance(node, n.Writes):
         blocked -= waited
     else:
         waited = min(waited, starved)
@@ -125,23 +125,21 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
     types = graph.types()
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
-        if isinstance(node, n.Alu):
-            found[node.function] += flops(node.function, tiles) * values[node.name]
-        elif isinstance(node, n.Reduce | n.Accumulate):
-            found[node.function] += work(node.function, tiles) * values[node.name]
+        if node.operator:
+            found[node.operator] += (work if node.grain == "fold" else flops)(node.operator, tiles) * values[node.name]
     return {function: count for function, count in sorted(found.items()) if count}
 
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
     """What was read and written of every array, in tensor order. `outputs`: as assembled."""
-    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Scan | n.Load)}
+    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
     read: Counter[tuple[str, Array]] = Counter()
     for (node, array), count in outcome.elements.items():
         read[reads[node], array] += count
     wrote: Counter[tuple[str, Array]] = Counter()
     for name, tensor in outputs.items():
-        wrote[name, "pos"] = sum(level.pos_count for level in tensor.levels)
-        wrote[name, "crd"] = sum(level.crd_count for level in tensor.levels)
+        wrote[name, "pos"] = tensor.words("pos")
+        wrote[name, "crd"] = tensor.words("crd")
         wrote[name, "val"] = len(outcome.written[name].values)
     directions: tuple[tuple[Direction, Counter[tuple[str, Array]]], ...] = ("read", read), ("write", wrote)
     return tuple(
@@ -154,4 +152,4 @@ def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> 
 
 
 def _word_bytes(decl: n.TensorDecl, array: Array) -> int:
-    return {"pos": POS_BYTES, "crd": CRD_BYTES, "val": DTYPES[decl.dtype].itemsize}[array]
+    return DTYPES[decl.dtype].itemsize if array == "val" else WORD_BYTES[array]

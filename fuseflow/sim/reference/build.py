@@ -95,7 +95,7 @@ def build(
 
 def add(network: Network, place: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
     """Add the processes of a node, and note who writes and reads each FIFO."""
-    processes = rules[type(place.node)](place.node, place)
+    processes = n.entry(rules, type(place.node), "rule in the reference simulator")(place.node, place)
     first, last = processes[0], processes[-1]
     for fifo in place.inputs:
         if fifo.slots is not None:

@@ -48,7 +48,7 @@ def execute(
         nodes=nodes,
         edges=_edges(graph, network),
         tokens={port: stream.count for port, stream in network.streams.items()},
-        values={p.node.name: p.values for p in firsts if isinstance(p.node, n.Alu | n.Reduce | n.Accumulate)},
+        values={p.node.name: p.values for p in firsts if p.node.operator},
         elements={(p.node.name, array): count for p in firsts for array, count in p.elements.items()},
         written=network.written,
         memory=None if controller is None else controller.statistics(),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from fuseflow.samml.tokens import N
 from fuseflow.sim.outcome.statistics import Array
-from fuseflow.tensors.levels import Fibers
-from fuseflow.tensors.levels.compressed import CompressedFibers
-from fuseflow.tensors.levels.singleton import SingletonFibers
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels.base import Computed, Listed
 
 Fiber: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Coordinates, and the reference of each in the next level."""
@@ -20,64 +19,29 @@ EMPTY: Fiber = ((), ())
 
 class FiberReader:
     """The fiber below a reference; `N` has an empty one. `requested` counts the elements read of each array: pos, crd. References are
-    below `parents`.
+    below `parents`. `end`: of the fiber read last, the element behind its entries."""
 
-    This one is for computed levels, which read nothing.
-    """
-
-    def __init__(self, level: Fibers) -> None:
-        self.level = level
-        self.requested: dict[Array, int] = {}
-        # A level of size 0 does not say how many parents it has; it is the same below all.
-        self.parents: float = level.entries // level.size if level.size else inf
-
-    def __call__(self, ref: Any) -> Fiber:
-        return EMPTY if ref is N else self.level.fiber(ref)
-
-
-class CompressedReader(FiberReader):
-    """Reads pos[r] and pos[r+1], then the coordinates between them; of equal ones in a row (`unique=False`) the first counts."""
-
-    level: CompressedFibers
-
-    def __init__(self, level: CompressedFibers) -> None:
-        super().__init__(level)
-        self.requested = {"pos": 0, "crd": 0}
-        self.pos: list[int] = level.pos.tolist()
-        self.parents = len(self.pos) - 1
-        self.crd: list[int] = level.crd.tolist()
+    def __init__(self, tensor: Tensor, level: int) -> None:
+        fibers = tensor.levels[level]
+        arrays = tensor.format.levels[level].arrays(fibers.size)
+        self.scanned = tuple((array.kind, array.scanned) for array in arrays if array.scanned)
+        self.entries = tuple(array.kind for array in arrays if array.entry)
+        self.requested: dict[Array, int] = {array.kind: 0 for array in arrays}
+        self.look = fibers.look()
+        self.end = 0
+        match walk := fibers.walk():
+            case Computed() | Listed():
+                self.parents: float = inf if walk.parents is None else walk.parents
+            case _:
+                assert_never(walk)
 
     def __call__(self, ref: Any) -> Fiber:
         if ref is N:
             return EMPTY
-        low, high = self.pos[ref], self.pos[ref + 1]
-        self.requested["pos"] += 2
-        self.requested["crd"] += high - low
-        return (self.crd[low:high], range(low, high)) if self.level.firsts is None else self.level.fiber(ref)
-
-
-class SingletonReader(FiberReader):
-    """Reads the coordinates of all entries that share the parent's coordinate."""
-
-    level: SingletonFibers
-
-    def __init__(self, level: SingletonFibers) -> None:
-        super().__init__(level)
-        self.requested = {"crd": 0}
-        self.parents = len(level.crd)
-
-    def __call__(self, ref: Any) -> Fiber:
-        if ref is N:
-            return EMPTY
-        self.requested["crd"] += int(self.level.stop[ref]) - ref
-        return self.level.fiber(ref)
-
-
-def reader(level: Fibers) -> FiberReader:
-    match level:
-        case CompressedFibers():
-            return CompressedReader(level)
-        case SingletonFibers():
-            return SingletonReader(level)
-        case _:
-            return FiberReader(level)
+        crds, refs, entries = self.look(ref)
+        for kind, count in self.scanned:
+            self.requested[kind] += count
+        for kind in self.entries:
+            self.requested[kind] += entries
+        self.end = refs[0] + entries if entries else 0
+        return crds, refs

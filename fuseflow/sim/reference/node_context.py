@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fuseflow.samml.nodes import Node, StreamType, TensorDecl
+from fuseflow.samml.nodes import Locate, Node, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference.process import Fifo, Output, Process, Steps
 from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels import Fibers, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,14 @@ class NodeContext:
         """The size of the dimension that a level stores."""
         decl = self.declared[tensor]
         return decl.shape[decl.format.order[level]]
+
+    def level(self, node: Scan | Locate | WriteLevel) -> Level:
+        """The level that a node reads or writes."""
+        return self.declared[node.tensor].format.levels[node.level]
+
+    def fibers(self, node: Scan | Locate) -> Fibers:
+        """The fibers that a node reads."""
+        return self.tensors[node.tensor].levels[node.level]
 
     def process(self, steps: Callable[..., Steps], *arguments: Any) -> list[Process]:
         """The one process of the node: `steps(process, *arguments)`."""

@@ -10,13 +10,17 @@ from typing import Any
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, is_control
+from fuseflow.sim.outcome.statistics import Array
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.tensors.levels import Fibers
 from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
 
 
 def locate(node: n.Locate, place: NodeContext) -> Sequence[Process]:
-    size = place.size(node.tensor, node.level)
+    size, level = place.size(node.tensor, node.level), place.level(node)
+    if level.stored:
+        return place.process(_locate, place.fibers(node), [array.kind for array in level.points(size)])
     if len(node.inputs) == 1:  # the outermost level: its only parent is reference 0
         return place.process(_one, lambda crd: crd)
     return place.process(_two, lambda crd, ref: N if crd is N or ref is N else ref * size + crd)
@@ -47,6 +51,34 @@ def _slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
     """Of each operand its constant or what `N` stands for, and whether it is a constant."""
     shapes = iter(tiles)
     return [(o.value if o.constant else filled(next(shapes), o.value), o.constant) for o in node.operands]
+
+
+def located(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
+    """The reference of a coordinate below a reference: `N` where nothing is stored."""
+    parents = fibers.walk().parents
+
+    def reference(crd: int, ref: int) -> Any:
+        if ref < 0 or (parents is not None and ref >= parents):
+            raise p.outside()
+        found = fibers.locate(ref, crd)
+        return N if found is None else found
+
+    return reference
+
+
+def _locate(p: Process, fibers: Fibers, kinds: Sequence[Array]) -> Steps:
+    """In a level that is stored: a locate reads one element of each of these arrays."""
+    asked, reference = 0, located(p, fibers)
+
+    def at(crd: Any, ref: Any = 0) -> Any:
+        nonlocal asked
+        if crd is N or ref is N:
+            return N
+        asked += 1
+        return reference(crd, ref)
+
+    yield from (_one if len(p.inputs) == 1 else _two)(p, at)
+    p.elements = dict.fromkeys(kinds, asked)
 
 
 def _load(p: Process, values: list[Any], fill: Any, words: int) -> Steps:
@@ -155,4 +187,8 @@ def _many(p: Process, function: Callable[..., Any]) -> Steps:
             return
 
 
-RULES: dict[type[n.Node], Rule] = {n.Locate: locate, n.Load: load, n.Alu: alu}
+RULES: dict[type[n.Node], Rule] = {
+    n.Locate: locate,
+    n.Load: load,
+    n.Alu: alu,
+}

@@ -8,7 +8,7 @@ from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference.fibers import Fiber, reader
+from fuseflow.sim.reference.fibers import Fiber, FiberReader
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Backlog, Process, Steps, output, room
 
@@ -21,8 +21,8 @@ def root(node: n.Root, place: NodeContext) -> Sequence[Process]:
 
 
 def scan(node: n.Scan, place: NodeContext) -> Sequence[Process]:
-    fiber = reader(place.tensors[node.tensor].levels[node.level])
-    (process,) = processes = place.process(_scan, fiber, fiber.parents)
+    fiber = FiberReader(place.tensors[node.tensor], node.level)
+    (process,) = processes = place.process(scan_steps, fiber, fiber.parents)
     process.elements = fiber.requested
     return processes
 
@@ -30,7 +30,7 @@ def scan(node: n.Scan, place: NodeContext) -> Sequence[Process]:
 def range_(node: n.Range, place: NodeContext) -> Sequence[Process]:
     full = range(node.size), range(node.size)
     process = Process(node, place.inputs, (*place.outputs, output(place.latency)), place.interval)
-    process.steps = _scan(process, lambda ref: full, inf)
+    process.steps = scan_steps(process, lambda ref: full, inf)
     return [process]
 
 
@@ -40,7 +40,7 @@ def _root(p: Process) -> Steps:
     out.push(D, p.close(0, (yield from room(out))))
 
 
-def _scan(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Steps:
+def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Steps:
     """One firing an element, the first takes the reference too; a reference without elements costs one. Then the closing firing,
     which looks at the next reference token: a stop is merged, else the fiber ends alone."""
     (ref,), (crd_out, ref_out) = p.inputs, p.outputs

@@ -1,20 +1,127 @@
-"""What a level format is: how one dimension of a fibertree is stored below the references of the dimension above it."""
+"""What a level format is: how one dimension of a fibertree is stored below the references of the dimension above it.
+
+A format declares facts (`Level`), and its fibers hold the data (`Fibers`). Everything else reads these: memory layout and byte counts, both
+simulators, the estimate, files, and the forms in which graphs are exchanged. So a new format is a new file in this package and its row in
+`LEVELS`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.errors import TensorError
+
 Ints = npt.NDArray[np.int64]
+
+Kind: TypeAlias = Literal["pos", "crd"]
+"""What the words of an array mean: positions, or coordinates."""
 
 POS_BYTES = 4
 """Bytes of one position in accelerator memory (32-bit words)."""
 CRD_BYTES = 4
 """Bytes of one coordinate in accelerator memory (32-bit words)."""
+WORD_BYTES: Mapping[Kind, int] = {"pos": POS_BYTES, "crd": CRD_BYTES}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """One array of a level: how many elements it has, and which of them are read and written for what. A level has at most one of a kind.
+
+    It has `first` elements, `fiber` more for each fiber (so those of fiber r begin at r * `fiber`), and `entry` more for each stored
+    coordinate. A writer appends them in this order: the first ones at its start, an entry with its coordinate, those of a fiber at its end.
+
+    A scan asks for `scanned` elements at each reference, from those of its fiber on. Where there are entries, it then asks for those of
+    the fiber, one after the other. A locate asks for the one element that tells of a coordinate: each tells of `told` coordinates.
+    """
+
+    kind: Kind
+    name: str
+    """Of its fibertree file, and in `Fibers.arrays`."""
+    first: int = 0
+    fiber: int = 0
+    entry: int = 0
+    scanned: int = 0
+    told: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of one element."""
+        return WORD_BYTES[self.kind]
+
+    def count(self, fibers: float, entries: float) -> float:
+        """The number of elements of so many fibers, with so many stored coordinates together."""
+        return self.first + self.fiber * fibers + self.entry * entries
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a scan asks of memory: at each reference the `scanned` elements of some arrays, all at once, and then, one after the other,
+    those of an array with entries."""
+
+    scanned: tuple[StoredArray, ...]
+    entries: StoredArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Fibers that are not stored: below reference r coordinates 0..size-1, with references r * size + coordinate. `parents`: how many
+    fibers there are; None if any number."""
+
+    size: int
+    parents: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """Fibers that are stored: below reference r the coordinates crds[lows[r]..highs[r]).
+
+    The reference of each is its position, or what `refs` says. Then runs of equal coordinates are one here, and `stops[r]` is the end of
+    those below r in the array itself, `spans[r]` their number there. `pos`: lows and highs in one array, if there is one.
+    """
+
+    crds: Ints
+    lows: Ints
+    highs: Ints
+    refs: Ints | None = None
+    stops: Ints | None = None
+    spans: Ints | None = None
+    pos: Ints | None = None
+
+    @classmethod
+    def between(cls, pos: Ints, crds: Ints) -> Listed:
+        """All coordinates between two positions."""
+        return cls(crds, pos[:-1], pos[1:], pos=pos)
+
+    @classmethod
+    def runs(cls, crds: Ints, firsts: Ints, starts: Ints, stops: Ints) -> Listed:
+        """Those between starts and stops, of which equal ones in a row are one; `firsts` are the first positions of all runs."""
+        lows, highs = np.searchsorted(firsts, starts), np.searchsorted(firsts, stops)
+        return cls(crds[firsts], lows, highs, firsts, stops, stops - starts)
+
+    @property
+    def parents(self) -> int:
+        return len(self.lows)
+
+
+Walk: TypeAlias = Computed | Listed
+"""How a scan goes through fibers. A simulator that knows these two knows every level."""
+
+Look: TypeAlias = Callable[[int], tuple[Sequence[int], Sequence[int], int]]
+"""Below a reference: its coordinates, the reference of each, and how many elements of arrays with entries they take."""
+
+
+class Unreadable(Exception):
+    """Arrays of a level that are no fibers of it: the name of the array, and what is wrong with it."""
+
+    def __init__(self, array: str, why: str) -> None:
+        super().__init__(why)
+        self.array, self.why = array, why
 
 
 class Fibers(ABC):
@@ -33,6 +140,10 @@ class Fibers(ABC):
     def expand(self, refs: Ints) -> tuple[Ints, Ints, Ints]:
         """All fibers below `refs` at once: (position of the parent in `refs`, coordinate, reference) of each entry."""
 
+    @abstractmethod
+    def walk(self) -> Walk:
+        """How a scan goes through the fibers."""
+
     @property
     @abstractmethod
     def entries(self) -> int:
@@ -45,29 +156,94 @@ class Fibers(ABC):
 
     @property
     def arrays(self) -> dict[str, Ints]:
-        """What is stored: positions as `seg`, coordinates as `crd` (the names of fibertree files)."""
+        """What is stored, by the names of the arrays of the level."""
         return {}
 
-    @property
-    def pos_count(self) -> int:
-        """Number of stored positions."""
-        return len(self.arrays.get("seg", ()))
+    def look(self) -> Look:
+        """`fiber` for many references, with the number of entries that each takes."""
 
-    @property
-    def crd_count(self) -> int:
-        """Number of stored coordinates."""
-        return len(self.arrays.get("crd", ()))
+        def look(ref: int) -> tuple[Sequence[int], Sequence[int], int]:
+            crds, refs = self.fiber(ref)
+            return crds, refs, len(crds)
+
+        return look
+
+    def locate(self, ref: int, crd: int) -> int | None:
+        """The reference of a coordinate below `ref`; None if it is not stored."""
+        crds, refs = self.fiber(ref)
+        return refs[crds.index(crd)] if crd in crds else None
 
 
 class Level(ABC):
-    """A level format: a value without data. `text` is its name in formats and program text."""
+    """A level format: a value without data, and facts that hold for all its fibers. `text` is its name in formats and program text."""
 
     @property
     @abstractmethod
     def text(self) -> str: ...
 
     full: ClassVar[bool] = False
-    """Whether every coordinate of the dimension has a reference, so that the level can be located instead of scanned."""
+    """Whether every coordinate of the dimension has a reference."""
+    ordered: ClassVar[bool] = True
+    """Whether the coordinates of a fiber ascend, as joins and reductions need it."""
+    located: ClassVar[bool] = False
+    """Whether a coordinate is reached without those before it. The locate of one that is not stored gives `N`."""
+    leads: ClassVar[bool] = False
+    """Whether it has one entry for each stored coordinate, below which a level that follows may stand."""
+    follows: ClassVar[bool] = False
+    """Whether its entries are those of the level above, one for one."""
+
+    @property
+    def appended(self) -> bool:
+        """Whether it is built from its own coordinates, fiber after fiber. Only such levels store results, and are read from files."""
+        return False
+
+    @property
+    def unique(self) -> bool:
+        """Whether a stored coordinate stands once in its fiber. Otherwise once for each entry of the levels that follow."""
+        return True
+
+    @property
+    def public(self) -> str | None:
+        """What readers of the public protobuf schema call it; None: they have no such level, and take it for another."""
+        return None
+
+    @property
+    def mlir(self) -> str | None:
+        """What `sparse_tensor` encodings of MLIR call it; None: they have no such level."""
+        return None
+
+    def arrays(self, size: int) -> tuple[StoredArray, ...]:
+        """What is stored for a dimension of so many coordinates; nothing if references are computed."""
+        return ()
+
+    def reads(self, size: int) -> Reads:
+        """What a scan asks of memory. Raises `TensorError` for arrays that no scan reads so."""
+        arrays = self.arrays(size)
+        scanned = tuple(array for array in arrays if array.scanned)
+        match [array for array in arrays if array.entry]:
+            case []:
+                return Reads(scanned)
+            case [entries] if len(scanned) < 2:
+                return Reads(scanned, entries)
+        raise TensorError(
+            f"no scan reads the arrays of a {self.text} level: one with entries, and one that says where they are, at most"
+        )
+
+    def points(self, size: int) -> tuple[StoredArray, ...]:
+        """The arrays of which a locate asks for an element, the same of each. Raises `TensorError` for elements that are not."""
+        arrays = tuple(array for array in self.arrays(size) if array.told)
+        if len({(array.fiber, array.told) for array in arrays}) > 1:
+            raise TensorError(f"no locate reads the arrays of a {self.text} level: their elements tell of different coordinates")
+        return arrays
+
+    @property
+    def stored(self) -> bool:
+        """Whether anything is stored at all: then a scan or a locate reads memory, and a write writes it."""
+        return bool(self.arrays(1))
+
+    def expected(self, size: int, density: float) -> float:
+        """The coordinates expected in a fiber of a dimension of which this share is stored somewhere."""
+        return float(size if self.full else size * density)
 
     @abstractmethod
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
@@ -77,6 +253,18 @@ class Level(ABC):
         levels above) and `crds` (its coordinate, ascending within a prefix) have one element for each stored value of the
         tensor. Returns the fibers and the reference of each entry in the next level.
         """
+
+    def append(self, size: int, parents: int, pos: Ints, crd: npt.NDArray[np.integer[Any]]) -> Fibers:
+        """The fibers of a level that was written: coordinates crd[pos[r]..pos[r+1]) below reference r, of `parents` references. Only if
+        `appended`."""
+        self._not_appended()
+
+    def read(self, size: int, parents: int, arrays: Mapping[str, Ints]) -> Fibers:
+        """The fibers that these arrays hold, by name. Raises `Unreadable`. Only if `appended`."""
+        self._not_appended()
+
+    def _not_appended(self) -> NoReturn:
+        raise NotImplementedError(f"a {self.text} level is not built from its own arrays")
 
 
 def segments(counts: Ints) -> tuple[Ints, Ints]:

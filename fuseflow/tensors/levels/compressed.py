@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from fuseflow.tensors.levels.base import Fibers, Ints, Level, segments
+from fuseflow.tensors.levels.base import Fibers, Ints, Level, Listed, Look, StoredArray, Unreadable, Walk, segments
 
 
 class CompressedFibers(Fibers):
@@ -43,6 +45,22 @@ class CompressedFibers(Fibers):
             found = self.firsts[low[owner] + within]
         return owner, self.crd[found], found
 
+    def walk(self) -> Walk:
+        if self.firsts is None:
+            return Listed.between(self.pos, self.crd)
+        return Listed.runs(self.crd, self.firsts, self.pos[:-1], self.pos[1:])
+
+    def look(self) -> Look:
+        pos, crd = self.pos.tolist(), self.crd.tolist()
+
+        def look(ref: int) -> tuple[Sequence[int], Sequence[int], int]:
+            low, high = pos[ref], pos[ref + 1]
+            if self.firsts is None:
+                return crd[low:high], range(low, high), high - low
+            return *self.fiber(ref), high - low
+
+        return look
+
     @property
     def entries(self) -> int:
         return len(self.crd)
@@ -63,9 +81,26 @@ class Compressed(Level):
 
     unique: bool = True
 
+    leads: ClassVar[bool] = True
+
     @property
     def text(self) -> str:
         return "compressed" if self.unique else "compressed(nonunique)"
+
+    @property
+    def appended(self) -> bool:
+        return self.unique
+
+    @property
+    def public(self) -> str | None:
+        return "compressed" if self.unique else None
+
+    @property
+    def mlir(self) -> str | None:
+        return self.text
+
+    def arrays(self, size: int) -> tuple[StoredArray, ...]:
+        return StoredArray("pos", "seg", first=1, fiber=1, scanned=2), StoredArray("crd", "crd", entry=1)
 
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
         if self.unique:
@@ -78,6 +113,21 @@ class Compressed(Level):
         pos = np.zeros(parents + 1, dtype=np.int64)
         np.cumsum(np.bincount(refs, minlength=parents), out=pos[1:])
         return CompressedFibers(size, pos, crds.copy(), self.unique), below
+
+    def append(self, size: int, parents: int, pos: Ints, crd: npt.NDArray[np.integer[Any]]) -> Fibers:
+        return CompressedFibers(size, pos, crd.astype(np.int64, copy=False), self.unique)
+
+    def read(self, size: int, parents: int, arrays: Mapping[str, Ints]) -> Fibers:
+        pos, crd = arrays["seg"], arrays["crd"]
+        if len(pos) != parents + 1 or pos[0] != 0 or pos[-1] != len(crd) or (np.diff(pos) < 0).any():
+            raise Unreadable("seg", f"the positions do not divide {parents} fibers with {len(crd)} coordinates")
+        if len(crd) and not (crd.min() >= 0 and crd.max() < size):
+            raise Unreadable("crd", f"a coordinate is outside 0..{size - 1}")
+        inside = np.ones(len(crd), dtype=bool)
+        inside[pos[:-1][pos[:-1] < len(crd)]] = False  # the first of a fiber may be smaller than the one before it
+        if (np.diff(crd, prepend=-1)[inside] <= 0).any():
+            raise Unreadable("crd", "the coordinates of a fiber do not ascend")
+        return CompressedFibers(size, pos, crd)
 
 
 def _run_starts(pos: Ints, crd: Ints) -> Ints:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from fuseflow.tensors.levels.base import Fibers, Ints, Level
+from fuseflow.tensors.levels.base import Computed, Fibers, Ints, Level, Walk
 
 
 class DenseFibers(Fibers):
@@ -28,6 +29,13 @@ class DenseFibers(Fibers):
         crds = np.tile(np.arange(self.size, dtype=np.int64), len(refs))
         return owner, crds, refs[owner] * self.size + crds
 
+    def walk(self) -> Walk:
+        # A level without coordinates is the same below any number of parents.
+        return Computed(self.size, self.parents if self.size else None)
+
+    def locate(self, ref: int, crd: int) -> int | None:
+        return ref * self.size + crd
+
     @property
     def entries(self) -> int:
         return self.parents * self.size
@@ -38,10 +46,29 @@ class Dense(Level):
     """Every coordinate of the dimension, in order, below every parent."""
 
     full: ClassVar[bool] = True
+    located: ClassVar[bool] = True
 
     @property
     def text(self) -> str:
         return "dense"
 
+    @property
+    def appended(self) -> bool:
+        return True
+
+    @property
+    def public(self) -> str | None:
+        return "dense"
+
+    @property
+    def mlir(self) -> str | None:
+        return "dense"
+
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
         return DenseFibers(size, parents), refs * size + crds
+
+    def append(self, size: int, parents: int, pos: Ints, crd: npt.NDArray[np.integer[Any]]) -> Fibers:
+        return DenseFibers(size, parents)
+
+    def read(self, size: int, parents: int, arrays: Mapping[str, Ints]) -> Fibers:
+        return DenseFibers(size, parents)

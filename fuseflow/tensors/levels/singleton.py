@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from fuseflow.tensors.levels.base import Fibers, Ints, Level, segments
+from fuseflow.tensors.levels.base import Fibers, Ints, Level, Listed, Look, StoredArray, Walk, segments
 
 
 class SingletonFibers(Fibers):
@@ -41,6 +42,17 @@ class SingletonFibers(Fibers):
         found = self.starts[low[owner] + within]
         return owner, self.crd[found], found
 
+    def walk(self) -> Walk:
+        return Listed.runs(self.crd, self.starts, np.arange(len(self.crd), dtype=np.int64), self.stop)
+
+    def look(self) -> Look:
+        stop = self.stop.tolist()
+
+        def look(ref: int) -> tuple[Sequence[int], Sequence[int], int]:
+            return *self.fiber(ref), stop[ref] - ref
+
+        return look
+
     @property
     def entries(self) -> int:
         return len(self.crd)
@@ -60,9 +72,19 @@ class Singleton(Level):
 
     unique: bool = True
 
+    leads: ClassVar[bool] = True
+    follows: ClassVar[bool] = True
+
     @property
     def text(self) -> str:
         return "singleton" if self.unique else "singleton(nonunique)"
+
+    @property
+    def mlir(self) -> str | None:
+        return "singleton(soa)" if self.unique else "singleton(nonunique, soa)"
+
+    def arrays(self, size: int) -> tuple[StoredArray, ...]:
+        return (StoredArray("crd", "crd", entry=1),)
 
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
         return SingletonFibers(size, crds, prefixes, self.unique), refs

@@ -6,9 +6,9 @@ import numpy as np
 import programs
 import pytest
 
-from fuseflow.compiler import lower
 from fuseflow.einsum.parse import parse
 from fuseflow.estimate import TensorStatistics, assume, estimate, measure
+from fuseflow.lower.program import lower
 from fuseflow.samml.text import parse as graph_of
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine, simulate

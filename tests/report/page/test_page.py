@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler.result import json_text
 from fuseflow.errors import FileError, UsageError
-from fuseflow.report.explain_cycles import cycles_json, explain_cycles
+from fuseflow.explain.cycles import explain_cycles
+from fuseflow.report.cycle_tables import cycles_json
 from fuseflow.report.page import dataflow
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import StoredRun, read_run
+from fuseflow.run.result import json_text
 from fuseflow.schedule import Schedule
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"

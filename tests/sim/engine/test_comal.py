@@ -11,7 +11,7 @@ import pytest
 from engines import LIMITS, differences, on_engine, on_reference
 from random_graphs import Case, random_case
 
-from fuseflow.compiler.graphs import load_graph
+from fuseflow.samml.files import load_graph
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine

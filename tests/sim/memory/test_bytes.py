@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fuseflow as ff
-from fuseflow.compiler import Result
 from fuseflow.einsum.parse import parse
+from fuseflow.run.result import Result
 from fuseflow.sim import load_machine
 from fuseflow.sim.simulators import Engine
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import ComalFixed, Ideal
+from fuseflow.sim.memory.models import ComalFixed
 
 
 def read(memory: Memory, words: int) -> int:
@@ -43,13 +43,3 @@ def test_addresses_do_not_matter() -> None:
         memory.drain()
         seen.append(memory.requests(0)["seen"].tolist())
     assert seen[0] == seen[1]
-
-
-def test_ideal_memory_answers_in_the_next_cycle() -> None:
-    memory = Memory(Ideal(), ports=3)
-    for port in range(3):
-        for cycle in (0, 1, 1, 7):
-            memory.issue(port, 0, 4096, port == 1, cycle)
-    memory.drain()
-    assert [memory.requests(port)["seen"].tolist() for port in range(3)] == [[1, 2, 2, 8]] * 3
-    assert memory.statistics()[0].moved_bytes == memory.statistics()[0].asked_bytes == 4 * 4096

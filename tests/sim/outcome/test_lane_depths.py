@@ -9,9 +9,9 @@ import numpy as np
 import programs
 import pytest
 
-from fuseflow.compiler import lower
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse as parse_program
+from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Edge, Graph, Port
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, simulate

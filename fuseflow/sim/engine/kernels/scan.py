@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, assert_never
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import Link, NodeLayout, Part, Rule
@@ -26,8 +24,7 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     visible,
 )
 from fuseflow.sim.native.records import Record, get_int, inline, prefetch
-from fuseflow.tensors.levels.compressed import CompressedFibers
-from fuseflow.tensors.levels.singleton import SingletonFibers
+from fuseflow.tensors.levels.base import Computed, Listed
 
 FIELDS = (
     "size lows highs crds refs spans parents every "  # a dense level has a size; others the bounds of each fiber, and its elements
@@ -46,37 +43,20 @@ def scan(node: n.Scan, place: NodeLayout) -> list[Part]:
 
 def fibers_of(node: n.Scan, place: NodeLayout) -> dict[str, int]:
     """The fields of `SCAN` that say where the fibers of the level are."""
-    level = place.tensors[node.tensor].levels[node.level]
-    match level:
-        case CompressedFibers(firsts=None):
-            pos = place.array(level.pos)
-            return {"lows": pos, "highs": pos + 8, "crds": place.array(level.crd), "parents": len(level.pos) - 1}
-        case CompressedFibers():
-            assert level.firsts is not None
-            return _repeating(place, level.crd, level.firsts, level.pos[:-1], level.pos[1:])
-        case SingletonFibers():
-            return _repeating(place, level.crd, level.starts, np.arange(len(level.crd), dtype=np.int64), level.stop)
+    match walk := place.tensors[node.tensor].levels[node.level].walk():
+        case Computed():
+            return {"size": walk.size, "parents": ANY if walk.parents is None else walk.parents}
+        case Listed():
+            fields = {"lows": walk.lows, "highs": walk.highs, "crds": walk.crds, "refs": walk.refs, "spans": walk.spans}
+            arrays = {name: place.array(values) for name, values in fields.items() if values is not None}
+            return {**arrays, "parents": walk.parents}
         case _:
-            return {"size": level.size, "parents": level.entries // level.size if level.size else ANY}
+            assert_never(walk)
 
 
 def range_(node: n.Range, place: NodeLayout) -> list[Part]:
     state = place.state(SCAN, size=node.size, parents=ANY, every=1)
     return [Part(run_scan, state, node.inputs, (*place.outputs, Link()), computes=False)]
-
-
-def _repeating(
-    place: NodeLayout, crd: np.ndarray, firsts: np.ndarray, lows: np.ndarray, highs: np.ndarray
-) -> dict[str, int]:  # fmt: skip
-    """Fibers in which runs of equal coordinates are one element: bounds count the runs."""
-    return {
-        "lows": place.array(np.searchsorted(firsts, lows)),
-        "highs": place.array(np.searchsorted(firsts, highs)),
-        "crds": place.array(crd[firsts]),
-        "refs": place.array(firsts),
-        "spans": place.array(highs - lows),
-        "parents": len(lows),
-    }
 
 
 def run_scan(address: int) -> int:

@@ -10,10 +10,11 @@ from fuseflow.sim.engine.memory_ports import flush, requester_at, unfilled
 from fuseflow.sim.engine.memory_ports import write as send_element
 from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, awaits, close, fire, node_at, source
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
-from fuseflow.sim.native.records import Record, inline
+from fuseflow.sim.native.records import Record, get_int, inline
 
-REMOTE_WRITE = Record(f"{write.FIELDS} array pos phase")
-"""Of a write; requesters: of coordinates or values, and of positions (0: there are none); what is left to do."""
+REMOTE_WRITE = Record(f"{write.FIELDS} array ports closing next phase")
+"""Of a write; the requester of what is written with every element (0: nothing); an array of those of what is written at the end of a fiber,
+their number (0: of values), and which of them is next; what is left to do."""
 state_at = REMOTE_WRITE.at
 TAKING, FLUSHING, ENDING = 0, 1, 2
 
@@ -33,11 +34,14 @@ def run_write_remote(address: int) -> int:
         if not (_take_control(node, s) if kind == CONTROL else _take_elements(node, s, k)):
             return 0
     if s.phase == FLUSHING:
-        if not flush(node, requester_at(s.array)):
+        if s.array != 0 and not flush(node, requester_at(s.array)):
             return 0
         s.phase = ENDING
-    if s.pos == 0 or flush(node, requester_at(s.pos)):
-        node.waits = ENDED
+    while s.next < s.closing:
+        if not flush(node, requester_at(get_int(s.ports, s.next))):
+            return 0
+        s.next += 1
+    node.waits = ENDED
     return 0
 
 
@@ -46,16 +50,20 @@ def _take_control(node: Any, s: Any) -> bool:
     """The firing on a stop or `D`; whether it was possible."""
     reader = source(node, 0)
     seen, word = visible(reader), head_run(reader).word
-    if s.pos == 0 or word == DONE or low_of(word) != 0:
+    if s.closing == 0 or word == DONE or low_of(word) != 0:
         take(reader, 1, close(node, seen, 0))
         s.phase = FLUSHING if word == DONE else TAKING
         return True
     if s.ended == s.limit:
         node.waits = GROW
         return False
-    t = _write(node, requester_at(s.pos), 1, seen)
-    if t == WAIT:
-        return False
+    t = WAIT
+    while s.next < s.closing:
+        t = _write(node, requester_at(get_int(s.ports, s.next)), 1, seen)
+        if t == WAIT:
+            return False
+        s.next += 1
+    s.next = 0
     end_fiber(s, word)
     take(reader, 1, t)
     return True
@@ -64,14 +72,22 @@ def _take_control(node: Any, s: Any) -> bool:
 @inline
 def _take_elements(node: Any, s: Any, k: int) -> bool:
     """The firings on some of k elements; whether there were any."""
-    reader, r = source(node, 0), requester_at(s.array)
-    k = _room(node, s, r, k)
-    if k == 0:
-        return False
-    t = _write(node, r, k, visible(reader))
-    if t == WAIT:
-        return False
-    if s.pos == 0:
+    reader = source(node, 0)
+    if s.array == 0:
+        k = min(k, s.limit - s.count)
+        if k == 0:
+            node.waits = GROW
+            return False
+        t = fire(node, visible(reader), 0, k)
+    else:
+        r = requester_at(s.array)
+        k = _room(node, s, r, k)
+        if k == 0:
+            return False
+        t = _write(node, r, k, visible(reader))
+        if t == WAIT:
+            return False
+    if s.closing == 0:
         append_values(s, reader, k)
     else:
         append_coordinates(s, reader, k)

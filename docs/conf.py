@@ -1,0 +1,62 @@
+"""The site: `make docs` builds it from the Markdown of this folder and the docstrings of the package, with no network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+project = "fuseflow"
+author = "the fuseflow authors"
+extensions = ["myst_parser", "sphinx.ext.apidoc", "sphinx.ext.autodoc"]
+exclude_patterns = ["example", "reference/modules.rst"]
+
+# Markdown: anchors as GitHub makes them, so that one link serves both.
+myst_heading_anchors = 4
+
+# The reference: one page for each package, by walking it, so that a new module needs no entry here.
+apidoc_modules = [
+    {
+        "path": "../fuseflow",
+        "destination": "reference",
+        "exclude_patterns": ["**/*_pb2.py"],
+        "separate_modules": True,
+        "follow_links": True,
+        "module_first": True,
+        "automodule_options": {"members"},
+    }
+]
+autodoc_default_options = {"ignore-module-all": True}  # each name once, in the module that defines it
+suppress_warnings = ["ref.python"]  # two classes of one short name, each documented where it is
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as they stand in the source
+python_maximum_signature_line_length = 100
+autodoc_inherit_docstrings = False  # those of other libraries are written for their own sites
+autodoc_typehints = "signature"
+default_role = "literal"  # docstrings quote code with single backticks
+
+html_theme = "furo"
+html_title = "fuseflow"
+
+
+def show_indented_lines(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Docstrings are plain text, in which lines that are indented by four spaces are code or a diagram, as they are in Markdown."""
+    shown: list[str] = []
+    inside = False
+    for line in lines:
+        indented = line.startswith("    ")
+        if indented and not inside:
+            shown += ["", "::", ""]
+        elif inside and line and not indented:
+            shown.append("")
+        inside = indented or (inside and not line)
+        shown.append(line)
+    lines[:] = shown
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", show_indented_lines)

@@ -1,0 +1,109 @@
+"""What a command compiles: a model and its schedule, as the options say them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose
+from fuseflow.cli.auto import Auto, auto_options, say
+from fuseflow.cli.common import model_options, schedule_options, write_out
+from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.target import Target
+from fuseflow.compiler import compile_source
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import UsageError
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.result import Result
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, load_machine
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Observe = Callable[[Source | Program | CompiledRegion], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledProgram:
+    """A compiled program, and how its schedule was chosen, if it was."""
+
+    compiled: Compiled
+    choice: ScheduleChoice | None = None
+
+    def run(self, progress: Progress | None, check: bool, engine: Engine, dedup: bool, watch: Watch | None) -> Result:
+        return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
+
+    def json(self, values: dict[str, Any]) -> dict[str, Any]:
+        """These values, and what was tried."""
+        return values if self.choice is None else {**values, "auto": self.choice.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRequest:
+    """The model and the schedule that a command was given, and what `auto` may do where the schedule leaves something open."""
+
+    model: ModelSpec
+    schedule: Schedule
+    auto: Auto
+
+    @property
+    def path(self) -> Path:
+        """The file or directory that MODEL names."""
+        assert isinstance(self.model.model, Path)
+        return self.model.model
+
+    def compile(
+        self,
+        target: Target | None = None,
+        *,
+        quiet: bool = False,
+        estimator: Estimator | None = None,
+        observe: Observe = lambda stage: None,
+    ) -> ScheduledProgram:
+        """Compile the model, after choosing what its schedule leaves open; says on standard error what was tried."""
+        if not self.schedule.open and self.auto.given:
+            raise UsageError(
+                f"`{self.auto.given[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
+            )
+        target = target or Target(load_machine("rda"))
+        with working("compiling", quiet):
+            source = load(self.model)
+            observe(source)
+            if not self.schedule.open:
+                return ScheduledProgram(compile_source(source, self.schedule, target.machine, observe))
+        choice = self._choose(source, target, quiet, estimator)
+        observe(choice.compiled.program)
+        for region in choice.compiled.regions:
+            observe(region)
+        if self.auto.file is not None:
+            write_out(choice.schedule.to_yaml(), self.auto.file)
+        if not quiet:
+            say(choice)
+        return ScheduledProgram(choice.compiled, choice)
+
+    def _choose(self, source: Source, target: Target, quiet: bool, estimator: Estimator | None) -> ScheduleChoice:
+        top = self.auto.top
+        with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
+            return choose(
+                source, self.schedule, target.machine, top=top, engine=target.engine, estimator=estimator, progress=progress
+            )
+
+
+def program_options(simulates: bool = False) -> Callable[[Command], Command]:
+    """MODEL with the options of models, schedules and `auto`, of a command that `simulates` or does not; passed on as `program`, a
+    `ProgramRequest`."""
+
+    def wrap(command: Command) -> Command:
+        @functools.wraps(command)
+        def build(*args: Any, spec: ModelSpec, schedule: Schedule, auto: Auto, **kwargs: Any) -> Any:
+            return command(*args, program=ProgramRequest(spec, schedule, auto), **kwargs)
+
+        return model_options(schedule_options(auto_options(simulates)(build)))  # type: ignore[return-value]
+
+    return wrap

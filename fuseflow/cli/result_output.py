@@ -1,0 +1,76 @@
+"""What is written and printed of the result of a run: the options `--json`, `-o`, `--top` and `--memory`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from fuseflow.cli.common import FILE, refuse_inside, require_replaceable
+from fuseflow.cli.json_file import JsonFile, json_option
+from fuseflow.report.memory_tables import memory_tables
+from fuseflow.report.tables import deepened_lines, lane_lines, print_table, result_table, top_tables
+from fuseflow.run.result import Result
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ResultOutput:
+    """Where a result is written, as JSON and as a `directory` of artifacts, and which tables are printed of it: the `top` nodes of each
+    region, and what memory did."""
+
+    json: JsonFile
+    directory: Path | None
+    top: int | None
+    memory: bool
+
+    def require_writable(self, **others: Path | None) -> None:
+        """Raise an error now rather than after the work if something cannot be written; `others` are the files of other options, by name,
+        none of which may lie in the directory."""
+        self.json.require_writable()
+        if self.directory is not None:
+            require_replaceable(self.directory)
+            refuse_inside(self.directory, json=self.json.path, **others)
+
+    def print_tables(self, out: Console, result: Result) -> None:
+        """The tables that `--top` and `--memory` ask for."""
+        tables = [] if self.top is None else [*top_tables(result, self.top)]
+        for table in (*tables, *(memory_tables(result) if self.memory else ())):
+            out.print()
+            print_table(out, table)
+
+
+def result_options(directory_holds: str) -> Callable[[Command], Command]:
+    """The options, passed on as `output`, a `ResultOutput`; `directory_holds` says what `-o` writes."""
+    show_top = "Print the N busiest and most blocked nodes of each region."
+
+    def wrap(command: Command) -> Command:
+        @functools.wraps(command)
+        def build(*args: Any, json_file: JsonFile, output: Path | None, top: int | None, memory: bool, **kwargs: Any) -> Any:
+            return command(*args, output=ResultOutput(json_file, output, top, memory), **kwargs)
+
+        options = [
+            json_option("the result"),
+            click.option("-o", "--output", metavar="DIR", type=FILE, help=f"Write {directory_holds} here."),
+            click.option("--top", metavar="N", type=click.IntRange(min=1), help=show_top),
+            click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
+        ]
+        made: Any = build
+        for option in reversed(options):
+            made = option(made)
+        return made  # type: ignore[no-any-return]
+
+    return wrap
+
+
+def print_result(out: Console, result: Result) -> None:
+    """A row for each region, how even its lanes are, and what had to be deepened."""
+    print_table(out, result_table(result))
+    for line in (*lane_lines(result), *deepened_lines(result)):
+        out.print(line, soft_wrap=True)

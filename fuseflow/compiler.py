@@ -1,0 +1,91 @@
+"""The pipeline, top to bottom: a model, its data, a schedule and a machine to a compiled program, and that to a result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.partition import partition_program, refuse_open
+from fuseflow.lower.program import lower, lower_regions
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.check import Check
+from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.result import RegionResult, Result
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine, load_machine
+
+if TYPE_CHECKING:
+    from fuseflow.frontend.model_spec import Model
+
+__all__ = [
+    "Check",
+    "Compiled",
+    "CompiledRegion",
+    "ModelSpec",
+    "Progress",
+    "RegionResult",
+    "Result",
+    "Source",
+    "Watch",
+    "compile",
+    "compile_source",
+    "load",
+    "lower",
+]
+
+
+def compile(
+    model: Model,
+    inputs: Sequence[Any] | None = None,
+    *,
+    schedule: Schedule | None = None,
+    data: str | None = None,
+    data_dir: str | Path | None = None,
+    tensors: str | Path | Mapping[str, Any] | None = None,
+    formats: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    machine: str | Path | Machine = "rda",
+    seed: int = 0,
+    observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
+) -> Compiled:
+    """Compile a model to one dataflow graph for each region of the schedule.
+
+    `model` is a `torch.nn.Module` with its `inputs`, the path of a model file (`.py`, with `data`, `data_dir` and `options`, the keyword
+    arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program; the last three take
+    their inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes
+    random weights and data. `observe` is called with every stage as soon as it is there.
+    Raises a subclass of `FuseFlowError`, which says what to change.
+
+    >>> import fuseflow as ff
+    >>> program = ff.compile("models/gcn.py", schedule=ff.Schedule.fuse("layer1"))   # doctest: +SKIP
+    >>> program.run().check.passed                                                   # doctest: +SKIP
+    True
+    """
+    schedule = schedule or Schedule()
+    refuse_open(schedule)
+    hardware = machine if isinstance(machine, Machine) else load_machine(machine)
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
+    observe(source)
+    return compile_source(source, schedule, hardware, observe)
+
+
+def compile_source(
+    source: Source,
+    schedule: Schedule,
+    machine: Machine,
+    observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
+) -> Compiled:
+    """Compile a model that was loaded: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
+    start = time.perf_counter()
+    partitioned = partition_program(source.program, schedule)
+    observe(partitioned.program)
+    regions: list[CompiledRegion] = []
+    for region in lower_regions(partitioned, source.tensors):
+        observe(region)
+        regions.append(region)
+    return Compiled(source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start)

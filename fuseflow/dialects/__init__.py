@@ -1,1 +1,0 @@
-"""MLIR dialects, declared in Python. Importing one imports torch-mlir, never torch."""

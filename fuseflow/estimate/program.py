@@ -1,0 +1,322 @@
+"""The estimate of a program: region after region, each on what is known of the tensors that the regions before it write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.errors import UsageError
+from fuseflow.estimate import AssumedOverlap, Assumptions, MeasuredOverlap, Memo, TensorStatistics, measure
+from fuseflow.estimate.bound import Bound, bound
+from fuseflow.estimate.counted.patterns import Pattern, of_dense, of_seen, of_tensor
+from fuseflow.estimate.graph_work import Work, count
+from fuseflow.estimate.roofline import moved, peak
+from fuseflow.estimate.statistics import assume, view_statistics
+from fuseflow.samml.nodes import Graph
+from fuseflow.sim import Machine
+from fuseflow.sim.memory.layout import named
+from fuseflow.sim.signature import RegionRepeat, signature
+from fuseflow.tensors import Format, Tensor, repack
+from fuseflow.tensors.blocks import blocked
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    """The tensor `source` under another name, in other dimensions: the same memory."""
+
+    name: str
+    source: str
+    format: Format
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionGraph:
+    """The graph of a region, to estimate, and the views that it reads."""
+
+    name: str
+    einsums: tuple[str, ...]
+    graph: Graph
+    views: tuple[StoredView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RegionEstimate:
+    """What one region does, and the regions that do the same. All numbers are those of one of them."""
+
+    name: str
+    einsums: tuple[str, ...]
+    work: Work
+    bound: Bound
+    repeats: tuple[RegionRepeat, ...] = ()
+
+    @property
+    def times(self) -> int:
+        return 1 + len(self.repeats)
+
+    @property
+    def flops(self) -> float:
+        return sum(self.work.operators.values())
+
+    @property
+    def firings(self) -> float:
+        return sum(node.firings for node in self.work.nodes)
+
+    def bytes(self, direction: str) -> float:
+        return sum(row.bytes for row in self.work.traffic if row.direction == direction)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramEstimate:
+    """What a program does: the regions run one after the other."""
+
+    model: str
+    data: str | None
+    machine: Machine
+    regions: tuple[RegionEstimate, ...]
+    notices: tuple[str, ...] = ()
+
+    @property
+    def cycles(self) -> float:
+        return sum(region.times * region.bound.cycles for region in self.regions)
+
+    @property
+    def flops(self) -> float:
+        return sum(region.times * region.flops for region in self.regions)
+
+    @property
+    def firings(self) -> float:
+        return sum(region.times * region.firings for region in self.regions)
+
+    @property
+    def exact(self) -> bool:
+        """Whether FLOPs, bytes and firings were counted; cycles are always an estimate."""
+        return all(region.work.exact for region in self.regions)
+
+    @property
+    def operators(self) -> dict[str, float]:
+        """FLOPs by operator."""
+        found: Counter[str] = Counter()
+        for region in self.regions:
+            for function, number in region.work.operators.items():
+                found[function] += region.times * number  # type: ignore[assignment]
+        return dict(sorted(found.items()))
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """FLOPs and bytes, by tensor, kind of array and direction: as `Result.stats` has them."""
+        by_tensor: dict[str, dict[str, dict[str, float]]] = {}
+        total: dict[str, float] = {"read": 0, "write": 0}
+        for region in self.regions:
+            for row in region.work.traffic:
+                for name in (row.tensor, *(repeat.tensors[row.tensor] for repeat in region.repeats)):
+                    kind = by_tensor.setdefault(name, {}).setdefault(row.kind, {"read": 0, "write": 0})
+                    kind[row.direction] += row.bytes
+                    total[row.direction] += row.bytes
+        return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; counts are whole where they are exact."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "data": self.data,
+            "machine": self.machine.name,
+            "machine_settings": self.machine.settings,
+            "exact": self.exact,
+            "cycles": _plain(self.cycles),
+            "firings": _plain(self.firings),
+            "flops": _plain(self.flops),
+            "operators": {name: _plain(number) for name, number in self.operators.items()},
+            "bytes": _rounded(self.stats["bytes"]),
+            "regions": [_region_json(region) for region in self.regions],
+            "notices": list(self.notices),
+        }
+
+
+def _region_json(region: RegionEstimate) -> dict[str, Any]:
+    limits = region.bound
+    return {
+        "name": region.name,
+        "einsums": list(region.einsums),
+        "times": region.times,
+        "repeats": [repeat.name for repeat in region.repeats],
+        "exact": region.work.exact,
+        "flops": {name: _plain(number) for name, number in region.work.operators.items()},
+        "firings": _plain(region.firings),
+        "bound": {
+            "cycles": _plain(limits.cycles),
+            "compute": _plain(limits.compute),
+            "control": _plain(limits.control),
+            "memory": _plain(limits.memory),
+            "limit": limits.limit,
+            "node": limits.node,
+        },
+        "traffic": [
+            {"tensor": t.tensor, "kind": t.kind, "direction": t.direction, "bytes": _plain(t.bytes), "exact": t.exact}
+            for t in region.work.traffic
+        ],
+        "nodes": [
+            {"name": w.name, "op": w.op, "firings": _plain(w.firings), "occupied": _plain(w.occupied), "exact": w.exact}
+            for w in region.work.nodes
+        ],
+    }
+
+
+def _plain(number: float) -> int:
+    return round(number)
+
+
+def _rounded(values: Any) -> Any:
+    return {key: _rounded(value) for key, value in values.items()} if isinstance(values, Mapping) else _plain(values)
+
+
+@dataclass(slots=True)
+class TensorKnowledge:
+    """What is known of the tensors in memory: where they store something, how much, in which formats; and of pairs of inputs."""
+
+    patterns: dict[str, Pattern]
+    known: dict[str, TensorStatistics]
+    formats: dict[str, Format]
+    pairs: AssumedOverlap
+
+    def copy(self) -> TensorKnowledge:
+        return TensorKnowledge(dict(self.patterns), dict(self.known), dict(self.formats), self.pairs)
+
+    def write(self, graph: Graph, work: Work, called: Mapping[str, str]) -> None:
+        """Add what a graph writes; `called`: what the tensors of `work` are called here."""
+        self.patterns |= {called[name]: pattern for name, pattern in work.patterns.items()}
+        self.known |= {called[name]: each for name, each in work.statistics.items()}
+        self.formats |= {t.name: t.format for t in graph.tensors}
+
+
+@dataclass(slots=True)
+class Estimator:
+    """Estimates programs on the same tensors; keeps what it counted, so that the next schedule finds it.
+
+    `statistics_only`: forget where tensors store what they store; keep how much that is, and two numbers of each two tensors of which
+    one is looked up by the coordinates of the other. `assumed`: of a sparse input of which nothing is known, expect what the compiler
+    does.
+    """
+
+    statistics_only: bool = False
+    given: Assumptions = field(default_factory=Assumptions)
+    memo: Memo = field(default_factory=Memo)
+    assumed: bool = False
+
+    def estimate(
+        self,
+        regions: Iterable[RegionGraph],
+        program: Program,
+        tensors: Mapping[str, Tensor],
+        machine: Machine,
+        model: str = "",
+        data: str | None = None,
+        notices: tuple[str, ...] = (),
+    ) -> ProgramEstimate:
+        """Raises `UsageError` for a sparse input of which nothing is known."""
+        knowledge = self.knowledge(program, tensors)
+        found: list[RegionEstimate] = []
+        first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the region that did the same, and how it calls its tensors
+        for region in regions:
+            self._see(region, knowledge)
+            names, shape = self._shape(region.graph)
+            key = (shape, tuple(_same(knowledge.patterns.get(name), knowledge.known.get(name)) for name in names))
+            if key not in first:
+                first[key] = len(found), names
+                found.append(self._region(region, machine, knowledge))
+            at, theirs = first[key]
+            called = dict(zip(theirs, names, strict=True))
+            if found[at].name != region.name:
+                again = RegionRepeat(region.name, region.einsums, called)
+                found[at] = replace(found[at], repeats=(*found[at].repeats, again))
+            knowledge.write(region.graph, found[at].work, called)
+        return ProgramEstimate(model, data, machine, tuple(found), notices)
+
+    def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
+        """What is known before the first region. Raises `UsageError` for a sparse input of which nothing is."""
+        measured, known = self._inputs(program, tensors)
+        formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
+        pairs = self.given.pairs(MeasuredOverlap(measured, self.memo))
+        return TensorKnowledge({} if self.statistics_only else dict(measured), known, formats, pairs)
+
+    def region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+        """What one graph does; `knowledge` then knows what it writes."""
+        self._see(region, knowledge)
+        found = self._region(region, machine, knowledge)
+        knowledge.write(region.graph, found.work, {name: name for name in region.graph.declared})
+        return found
+
+    def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
+        """Of every input where it stores something, if that is known, and how much."""
+        self.given.check(program)
+        patterns: dict[str, Pattern] = {}
+        known: dict[str, TensorStatistics] = {}
+        for declared in program.inputs:
+            name, format = declared.name, declared.format or Format.dense(len(declared.shape))
+            stated = self.given.statistics(declared)
+            if stated is not None:
+                known[name] = stated
+            elif format.all_dense:
+                sizes = tuple(declared.stored_shape[d] for d in format.order)
+                patterns[name] = of_dense(sizes)
+                known[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
+            elif name in tensors:
+                tensor = self._stored(tensors[name], declared, format)
+                patterns[name] = self.memo.once("pattern", (tensor,), partial(of_tensor, tensor))
+                known[name] = measure(tensor)
+            elif self.assumed:
+                known[name] = assume(declared)
+            else:
+                raise UsageError(
+                    f"nothing is known of what `{name}` stores",
+                    hint=f"`--tensors FILE.yaml`, or statistics: `--stats {name}.density=0.01`",
+                )
+        return patterns, known
+
+    def _see(self, region: RegionGraph, knowledge: TensorKnowledge) -> None:
+        """Add the views that a region reads."""
+        patterns, known, formats = knowledge.patterns, knowledge.known, knowledge.formats
+        for view in region.views:
+            if view.source in patterns:
+                patterns[view.name] = self._seen(patterns[view.source], formats[view.source], view)
+            known[view.name] = view_statistics(known[view.source], formats[view.source], view.format, view.shape)
+            formats[view.name] = view.format
+
+    def _seen(self, pattern: Pattern, before: Format, view: StoredView) -> Pattern:
+        what = ("seen", str(before), str(view.format), view.shape)
+        return self.memo.once(what, (pattern,), lambda: of_seen(pattern, before, view.format, view.shape))
+
+    def _region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+        graph = region.graph
+        work = count(graph, machine, knowledge.known, knowledge.patterns, self.memo, knowledge.pairs)
+        writes: dict[str, float] = dict.fromkeys(graph.outputs, 0)
+        for row in work.traffic:
+            if row.direction == "write":
+                writes[row.tensor] += row.bytes
+        bytes_ = moved(graph, work.flows, machine, writes)
+        occupied = {node.name: node.occupied for node in work.nodes}
+        limits = bound(graph, machine, occupied, work.flows, bytes_, peak(machine))
+        return RegionEstimate(region.name, region.einsums, work, limits)
+
+    def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
+        """The tensor as memory has it."""
+
+        def made() -> Tensor:
+            return blocked(tensor if tensor.format == format else repack(tensor, format), declared.block)
+
+        return self.memo.once(("stored", str(format), declared.block), (tensor,), made)
+
+    def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
+        """The tensors of a graph in the order of its nodes, and what two graphs that differ in names alone have in common."""
+        return self.memo.once("shape", (graph,), lambda: (named(graph), signature(graph, {}) or graph))
+
+
+def _same(pattern: Pattern | None, known: TensorStatistics | None) -> Hashable:
+    return known if pattern is None else pattern.fingerprint

@@ -1,0 +1,76 @@
+"""What makes a run take its cycles: the critical path of every region, and what changes of schedule and machine are expected to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fuseflow.explain.changes import Change, RegionRun, changes
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.compiled import Compiled, Progress
+from fuseflow.run.result import RegionResult, Result
+from fuseflow.sim import Engine, Simulation
+from fuseflow.sim.events.critical_path import CriticalPath, Kind
+from fuseflow.sim.replay import find_critical_path
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class RegionCycles:
+    """The run of a region, and its critical path."""
+
+    region: CompiledRegion
+    result: RegionResult
+    path: CriticalPath
+
+
+@dataclass(frozen=True, slots=True)
+class CyclesReport:
+    """The critical path of every region that ran (one that runs like another has that one's), and what `changes` are expected to give; the
+    most promising first."""
+
+    compiled: Compiled
+    result: Result
+    regions: tuple[RegionCycles, ...]
+    changes: tuple[Change, ...] = ()
+
+
+def explain_cycles(
+    compiled: Compiled, engine: Engine = "auto", progress: Progress | None = None, with_changes: bool = True
+) -> CyclesReport:
+    """Run a program, and every region once more for its critical path. `with_changes`: compile the schedules next to its own, too, and
+    compare their costs. Values are not checked."""
+    paths: dict[str, RegionRun] = {}
+
+    def watch(region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
+        report = None if progress is None else _named(progress, region.name)
+        path = find_critical_path(region.graph, read, compiled.machine, simulation, report)
+        paths[region.name] = RegionRun(region, read, simulation, path)
+
+    result = compiled.run(progress, check=False, engine=engine, watch=watch)
+    regions = tuple(RegionCycles(paths[r.name].region, r, paths[r.name].path) for r in result.regions)
+    if not with_changes:
+        return CyclesReport(compiled, result, regions)
+    longest = max(regions, key=lambda r: r.result.times * r.result.cycles).result
+    return CyclesReport(compiled, result, regions, changes(compiled, result, paths[longest.name], longest.times))
+
+
+def _named(progress: Progress, region: str) -> Callable[[int], None]:
+    return lambda firings: progress(f"{region} (critical path)", firings)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Cycles of the path that one node takes in one way, over all its FIFOs and ports."""
+
+    node: str
+    kind: Kind
+    cycles: int
+
+
+def shares(path: CriticalPath) -> tuple[Share, ...]:
+    """The path by node and kind, the largest share first."""
+    found: dict[tuple[str, Kind], int] = {}
+    for step in path.steps:
+        found[step.node, step.kind] = found.get((step.node, step.kind), 0) + step.cycles
+    return tuple(sorted((Share(*key, cycles) for key, cycles in found.items()), key=lambda s: (-s.cycles, s.node, s.kind)))

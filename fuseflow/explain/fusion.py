@@ -1,0 +1,189 @@
+"""What is fused and why: every pair of neighbouring Einsums, and every producer with what fusing it costs and what storing it would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.storage import in_blocks
+from fuseflow.errors import FuseFlowError
+from fuseflow.estimate import TensorStatistics, statistics, traffic
+from fuseflow.explain.recompute import Instance, expected_streams, instances
+from fuseflow.frontend.sources import Source
+from fuseflow.lower.partition import PartitionedProgram, partition_program
+from fuseflow.lower.program import lower, lower_regions
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.schedule import Region, Schedule, form_regions, region_results
+from fuseflow.schedule.region_borders import detour, why_cut, why_fused
+
+
+@dataclass(frozen=True, slots=True)
+class FusionDecision:
+    """Whether `consumer`, an Einsum that reads `producer`, is fused with it. `why`: the rule of the schedule that decided it. If they are
+    not fused, `refusal` is what the compiler says to one region of both their regions, empty if that compiles."""
+
+    producer: str
+    consumer: str
+    regions: tuple[str, str]
+    why: str
+    refusal: str = ""
+
+    @property
+    def fused(self) -> bool:
+        return self.regions[0] == self.regions[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """An Einsum that others read. All numbers are expected from tensor statistics.
+
+    `instances` are the places where its region computes it, `once` the evaluations when it is run alone, which computes each of its
+    values once. `flops` and `firings` are what running it alone takes. `extra_flops`, `extra_firings`: what its region spends on
+    computing it again, and on what it is made from in there: the most that storing it would save. `entries`, `written`, `read`:
+    what storing it means, in values and in bytes: written once, read back by each of its consumers once. `stored`: its region stores it.
+    """
+
+    name: str
+    region: str
+    stored: bool
+    instances: tuple[Instance, ...]
+    once: float
+    flops: float
+    firings: float
+    extra_flops: float
+    extra_firings: float
+    entries: float
+    written: float
+    read: float
+
+    @property
+    def times(self) -> float | None:
+        """How often each of its values is computed, on average. None: it has no operator, or nothing needs it."""
+        return _ratio(self.instances, self.once)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionReport:
+    """The decision on every pair of neighbouring Einsums, and the costs of every producer."""
+
+    pairs: tuple[FusionDecision, ...]
+    producers: tuple[Producer, ...]
+
+
+def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
+    """Say of every pair of neighbouring Einsums whether and why they are fused. Statistics are assumed for tensors without data.
+    Raises a `FuseFlowError` where the schedule itself does not compile."""
+    partitioned = partition_program(source.program, schedule)
+    program, compiled = partitioned.program, tuple(lower_regions(partitioned, source.tensors))
+    pairs = _pairs(partitioned, compiled)
+    each = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
+    inputs = {t.name: t for t in program.inputs}
+    known = statistics(inputs, in_blocks(inputs, source.tensors))
+    stored = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
+    _, alone = lower(source.program, stored, source.tensors, regions=each)
+    return FusionReport(pairs, _producers(program, compiled, alone, known))
+
+
+def _pairs(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
+    """The neighbouring Einsums of the program as the user wrote it: a reshape is an Einsum of it."""
+    program, schedule = partitioned.original, partitioned.schedule
+    regions = form_regions(program, schedule)
+    home = {e: region.name for region in regions for e in region.einsums}
+    stored = {t.name: t for t in program.inputs}
+    for region in compiled:
+        stored |= {**region.fused.stored, **region.written}
+    refusals: dict[tuple[str, str], str] = {}
+    found = []
+    for einsum in program.einsums:
+        for producer in (n for n in einsum.operands if n in home):
+            both = home[producer], home[einsum.name]
+            if both[0] == both[1]:
+                found.append(FusionDecision(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
+                continue
+            why = why_cut(program, schedule, regions, producer, einsum.name)
+            if both not in refusals:
+                refusals[both] = _refusal(partitioned, regions, stored, producer, einsum.name)
+            found.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))
+    return tuple(found)
+
+
+def _refusal(
+    partitioned: PartitionedProgram,
+    regions: Sequence[Region],
+    stored: Mapping[str, TensorType],
+    producer: str,
+    consumer: str,
+) -> str:
+    """Why the regions of two Einsums cannot be one; empty if they can."""
+    parts = [r for r in regions if producer in r.einsums or consumer in r.einsums]
+    members = tuple(e.name for e in partitioned.original.einsums if any(e.name in r.einsums for r in parts))
+    if stuck := [e for e in members if e in partitioned.refined.stuck]:
+        return f"`{stuck[0]}` reshapes its data: a reshape ends a region"
+    if message := detour(partitioned.original, regions, producer, consumer):
+        return message
+    program, inside = partitioned.program, partitioned.refined.members(members)
+    whole = Region(" + ".join(r.name for r in parts), inside)
+    others = tuple(Region(r.name, partitioned.refined.members(r.einsums)) for r in regions if r not in parts)
+    results = region_results(program, (*others, whole))[whole.name]
+    einsums = tuple(e for e in program.einsums if e.name in inside)
+    read = dict.fromkeys(name for e in einsums for name in e.operands if name not in inside)
+    declared = (t for t in partitioned.written.tensors if t.name in inside)
+    part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
+    try:
+        plain = replace(partitioned.schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), drop_zeros=())
+        lower(part, plain, {}, regions=(whole,))
+    except FuseFlowError as error:
+        return error.message
+    return ""
+
+
+def _producers(
+    program: Program,
+    compiled: Sequence[CompiledRegion],
+    alone: Sequence[CompiledRegion],
+    known: Mapping[str, TensorStatistics],
+) -> tuple[Producer, ...]:
+    streams, _ = expected_streams(compiled, known)
+    streams_alone, written = expected_streams(alone, known)
+    home = {e: region for region in compiled for e in region.einsums}
+    single = {e: region for region in alone for e in region.einsums}
+    moved = {e: traffic(region.graph, streams_alone[region.name]) for e, region in single.items()}
+    places = {e: i for region in compiled for e, i in instances(region, program, streams[region.name]).items()}
+    once = {e: sum(p.evaluations for p in i) for r in alone for e, i in instances(r, program, streams_alone[r.name]).items()}
+    times = {e: _ratio(found, once.get(e, 0.0)) for e, found in places.items()}
+    consumers = {e.name: [c.name for c in program.einsums if e.name in c.operands] for e in program.einsums}
+    rows = []
+    for name in (n for n, readers in consumers.items() if readers and n in home):
+        again = 1 - 1 / max(1.0, times.get(name) or 1.0)  # the share of the work that falls to all but the first time
+        made = [(single[n].estimate, again * (times.get(n) or 1.0)) for n in _sources(program, home[name].einsums, name)]
+        rows.append(
+            Producer(
+                name=name,
+                region=home[name].name,
+                stored=name in home[name].graph.outputs,
+                instances=places.get(name, ()),
+                once=once.get(name, 0.0),
+                flops=single[name].estimate.flops,
+                firings=single[name].estimate.firings,
+                extra_flops=sum(cost.flops * more for cost, more in made),
+                extra_firings=sum(cost.firings * more for cost, more in made),
+                entries=written[name].stored,
+                written=moved[name][name],
+                read=sum(moved[c][name] for c in consumers[name] if c in moved),
+            )
+        )
+    return tuple(rows)
+
+
+def _ratio(found: Sequence[Instance], once: float) -> float | None:
+    return sum(place.evaluations for place in found) / once if found and once else None
+
+
+def _sources(program: Program, region: Sequence[str], name: str) -> tuple[str, ...]:
+    """An Einsum and those of its region that it is made from, directly or not."""
+    found, todo = dict[str, None](), [name]
+    while todo:
+        found[(now := todo.pop())] = None
+        todo += [n for n in program.defined[now].operands if n in region and n not in found]
+    return tuple(found)

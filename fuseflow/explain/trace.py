@@ -1,0 +1,51 @@
+"""The timelines of the regions of a run, one after the other: what a trace of it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.compiled import Progress
+from fuseflow.samml.nodes import Graph
+from fuseflow.sim import Machine, Simulation
+from fuseflow.sim.events.log import NEVER, CycleSpan
+from fuseflow.sim.events.timeline import Timeline
+from fuseflow.sim.replay import find_timeline
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRegion:
+    """The timeline of a region that begins in cycle `start` of the trace."""
+
+    name: str
+    start: int
+    timeline: Timeline
+
+
+class Tracer:
+    """Traces region after region as they run; one that repeats stands once. `span`: the cycles to show, from the first region's start on;
+    `regions`: how many there are at most."""
+
+    def __init__(
+        self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: Progress | None = None
+    ) -> None:
+        self.machine, self.count, self.span, self.progress = machine, regions, span or CycleSpan(), progress
+        self.cycles = 0
+        self.regions: list[TracedRegion] = []
+
+    def watch(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
+        self.add(region.name, region.graph, read, simulation)
+
+    def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:
+        """Run a graph again that has run, if it runs in a cycle that is to be shown."""
+        start = self.cycles
+        self.cycles += simulation.cycles
+        span = CycleSpan(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)
+        if self.span.end <= start or span.start >= simulation.cycles:
+            return
+        report = None if self.progress is None else partial(self.progress, f"{name} (trace)")
+        timeline = find_timeline(graph, read, self.machine, simulation, lambda: Timeline(span, self.count), report)
+        self.regions.append(TracedRegion(name, start, timeline))

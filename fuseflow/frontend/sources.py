@@ -1,0 +1,158 @@
+"""Where a program comes from: a PyTorch module, a model file, a text program, Linalg MLIR. Numbers stay beside it, by name."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow import frontend
+from fuseflow.einsum.indices import with_indices
+from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.parse import parse
+from fuseflow.einsum.verify import verify
+from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
+from fuseflow.filesystem import read_text
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.array_files import pack_declared, plain_array
+from fuseflow.tensors.tensor_listing import load_tensors
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program with its numbers.
+
+    `tensors` are the inputs that are known, by name; `expected` what PyTorch computes (None: the dense interpreter is the
+    reference); `mlir` the Linalg form, if the program went through it; `data`, `options` and `seed` what a model file was built with;
+    `notices` what must stand beside every result; `seconds` the time that importing took.
+    """
+
+    name: str
+    program: Program
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    expected: Mapping[str, npt.NDArray[np.generic]] | None = None
+    mlir: str | None = None
+    data: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    notices: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def load(spec: ModelSpec) -> Source:
+    """Read a model with its data. Raises a `FuseFlowError` for what is missing, and `UsageError` for what this kind of model does not
+    take."""
+    start = time.perf_counter()
+    model = spec.model
+    if isinstance(model, str | Path):
+        source = _load_file(Path(model), spec)
+    elif isinstance(model, Program):
+        spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options")
+        source = Source(model.name, model, _tensors(spec.tensors, model))
+    else:
+        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options")
+        source = _import(model, spec.inputs, spec.formats or {}, type(model).__name__)
+    return replace(source, seed=spec.seed, seconds=time.perf_counter() - start)
+
+
+def _load_file(path: Path, spec: ModelSpec) -> Source:
+    match path.suffix:
+        case ".py":
+            spec.refuse(f"the model file `{path}`", "data", "inputs", "tensors")
+            directory = None if spec.data_dir is None else Path(spec.data_dir)
+            model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
+            source = _built(model, spec.formats or {}, path.stem)
+            notices = (*([model.notice] if model.notice else []), *source.notices)
+            return replace(source, data=model.data, options=model.options, notices=notices)
+        case ".ein" | ".mlir":
+            spec.refuse(f"the program `{path}`", "tensors", "inputs", "data", "data_dir", "formats", "options")
+            text = read_text(path)
+            linalg = path.suffix == ".mlir" and not _holds_program(text)
+            program = _program(path, text, linalg)
+            return Source(path.stem, program, _tensors(spec.tensors, program), None, text if linalg else None)
+        case _:
+            raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
+
+
+def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -> Source:
+    """What a model file built: a module, or a program with its tensors."""
+    match model.module, model.inputs:
+        case (Program() as program, Mapping() as tensors):
+            if formats:
+                raise UsageError(
+                    "a model file that builds a program takes no `formats`", hint="its inputs are given by its `build`"
+                )
+            for constant, given in (("FORMATS", model.formats), ("INDICES", model.indices)):
+                if given:
+                    raise UsageError(
+                        f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
+                    )
+            return Source(name, program, _tensors(tensors, program))
+        case (module, inputs):
+            source = _import(module, inputs, {**model.formats, **formats}, name)  # type: ignore[arg-type]
+            return replace(source, program=with_indices(source.program, model.indices))
+
+
+def _holds_program(mlir: str) -> bool:
+    """Whether an MLIR text is a program of the `einsum` dialect, and not one of Linalg."""
+    return re.search(r'^\s*"einsum\.program"', mlir, re.MULTILINE) is not None
+
+
+def _program(path: Path, text: str, linalg: bool) -> Program:
+    """The program in a file; an error without a place in it is at least about this file."""
+    try:
+        if linalg:
+            program = frontend.read_mlir(text, str(path))
+        elif path.suffix == ".mlir":
+            from fuseflow.einsum import mlir  # loads torch_mlir
+
+            program = mlir.from_mlir(text, str(path))
+        else:
+            program = parse(text, str(path))
+        verify(program)
+        return program
+    except FuseFlowError as error:
+        error.span = error.span or Span(str(path), 1)
+        raise
+
+
+def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapping[str, str], name: str) -> Source:
+    if inputs is None:
+        raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
+    if not isinstance(inputs, list | tuple):
+        given = type(inputs).__name__
+        raise UsageError(
+            f"the inputs of `{name}` are a {given}", hint="pass a tuple with one element for each argument of forward"
+        )
+    imported = frontend.import_model(module, tuple(inputs), formats, name)
+    return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices)
+
+
+def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> Mapping[str, Tensor]:
+    if given is None:
+        return {}
+    if isinstance(given, str | Path):
+        return load_tensors(Path(given), program.inputs)
+    declared = {t.name: t for t in program.inputs}
+    for name in given:
+        if name not in declared:
+            raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
+    return {name: _packed(array, declared[name]) for name, array in given.items()}
+
+
+def _packed(array: Any, declared: TensorType) -> Tensor:
+    """Errors name the tensor."""
+    try:
+        return pack_declared(plain_array(array), declared)
+    except FuseFlowError as error:
+        raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error

@@ -1,0 +1,146 @@
+"""The search for a way to fuse a region: which tensors are read from copies, how views are merged, which results keep their mode order.
+
+The paper fuses a region in one way. Here the ways are tried from the one with the most wishes to the one with the fewest: the first in
+which some loop order can be lowered is taken. Merging views (`fusion.merge`) saves work, but each merge is a constraint of the order. So
+a region is also fused with fewer merges, and the cheaper one stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.fusion.copies import Price
+from fuseflow.fusion.fuse import Cost, Merge, fuse, own_names
+from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.fusion.region import FusedRegion
+
+CopyRule: TypeAlias = Literal["never", "cycles", "free"]
+"""Which tensors are copied: none; those that break a cycle of the constraints; or whatever makes every order possible."""
+
+MERGES: tuple[Merge, ...] = ("early", "late", "never")
+"""How views are merged: what compiles fast, then what sees all constraints, then what has the most freedom."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusionChoice:
+    """A way to fuse a region: which tensors are copied, how views are merged, the results that keep their declared mode order."""
+
+    copies: CopyRule
+    merge: Merge
+    pinned: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FusionCandidate:
+    """A region that was fused in one way and stands in its best order."""
+
+    choice: FusionChoice
+    region: FusedRegion
+
+
+@dataclass(frozen=True, slots=True)
+class FusionProblem:
+    """A region to be fused, and what is known of it.
+
+    `stored` declares what is in memory, and `price` says how many values a tensor stores. `pins` are the sets of results that should
+    keep their declared mode order, the best first; `copies` says which copies may be made, in the order in which that is tried. `ordered`
+    puts a fused region into its best order, and `cost` ranks it; both may refuse with a `FusionError`.
+    """
+
+    program: Program
+    region: str
+    einsums: tuple[str, ...]
+    results: tuple[str, ...]
+    stored: Mapping[str, TensorType]
+    price: Price
+    pins: tuple[frozenset[str], ...]
+    copies: tuple[CopyRule, ...]
+    iteration: str
+    ordered: Callable[[FusedRegion], FusedRegion]
+    cost: Cost
+
+
+def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
+    """The region fused in the best way, in its best order; or in the best way that honours an order of the user. Else what refused the way
+    with the fewest wishes.
+
+    The best way is the first that can be lowered, or the same with fewer views merged if that is expected to cost less.
+    """
+    if order:
+        return first(problem, order_merges(problem, order), order)
+    usual = first(problem, MERGES)
+    if isinstance(usual, Refusal) or not usual.region.merged or usual.choice.merge == "never":
+        return usual
+    choice = replace(usual.choice, merge="lean")
+    fused = attempt(fused_by, problem, choice)
+    if isinstance(fused, Refusal) or len(fused.indices) == len(usual.region.indices):
+        return usual
+    lean = attempt(problem.ordered, fused)
+    if isinstance(lean, Refusal):
+        return usual
+    return FusionCandidate(choice, lean) if problem.cost(lean).rank < problem.cost(usual.region).rank else usual
+
+
+def fused_by(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...] = ()) -> FusedRegion:
+    """The region fused in one way; its loops are not ordered yet. Raises `FusionError` if it cannot be."""
+    return fuse(
+        problem.program,
+        problem.region,
+        problem.einsums,
+        problem.results,
+        problem.stored,
+        chain=order,
+        pinned=choice.pinned,
+        merge=choice.merge,
+        iteration=problem.iteration,
+        price=None if choice.copies == "never" else problem.price,
+        free=choice.copies == "free",
+    )
+
+
+def choices(problem: FusionProblem, merges: Iterable[Merge]) -> tuple[FusionChoice, ...]:
+    """The ways to fuse the region, best first."""
+    each = (FusionChoice(copies, merge, pinned) for copies in problem.copies for merge in merges for pinned in problem.pins)
+    return tuple(dict.fromkeys(each))
+
+
+def first(problem: FusionProblem, merges: tuple[Merge, ...], order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
+    """The first way to fuse the region of which some order can be lowered; else what refused the way with the fewest wishes."""
+    refusals: dict[FusionChoice, Refusal] = {}
+    for choice in choices(problem, merges):
+        fused = attempt(fused_by, problem, choice, order)
+        region = fused if isinstance(fused, Refusal) else attempt(problem.ordered, fused)
+        if not isinstance(region, Refusal):
+            return FusionCandidate(choice, region)
+        refusals[choice] = region
+    fewest = (c for c in reversed(refusals) if c.copies == problem.copies[-1] and c.merge == merges[0])
+    return refusals[next(fewest)]
+
+
+def order_merges(problem: FusionProblem, order: tuple[str, ...]) -> tuple[Merge, ...]:
+    """How views are merged in the region whose loops the user names.
+
+    That decides which loops there are, and an order is never honoured where its names mean others. They are those of the region as
+    it is without an order; else of the first way in which all of them exist. Where they exist in none, any way may say so.
+    """
+    usual = search(problem)
+    unordered = () if isinstance(usual, Refusal) else (usual.choice,)
+    named: tuple[Merge, ...] = ()
+    for choice in (*unordered, *choices(problem, MERGES)):
+        fused = attempt(fused_by, problem, choice)
+        if isinstance(fused, Refusal) or not has_loops(fused, order):
+            continue
+        named = named or (choice.merge,)
+        if choice in unordered or not isinstance(attempt(problem.ordered, fused), Refusal):
+            return (choice.merge,)
+    return named or MERGES
+
+
+def has_loops(fused: FusedRegion, order: tuple[str, ...]) -> bool:
+    """Whether the names of an order are loops of the region, each another one."""
+    local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
+    names = own_names(order, local, fused.indices)
+    return len(set(names)) == len(names) and set(names) <= set(fused.indices)

@@ -1,0 +1,1 @@
+"""Lowering: an Einsum program and a schedule become regions, and each region a fused tree, a fusion table and a SAMML graph."""

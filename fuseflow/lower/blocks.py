@@ -1,0 +1,75 @@
+"""The blocks that a schedule asks for: of tensors by name or by pattern, and as vectors along dense dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from fuseflow.einsum.blocks import with_blocks, with_vectors
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
+from fuseflow.schedule import Schedule
+from fuseflow.tensors.blocks import Block, checked, show_block
+
+
+def scheduled_blocks(program: Program, vanished: Mapping[str, str], schedule: Schedule) -> Program:
+    """The program in the blocks that the schedule asks for. `vanished` are names of tensors seen in other dimensions.
+
+    Raises `ScheduleError` for a tensor that is not there, `ProgramError` for blocks that do not fit together.
+    """
+    asked = _asked(program, vanished, schedule)
+    try:
+        program = with_blocks(program, asked)
+    except ProgramError as error:
+        error.span = error.span or next((schedule.place("block", name) for name, _ in schedule.blocks), None)
+        raise
+    if schedule.vector == 1:
+        return program
+    made = with_vectors(program, schedule.vector)
+    if made == program:
+        raise ScheduleError(
+            f"vectors of {schedule.vector}: every dimension is in blocks, or stored sparse by some tensor",
+            hint="store tensors dense (`--format W=dense`), or leave `vector` out",
+            span=schedule.place("vector", ""),
+        )
+    return made
+
+
+def _asked(program: Program, vanished: Mapping[str, str], schedule: Schedule) -> dict[str, Block]:
+    """The blocks that are asked for, by tensor. A name wins over a pattern, of patterns the last."""
+    patterns = [(name, sizes) for name, sizes in schedule.blocks if is_pattern(name)]
+    blocks: dict[str, Block] = {}
+    for pattern, sizes in patterns:
+        fitting = (t.name for t in program.inputs if fnmatchcase(t.name, pattern) and len(t.shape) == len(sizes))
+        matches = dict.fromkeys(fitting, sizes)
+        if not matches:
+            raise ScheduleError(
+                f"block of `{pattern}`: no input of {len(sizes)} dimensions has such a name",
+                hint=f"inputs: {', '.join(f'`{t.name}`' for t in program.inputs[:8])}",
+                span=schedule.place("block", pattern),
+            )
+        blocks |= matches
+    for name, sizes in (pair for pair in schedule.blocks if pair not in patterns):
+        _check(name, sizes, program, vanished, schedule)
+        blocks[name] = sizes
+    return blocks
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name of a schedule stands for several tensors, as in `layer*.weight`."""
+    return any(character in name for character in "*?[")
+
+
+def _check(name: str, sizes: Block, program: Program, vanished: Mapping[str, str], schedule: Schedule) -> None:
+    declared, place = program.declared, schedule.place("block", name)
+    if name in vanished:
+        message = f"block of `{name}`: it is `{vanished[name]}` seen in other dimensions"
+        raise ScheduleError(message, hint=f"block `{vanished[name]}`", span=place)
+    if name not in declared:
+        raise ScheduleError(f"block of `{name}`: there is no such tensor", hint=did_you_mean(name, declared), span=place)
+    try:
+        checked(sizes, len(declared[name].shape))
+    except TensorError as error:
+        shape = "x".join(map(str, declared[name].shape))
+        hint = error.hint or f"`{name}` is {shape}, as in `{show_block((16,) * len(declared[name].shape))}`"
+        raise ScheduleError(f"block of `{name}`: {error.message}", hint=hint, span=place) from error

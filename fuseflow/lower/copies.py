@@ -1,0 +1,57 @@
+"""Permuted copies as regions of their own: what makes one, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
+from fuseflow.estimate import Estimate
+from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
+from fuseflow.fusion.copies import needed, settled_name
+from fuseflow.lower.graphs import region_graph
+from fuseflow.lower.state import LoweringState
+from fuseflow.tensors import Format
+
+
+def copy_region(state: LoweringState, copy: Copy, fused: FusedRegion) -> FusedRegion:
+    """The region that makes a copy which a fused region reads."""
+    return permuting_region(state, state.stored[copy.source], replace(fused.declared[copy.name], name=copy.name))
+
+
+def permuting_region(state: LoweringState, source: TensorType, target: TensorType) -> FusedRegion:
+    """The region that stores a tensor again in the format of `target`: it reads the source in its own order and permutes what it
+    writes."""
+    indices = tuple(f"i{d}" for d in range(len(source.shape)))
+    program = Program((source, target), (Einsum(target.name, indices, Access(source.name, indices)),), (target.name,))
+    only_result = lambda name: 0.0 if name == target.name else math.inf  # noqa: E731
+    names = (target.name,)
+    region = fuse(program, target.name, names, names, state.stored, pinned=names, price=only_result)
+    return choose_order(region, lambda ordered: region_graph(state, ordered).cost)
+
+
+def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...]) -> TensorType:
+    """The declaration of a dense copy whose dimensions are stored in this order."""
+    name = "_".join([f"{source.name}.dense", *map(str, order)])
+    while name in state.declared:
+        name += "_"
+    return replace(source, name=name, format=Format.of(*["dense"] * len(order), order=order))
+
+
+def cost_with_copies(state: LoweringState, fused: FusedRegion) -> Estimate:
+    """What a region in its order costs, with the copies that the order needs. Raises `FusionError` if no table can be made in it."""
+    cost = region_graph(state, fused).cost
+    for copy in fused.copies:
+        cost += _copy_cost(state, copy, fused)
+    return cost
+
+
+def _copy_cost(state: LoweringState, copy: Copy, fused: FusedRegion) -> Estimate:
+    """What a copy costs: nothing if it is not needed, or was made before."""
+    order, costs = copy.order(fused.order), state.memo.copies
+    there = settled_name(copy, fused.order, state.declared) in state.stored
+    if there or not needed(copy, state.stored[copy.source], fused.order):
+        return Estimate(0, 0, 0, 0)
+    if (copy.source, order) not in costs:
+        costs[copy.source, order] = region_graph(state, copy_region(state, copy, fused)).cost
+    return costs[copy.source, order]

@@ -1,0 +1,145 @@
+"""One region is lowered: fused in its best order, to a table and a graph, after the views and the copies that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.estimate import Estimate, estimate
+from fuseflow.fusion import FusedRegion
+from fuseflow.fusion.verify import verify as verify_region
+from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
+from fuseflow.lower.graphs import readable, region_graph
+from fuseflow.lower.lanes import LanePlaces, with_lanes
+from fuseflow.lower.search import fuse_region
+from fuseflow.lower.state import LoweringState, RegionRequest
+from fuseflow.lower.views import TensorView, needed_order, refuse_view, source_of, view_format, view_tensor
+from fuseflow.samml.nodes import Graph
+from fuseflow.samml.verify import verify as verify_graph
+from fuseflow.table import FusionTable, emit
+from fuseflow.transform import fifos
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRegion:
+    """One region at every stage, with what it is expected to cost. Without `einsums` it is a copy that the next one reads.
+
+    `before` and `after` are the tensors that are seen in other dimensions for this region to read, and as outputs of the program;
+    `places` the lanes that the nodes of `graph` are in.
+    """
+
+    name: str
+    einsums: tuple[str, ...]
+    fused: FusedRegion
+    table: FusionTable
+    graph: Graph
+    estimate: Estimate
+    before: tuple[TensorView, ...] = ()
+    after: tuple[TensorView, ...] = ()
+    places: LanePlaces = field(default_factory=dict)
+
+    @property
+    def written(self) -> dict[str, TensorType]:
+        """The results as they are in memory."""
+        as_written = self.graph.declared
+        return {
+            r.name: replace(r.tensor, format=as_written[r.name].format, fill=as_written[r.name].fill) for r in self.fused.results
+        }
+
+    @property
+    def serial(self) -> Graph:
+        """The graph without lanes."""
+        return emit(self.table) if self.places else self.graph
+
+
+Step: TypeAlias = CompiledRegion | TensorView
+"""What is done for a region: a graph runs, or a tensor is seen in other dimensions."""
+Steps: TypeAlias = tuple[tuple[Step, ...], LoweringState]
+"""Steps in order, and the state after them."""
+
+
+def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[CompiledRegion, ...], LoweringState]:
+    """The region in its best order, after the copies that it reads; and the state after it ran.
+
+    Raises `FusionError` if it cannot be one region.
+    """
+    program = state.partitioned.program
+    before, state = _views(state, (n for e in request.einsums for n in program.defined[e].operands))
+    fused = fuse_region(state, request)
+    regions: list[Step] = []
+    for copy in fused.copies:
+        if copy.name not in state.stored:
+            made, state = _compiled(state, RegionRequest(copy.name, (), ()), copy_region(state, copy, fused))
+            regions.append(made)
+    made, state = _compiled(state, request, fused)
+    after, state = _views(state, (n for n in program.outputs if _root(state, n) in request.results))
+    return _with_views((*before, *regions, made, *after)), state
+
+
+def _with_views(steps: Iterable[Step]) -> tuple[CompiledRegion, ...]:
+    """The regions among some steps, each with the views that come before it, and the last with those after it."""
+    regions: list[CompiledRegion] = []
+    waiting: tuple[TensorView, ...] = ()
+    for step in steps:
+        if isinstance(step, TensorView):
+            waiting += (step,)
+        else:
+            regions.append(replace(step, before=waiting))
+            waiting = ()
+    return (*regions[:-1], replace(regions[-1], after=waiting))
+
+
+def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) -> tuple[CompiledRegion, LoweringState]:
+    """A fused region in its order, to a table and a graph; and the state after it ran."""
+    made, schedule = region_graph(state, fused), state.partitioned.schedule
+    places: LanePlaces = {}
+    graph, cost = made.graph, made.cost
+    if request.einsums and schedule.parallel:
+        dealt = with_lanes(graph, made.table, fused, schedule)
+        graph, places = dealt.graph, dealt.places
+        cost, _ = estimate(graph, readable(state, fused))
+    graph = fifos(graph)
+    verify_region(fused)
+    verify_graph(graph)
+    region = CompiledRegion(request.name, request.einsums, fused, made.table, graph, cost, places=places)
+    return region, state.written(region.written, made.written)
+
+
+def _views(state: LoweringState, names: Iterable[str]) -> Steps:
+    """What it takes to see these tensors, as far as they are views that no one has seen yet."""
+    steps: tuple[Step, ...] = ()
+    for name in dict.fromkeys(names):
+        if name in state.views and name not in state.stored:
+            more, state = _view(state, name)
+            steps += more
+    return steps, state
+
+
+def _view(state: LoweringState, name: str) -> Steps:
+    """See a tensor in other dimensions; after a copy, where dense dimensions are not stored in the order that takes."""
+    view, declared = state.views[name], state.declared[name]
+    tensor = source_of(view).tensor
+    steps, state = _views(state, (tensor,))
+    source, asked = state.stored[tensor], declared.format if name in state.partitioned.user_formats else None
+    format = view_format(view, source)
+    if format is None or asked not in (None, format):
+        if source.format is None or not source.format.all_dense:
+            raise refuse_view(view, source, state.partitioned.called.get(tensor, tensor))
+        copy = dense_copy(state, source, needed_order(view, asked))
+        if copy.name not in state.stored:
+            region, state = _compiled(state, RegionRequest(copy.name, (), ()), permuting_region(state, source, copy))
+            steps += (region,)
+        source = state.stored[copy.name]
+        format = view_format(view, source)
+    assert format is not None
+    step = view_tensor(source, format, state.statistics[source.name], declared)
+    return (*steps, step), state.viewing(step)
+
+
+def _root(state: LoweringState, name: str) -> str:
+    """What a view sees in the end."""
+    while name in state.views:
+        name = source_of(state.views[name]).tensor
+    return name

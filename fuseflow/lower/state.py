@@ -1,0 +1,82 @@
+"""Where the lowering of a program stands: what is in memory before the next region runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from fuseflow.einsum.nodes import Einsum, TensorType
+from fuseflow.einsum.storage import in_blocks
+from fuseflow.estimate import Estimate, TensorStatistics, statistics
+from fuseflow.fusion.search import FusionCandidate
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.views import TensorView, source_of
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class RegionRequest:
+    """A region that is to be lowered: its Einsums, the results that it must write, and the loop order that the user asked for, if any."""
+
+    name: str
+    einsums: tuple[str, ...]
+    results: tuple[str, ...]
+    order: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Memo:
+    """What was decided before, so that it is not searched for again: how a region was fused, by `search.fusion_key`, and what a copy
+    costs, by its source and its order. It saves time alone."""
+
+    fusions: dict[Hashable, FusionCandidate] = field(default_factory=dict)
+    copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LoweringState:
+    """What is known where a region begins: the tensors that are in memory by then, `stored`, in the formats that they really have, and
+    the `statistics` of their levels."""
+
+    partitioned: PartitionedProgram
+    stored: Mapping[str, TensorType]
+    statistics: Mapping[str, TensorStatistics]
+    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+
+    @property
+    def views(self) -> Mapping[str, Einsum]:
+        return self.partitioned.views
+
+    @property
+    def viewed(self) -> set[str]:
+        """The tensors that are seen in other dimensions too."""
+        return {source_of(view).tensor for view in self.views.values()}
+
+    @property
+    def declared(self) -> dict[str, TensorType]:
+        return self.partitioned.program.declared
+
+    def written(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:
+        """The state after these tensors were written."""
+        return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
+
+    def viewing(self, view: TensorView) -> LoweringState:
+        """The state in which a stored tensor is seen in other dimensions too."""
+        return self.written({view.name: view.type}, {view.name: view.statistics})
+
+    def only(self, names: Iterable[str]) -> LoweringState:
+        """The state in which no other tensors are in memory."""
+        kept = list(names)
+        return replace(self, stored={n: self.stored[n] for n in kept}, statistics={n: self.statistics[n] for n in kept})
+
+    def entries(self, name: str) -> float:
+        """How many values a tensor stores: as measured or estimated; of a result that is not computed yet, as many as it has places."""
+        known = self.statistics.get(name)
+        return known.stored if known else float(math.prod(self.declared[name].stored_shape))
+
+
+def initial_state(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
+    """The state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
+    stored = {t.name: t for t in partitioned.program.inputs}
+    return LoweringState(partitioned, stored, statistics(stored, in_blocks(stored, tensors)))

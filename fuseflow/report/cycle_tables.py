@@ -1,0 +1,217 @@
+"""The explanation of a run's cycles as text and tables, and as JSON: critical paths, bottlenecks, expected changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.explain.cycles import CyclesReport, RegionCycles, shares
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.report.tables import plain_table
+from fuseflow.samml.nodes import Fork, Graph, Merge
+from fuseflow.sim.events.critical_path import CriticalPath, Kind, PathStep
+
+SCHEMA = 1
+DOES: dict[Kind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
+WHAT: dict[Kind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
+
+
+def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
+    """The explanation, piece by piece: lines are rich markup."""
+    for region in report.regions:
+        result = region.result
+        times = f", {result.times} times" if result.times > 1 else ""
+        yield escape(f"region {result.name}: {result.cycles:,} cycles{times}, at least {result.simulation.bound:,}")
+        yield kinds_line(region.path)
+        yield escape(bottleneck(region))
+        yield ""
+        yield path_table(region, top)
+        yield ""
+        yield node_table(region, top)
+        yield ""
+        if any(edge.peak for edge in result.simulation.edges):
+            yield edge_table(region, top, report.compiled.machine.first_depth)
+            yield ""
+    if report.changes:
+        yield escape(advice(report))
+        yield ""
+        yield change_table(report)
+
+
+def kinds_line(path: CriticalPath) -> str:
+    """What the path consists of, the most first."""
+    found = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in WHAT}
+    kinds = sorted((kind for kind in WHAT if found[kind]), key=lambda kind: -found[kind])
+    return "critical path: " + ", ".join(f"{100 * found[kind] / path.cycles:.0f} % {WHAT[kind]}" for kind in kinds)
+
+
+def bottleneck(region: RegionCycles) -> str:
+    """The sentence that names what the most cycles of the path are due to."""
+    share = shares(region.path)[0]
+    steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
+    percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
+    stats = next(node for node in region.result.simulation.nodes if node.name == share.node)
+    who = f"`{share.node}` ({_described(region.region.graph, share.node)})"
+    times = sum(s.times for s in steps)
+    match share.kind:
+        case "work":
+            what = f"{percent} is the work of {who}, which fires {stats.firings:,} times"
+        case "latency":
+            what = f"{percent} is the latency of {who}, {_each(share.cycles, times)}"
+        case "full":
+            edges = sorted({s.edge.input for s in steps if s.edge is not None})
+            where = f"at its input{'s' * (len(edges) > 1)} {', '.join(map(str, edges))}" if edges else "for lines of the memory"
+            what = f"{percent} waits for room in front of {who}, {where}"
+        case "memory":
+            ports = sorted({f"{s.port.direction}s `{s.port.tensor}` ({s.port.kind})" for s in steps if s.port is not None})
+            what = f"{percent} waits for the memory: {who} {' and '.join(ports)}, {_each(share.cycles, times)}"
+    return f"{what}{_place(region.region, share.node)}"
+
+
+def _each(cycles: int, times: int) -> str:
+    return f"{cycles:,} cycles at once" if times == 1 else f"{times:,} times {cycles / times:,.1f} cycles"
+
+
+def _described(graph: Graph, name: str) -> str:
+    node = graph.by_name[name]
+    function = getattr(node, "function", None)
+    return f"{node.op} {function}" if function else node.op
+
+
+def _place(region: CompiledRegion, name: str) -> str:
+    """Where a node stands towards the lanes of its region, if that has any."""
+    if not region.places:
+        return ""
+    lanes = region.places.get(name, ())
+    if lanes:
+        return f"; it is in lane {' '.join(f'{index}:{lane}' for index, lane in lanes)}"
+    node = region.graph.by_name[name]
+    if isinstance(node, Fork):
+        return f"; it is the distributor, which deals to {node.lanes} lanes one token a cycle"
+    if isinstance(node, Merge):
+        return f"; it is the collector, which takes from {node.lanes} lanes one token a cycle"
+    return "; it is outside the lanes, so that more of them do not help it"
+
+
+def path_table(region: RegionCycles, top: int) -> Table:
+    """The longest steps of the path, and the rest in one row: together all cycles."""
+    table = plain_table("critical path", "op", "", "cycles", "%", "waits", numbers_from=3)
+    shown = region.path.steps[:top]
+    for step in shown:
+        name, op = escape(step.node), region.region.graph.by_name[step.node].op
+        table.add_row(name, op, escape(_what(step)), f"{step.cycles:,}", _percent(step.cycles, region), _count(step.times))
+    rest = region.path.steps[top:]
+    if rest:
+        cycles = sum(step.cycles for step in rest)
+        table.add_row(f"{len(rest)} more", "", "", f"{cycles:,}", _percent(cycles, region), _count(sum(s.times for s in rest)))
+    return table
+
+
+def _what(step: PathStep) -> str:
+    if step.kind == "full" and step.edge is not None:  # else between who asks the memory and who waits for the answers
+        return f"FIFO {step.edge.input} full"
+    if step.port is not None:
+        return f"{step.port.direction} {step.port.tensor}.{step.port.kind}"
+    return DOES[step.kind]
+
+
+def _percent(cycles: int, region: RegionCycles) -> str:
+    return f"{100 * cycles / region.path.cycles:.1f}"
+
+
+def _count(times: int) -> str:
+    return f"{times:,}" if times else ""
+
+
+def node_table(region: RegionCycles, top: int) -> Table:
+    """The nodes that are on the path longest, then the busiest: what they did in percent of the cycles of the region."""
+    columns = ("on path\n%", "firings", "busy\n%", "starved\n%", "memory\n%", "blocked\n%")
+    table = plain_table("node", "op", *columns, numbers_from=2)
+    on_path: dict[str, int] = {}
+    for step in region.path.steps:
+        on_path[step.node] = on_path.get(step.node, 0) + step.cycles
+    nodes = sorted(region.result.simulation.nodes, key=lambda n: (-on_path.get(n.name, 0), -n.busy))
+    for node in nodes[:top]:
+        parts = (node.busy, node.starved, node.waited, node.blocked)
+        cells = (f"{node.firings:,}", *(_percent(part, region) for part in parts))
+        table.add_row(escape(node.name), node.op, _percent(on_path.get(node.name, 0), region), *cells)
+    return table
+
+
+def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
+    """The FIFOs that the path waits for, then those that held most. `usual`: the depth of those that have none of their own."""
+    table = plain_table("FIFO", "from", "tokens", "most\nheld", "depth", "on path\n%", numbers_from=2)
+    waits: dict[tuple[str, int], int] = {}
+    for step in region.path.steps:
+        if step.kind == "full" and step.edge is not None:  # else between who asks the memory and who waits for the answers
+            waits[step.edge.node, step.edge.input] = step.cycles
+    graph, run = region.region.graph, region.result.simulation
+    edges = sorted(run.edges, key=lambda e: (-waits.get((e.node, e.input), 0), -e.peak))
+    depths = {**dict(graph.depths), **run.depths}
+    for edge in edges[:top]:
+        depth = next((d for key, d in depths.items() if (key.node, key.input) == (edge.node, edge.input)), usual)
+        writer = graph.by_name[edge.node].inputs[edge.input].node
+        shown = "" if depth is None else f"{depth:,}"
+        on_path = _percent(waits.get((edge.node, edge.input), 0), region)
+        table.add_row(escape(f"{edge.node}.{edge.input}"), escape(writer), f"{edge.tokens:,}", f"{edge.peak:,}", shown, on_path)
+    return table
+
+
+def advice(report: CyclesReport) -> str:
+    """The sentence that names the change that is expected to help most."""
+    best, now = report.changes[0], report.result.cycles
+    if best.cycles >= now:
+        return f"no change next to this schedule is expected to take fewer than its {now:,} cycles"
+    how = "takes" if best.measured else "is expected to take about"
+    return f"{best.what} {how} {best.cycles:,} of {now:,} cycles"
+
+
+def change_table(report: CyclesReport) -> Table:
+    """What each change is expected to give, the best first."""
+    table = plain_table("change", "cycles", "of now", "", numbers_from=1)
+    table.columns[3].justify = "left"
+    for change in report.changes:
+        how = "measured" if change.measured else "estimated"
+        table.add_row(escape(change.what), f"{change.cycles:,}", f"{change.cycles / report.result.cycles:.2f}", how)
+    return table
+
+
+def cycles_json(report: CyclesReport) -> dict[str, Any]:
+    """The explanation as plain values (schema 1)."""
+    s = report.result.settings
+    return {
+        "schema": SCHEMA,
+        "model": s.model,
+        "data": s.data,
+        "schedule": s.schedule,
+        "machine": s.machine.name,
+        "machine_settings": s.machine.settings,
+        "seed": s.seed,
+        "cycles": report.result.cycles,
+        "regions": [_region_json(region) for region in report.regions],
+        "changes": [{"change": c.what, "cycles": c.cycles, "measured": c.measured} for c in report.changes],
+    }
+
+
+def _region_json(region: RegionCycles) -> dict[str, Any]:
+    return {
+        "name": region.result.name,
+        "times": region.result.times,
+        "cycles": region.result.cycles,
+        "roofline": region.result.simulation.bound,
+        "bottleneck": bottleneck(region),
+        "path": [
+            {
+                "node": step.node,
+                "kind": step.kind,
+                "cycles": step.cycles,
+                "waits": step.times,
+                "input": None if step.edge is None else step.edge.input,
+                "port": None if step.port is None else [step.port.tensor, step.port.kind, step.port.direction],
+            }
+            for step in region.path.steps
+        ],
+    }

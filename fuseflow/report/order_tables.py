@@ -1,0 +1,176 @@
+"""The explanation of loop orders as text and tables, and as JSON: why each region runs in its order, and how many orders there were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.estimate import Estimate
+from fuseflow.estimate.statistics import DEFAULT_DENSITY
+from fuseflow.explain.order import OrderReport, loops, sampled, without_data
+from fuseflow.fusion import FusedRegion
+from fuseflow.fusion.order_rules import OrderCount
+from fuseflow.fusion.orders import NEAR, Candidate
+from fuseflow.fusion.text import order_edges
+from fuseflow.report.tables import plain_table
+from fuseflow.run.compiled import Compiled
+
+SCHEMA = 1
+
+RULES: dict[str, str] = {
+    "reference": "every use inlined on its own, all mode orders",
+    "merged": "equal views merged, all mode orders",
+    "legal": "as compiled: dense levels in any order",
+}
+
+
+def order_lines(report: OrderReport) -> Iterator[str | Table]:
+    """The explanation of one region, piece by piece: lines are rich markup."""
+    region = report.region.fused
+    yield escape(f"region {report.region.name}: {', '.join(report.region.einsums) or 'a copy in another order'}")
+    yield escape(f"order {','.join(region.order)}: {chosen_because(region)}" if region.order else "one value: no loops")
+    yield ""
+    if region.indices:
+        yield index_table(region)
+        yield ""
+    yield from (escape(f"{above} before {below}: {why}") for above, below, why in order_edges(region))
+    if not region.constraints.edges and len(region.indices) > 1:
+        yield "no loop has to enclose another"
+    if not region.locate:
+        yield "dense levels are scanned and joined, not located"
+    yield ""
+    if report.counts:
+        yield count_table(report.counts)
+        yield ""
+    if len(region.compared) > 1:
+        yield candidate_table(region)
+        yield from (escape(f"refused: {_reason(c, region.name)}") for c in region.compared if c.cost is None)
+        yield ""
+
+
+def chosen_because(region: FusedRegion) -> str:
+    """The rule by which the order was taken, in words."""
+    if len(region.compared) == 1:
+        return "the only legal one"
+    refused = sum(c.cost is None for c in region.compared)
+    searched = "a sample and what was found from its cheapest" if sampled(region) else "all there are"
+    among = f"{len(region.compared)} orders compared{f', {refused} of them refused' if refused else ''}: {searched}"
+    if refused == len(region.compared) - 1:
+        return f"the only one that is not refused ({among})"
+    of = "" if region.compared[0].order == region.order else " of those"
+    return f"the nearest to the program{of} within {NEAR - 1:.0%} of the least cost ({among})"
+
+
+def _reason(candidate: Candidate, region: str) -> str:
+    """Why an order was refused, without the name of the region that this stands under."""
+    order = ",".join(candidate.order)
+    return f"{order} {candidate.refusal.removeprefix(f'order {order} of region `{region}` ')}"
+
+
+def index_table(region: FusedRegion) -> Table:
+    """What every index means, outermost loop first."""
+    blocked = ["in blocks of"] if region.blocks else []
+    table = plain_table(
+        "loop", "size", *blocked, "kept by", "reduced by", "read in", "also called", numbers_from=6 + len(blocked)
+    )
+    for column in table.columns[1 : 2 + len(blocked)]:
+        column.justify = "right"
+    place = {v: p for p, v in enumerate(region.order or region.indices)}
+    for loop in sorted(loops(region), key=lambda loop: place[loop.index]):
+        cells = (", ".join(loop.results), "\n".join(loop.reduced), "\n".join(loop.views), "\n".join(loop.names))
+        block = [str(loop.block) if loop.block > 1 else ""] if blocked else []
+        table.add_row(loop.index, f"{loop.size:,}", *block, *map(escape, cells))
+    return table
+
+
+def count_table(counts: Mapping[str, OrderCount]) -> Table:
+    """Orders by counting rule."""
+    table = plain_table("orders", "", "variables", "unconstrained", "constrained", numbers_from=2)
+    for rule, count in counts.items():
+        table.add_row(rule, RULES[rule], str(count.variables), f"{count.unconstrained:,}", str(count.constrained))
+    return table
+
+
+def candidate_table(region: FusedRegion) -> Table:
+    """The orders that were compared, the cheapest first."""
+    table = plain_table("compared", "about\ncycles", "about\nfirings", "about\nFLOPs", "about\nbytes", "cost", "", numbers_from=1)
+    table.columns[6].justify = "left"
+    least = min(c.rank for c in region.compared)
+    for candidate in sorted(region.compared, key=lambda c: c.rank):
+        cost = candidate.cost
+        note = "chosen" if candidate.order == region.order else "refused" if cost is None else ""
+        numbers = (cost.cycles, cost.firings, cost.flops, cost.bytes) if isinstance(cost, Estimate) else ()
+        relative = f"{cost.rank / least:.2f}" if cost is not None and least else ""
+        cells = [f"{n:,.0f}" for n in numbers] or [""] * 4
+        table.add_row(",".join(candidate.order), *cells, relative, note)
+    return table
+
+
+def assumed_line(compiled: Compiled) -> str | None:
+    """What the costs rest on, where there is no data."""
+    names = without_data(compiled)
+    if not names:
+        return None
+    return escape(
+        f"no data for {', '.join(names)}: compressed levels are taken to hold {DEFAULT_DENSITY:.0%} of their coordinates"
+    )
+
+
+def order_json(compiled: Compiled, reports: tuple[OrderReport, ...]) -> dict[str, Any]:
+    """The explanation as plain values (schema 1); counts are whole numbers, however large."""
+    return {
+        "schema": SCHEMA,
+        "model": compiled.name,
+        "data": compiled.source.data,
+        "schedule": compiled.schedule.to_yaml(),
+        "seed": compiled.seed,
+        "without_data": list(without_data(compiled)),
+        "regions": [_region_json(report) for report in reports],
+    }
+
+
+def _region_json(report: OrderReport) -> dict[str, Any]:
+    region = report.region.fused
+    return {
+        "name": report.region.name,
+        "einsums": list(report.region.einsums),
+        "order": list(region.order),
+        "why": chosen_because(region),
+        "loops": [
+            {
+                "index": loop.index,
+                "size": loop.size,
+                "block": loop.block,
+                "results": list(loop.results),
+                "reduced": list(loop.reduced),
+                "views": list(loop.views),
+                "names": list(loop.names),
+            }
+            for loop in loops(region)
+        ],
+        "constraints": [{"above": above, "below": below, "why": why} for above, below, why in order_edges(region)],
+        "counts": {rule: _count_json(count) for rule, count in report.counts.items()},
+        "compared": [_candidate_json(candidate) for candidate in region.compared],
+    }
+
+
+def _count_json(count: OrderCount) -> dict[str, Any]:
+    return {
+        "variables": count.variables,
+        "unconstrained": count.unconstrained,
+        "constrained": count.constrained.orders,
+        "exact": count.constrained.exact,
+    }
+
+
+def _candidate_json(candidate: Candidate) -> dict[str, Any]:
+    cost = candidate.cost
+    numbers = (
+        {k: round(getattr(cost, k)) for k in ("cycles", "firings", "flops", "bytes", "rank")}
+        if isinstance(cost, Estimate)
+        else None
+    )
+    return {"order": list(candidate.order), "cost": numbers, "refused": candidate.refusal or None}

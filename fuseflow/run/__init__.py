@@ -1,0 +1,1 @@
+"""Running a compiled program in a simulator, and what comes out of that."""

@@ -1,0 +1,188 @@
+"""Every stage of a compiled program as text or bytes, and all of them as a directory that describes itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fuseflow.einsum import text as einsum_text
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import UsageError, did_you_mean
+from fuseflow.filesystem import files_below, replacing_directory
+from fuseflow.frontend.sources import Source
+from fuseflow.fusion import text as fusion_text
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.result import Result, json_text
+from fuseflow.run.settings import Settings, versions
+from fuseflow.samml import dot, proto
+from fuseflow.samml import text as samml_text
+from fuseflow.table import text as table_text
+
+# These load torch_mlir, which nothing else behind the front end needs.
+
+
+def _program_mlir(program: Program) -> str:
+    from fuseflow.einsum import mlir
+
+    return mlir.to_mlir(program)
+
+
+def _table_mlir(region: CompiledRegion) -> str:
+    from fuseflow.table import mlir
+
+    return mlir.to_mlir(region.table)
+
+
+def _graph_mlir(region: CompiledRegion) -> str:
+    from fuseflow.samml import mlir
+
+    return mlir.to_mlir(region.graph)
+
+
+REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = {
+    "fused": ("fused.ein", lambda r: fusion_text.show(r.fused)),
+    "order": ("order.txt", lambda r: fusion_text.show_order(r.fused)),
+    "table": ("table.txt", lambda r: table_text.show(r.table)),
+    "steps": ("steps.txt", lambda r: table_text.show_steps(r.table)),
+    "samml": ("graph.samml", lambda r: samml_text.show(r.graph)),
+    "mlir": ("graph.mlir", _graph_mlir),
+    "proto": ("graph.bin", lambda r: proto.to_proto(r.graph)),
+    "proto-text": ("graph.txtpb", lambda r: proto.to_text(r.graph)),
+    "dot": ("graph.dot", lambda r: dot.dot(r.graph)),
+}
+"""Stages of one region: the name of its file, and what is in it."""
+
+MANIFEST = "about.json"
+"""The file that says what a directory of artifacts is."""
+
+REGION = "region.json"
+"""In the folder of a region: what its other files say of loops, table and lanes, for programs to read."""
+REGION_SCHEMA = 1
+
+STAGES = ("linalg", "einsum", *REGION_STAGES)
+
+FORMS = ("einsum-mlir", "table-mlir")
+"""Second forms of stages, as MLIR: they can be shown, and a directory of artifacts does not hold them."""
+
+
+def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
+    """One stage as text (or bytes); regions one after the other. Raises `UsageError` for a stage that is not there."""
+    if stage == "einsum":
+        return einsum_text.show(program)
+    if stage == "einsum-mlir":
+        return _program_mlir(program)
+    if stage == "linalg":
+        if source.mlir is None:
+            raise UsageError(f"`{source.name}` did not go through Linalg", hint="stages from `einsum` on can be shown")
+        return source.mlir
+    shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {"table-mlir": _table_mlir}
+    if stage not in shows:
+        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, *FORMS, "fibertree"]))
+    shown = [shows[stage](r) for r in regions]
+    if len(shown) > 1 and stage == "proto":
+        names = ", ".join(r.name for r in regions)
+        raise UsageError(
+            f"`proto` is one graph in binary form, the program has {len(shown)}: {names}", hint="`-o DIR` writes them all"
+        )
+    return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
+
+
+def save(
+    directory: Path,
+    source: Source,
+    program: Program,
+    regions: Sequence[CompiledRegion],
+    settings: Settings,
+    result: Result | None = None,
+) -> None:
+    """One file for each stage of the program, one folder for each region, the outputs and numbers of a run if there was one, and
+    `about.json` to say what they are."""
+    with replacing_directory(directory, MANIFEST) as folder:
+        _write(folder / "schedule.yaml", settings.schedule)
+        _write(folder / "program.ein", einsum_text.show(program))
+        if source.mlir is not None:
+            _write(folder / "program.mlir", source.mlir)
+        for k, region in enumerate(regions, 1):
+            inside = folder / region_folder(k, region.name)
+            inside.mkdir()
+            for name, show in REGION_STAGES.values():
+                _write(inside / name, show(region))
+            _write(inside / REGION, json_text(region_values(region)))
+        if result is not None:
+            result.save_outputs(folder)
+            _write(folder / "result.json", json_text(result.to_json()))
+        _write(folder / MANIFEST, json_text({**about(settings, regions), "files": files_below(folder)}))
+
+
+def save_run(directory: Path, result: Result) -> None:
+    """The outputs and numbers of a run whose graph came from elsewhere, with `about.json`."""
+    with replacing_directory(directory, MANIFEST) as folder:
+        result.save_outputs(folder)
+        _write(folder / "result.json", json_text(result.to_json()))
+        _write(folder / MANIFEST, json_text({**about(result.settings, ()), "files": files_below(folder)}))
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def region_folder(number: int, region: str) -> str:
+    """Where the files of a region are; regions are counted from 1, in the order in which they run."""
+    return f"{number:02}-{file_name(region)}"
+
+
+def region_values(region: CompiledRegion) -> dict[str, Any]:
+    """The loops of a region, what orders them, its fusion table and the lanes of its nodes, as plain values."""
+    fused, table = region.fused, region.table
+    return {
+        "schema": REGION_SCHEMA,
+        "name": region.name,
+        "order": list(fused.order),
+        "loops": [{"index": v, "size": fused.sizes[v], "block": fused.blocks.get(v, 1)} for v in fused.indices],
+        "constraints": [{"above": u, "below": v, "why": why} for u, v, why in fusion_text.order_edges(fused)],
+        "table": {
+            "rows": list(table.rows),
+            "columns": [{"name": c.name, "cells": [list(c.cell(row)) for row in table.rows]} for c in table.columns],
+        },
+        "places": {node: [list(place) for place in places] for node, places in region.places.items()},
+    }
+
+
+def file_name(region: str) -> str:
+    """A region's name as part of a file name: a module may be called `a/b`, and names may be longer than those of files.
+
+    >>> file_name("layer1.a/b")
+    'layer1.a_b'
+    """
+    return re.sub(r"[^\w.-]", "_", region)[:100]
+
+
+def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
+    """What was compiled, how, and what every region is expected to cost."""
+    return {
+        "schema": 1,
+        "model": settings.model,
+        "data": settings.data,
+        "options": settings.plain_options,
+        "notices": list(settings.notices),
+        "seed": settings.seed,
+        "machine": settings.machine.name,
+        "machine_settings": settings.machine.settings,
+        "regions": [
+            {
+                "name": r.name,
+                "einsums": list(r.einsums),
+                "order": list(r.fused.order),
+                "nodes": len(r.graph.nodes),
+                "outputs": list(r.graph.outputs),
+                "fiber_fifos": [f"{e.node}.{e.input}" for e in r.graph.fiber_fifos],
+                "warnings": list(proto.compatibility(r.graph)),
+                "estimate": {k: round(v) for k, v in asdict(r.estimate).items()},
+            }
+            for r in regions
+        ],
+        "versions": versions(),
+    }

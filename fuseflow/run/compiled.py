@@ -1,0 +1,192 @@
+"""A compiled program: every stage of every region, ready to print, save and run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.einsum.interpret import LARGEST, evaluate
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.padding import inside
+from fuseflow.einsum.sparse_operands import operand
+from fuseflow.einsum.storage import in_blocks, in_elements
+from fuseflow.errors import UsageError
+from fuseflow.estimate.program import Estimator, ProgramEstimate
+from fuseflow.frontend.sources import Source
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run import artifacts
+from fuseflow.run.check import Check, check
+from fuseflow.run.history import RunHistory
+from fuseflow.run.region_graphs import region_graphs
+from fuseflow.run.result import Result, Seconds
+from fuseflow.run.settings import Settings
+from fuseflow.run.stand_ins import check_region, stand_in, worst
+from fuseflow.samml.nodes import Graph
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, Machine, Simulation, simulate
+from fuseflow.tensors import Tensor, repack
+from fuseflow.tensors.fibertree_files import write_fibertree
+
+Progress = Callable[[str, int], None]
+"""Called now and then while a region runs, with its name and the number of firings so far."""
+Watch = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
+"""Called after every simulation with the region, what it read, and what came out."""
+
+
+class Execute(Protocol):
+    """What runs a graph: `sim.simulate`, or what remembers its results."""
+
+    def __call__(
+        self,
+        graph: Graph,
+        tensors: Mapping[str, Tensor],
+        machine: Machine,
+        progress: Callable[[int], None] | None = None,
+        *,
+        engine: Engine = "auto",
+    ) -> Simulation: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """`program` has all formats inferred; `regions` are in the order in which they run."""
+
+    source: Source
+    program: Program
+    schedule: Schedule
+    regions: tuple[CompiledRegion, ...]
+    machine: Machine
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def seed(self) -> int:
+        return self.source.seed
+
+    def emit(self, stage: str) -> str | bytes:
+        """One stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot.
+
+        Stages behind the program show one region after the other; `proto` is the binary form of a single region.
+        Raises `UsageError` for an unknown stage and for one that this program did not go through.
+        """
+        return artifacts.emit(self.source, self.program, self.regions, stage)
+
+    def save(self, directory: str | Path, result: Result | None = None) -> None:
+        """Write every stage, and the result of a run, into a directory that describes itself; it appears when it is complete.
+
+        Replaces a directory that was written this way and holds nothing else; raises `FileError` for any other.
+        """
+        artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings, result)
+
+    def save_fibertrees(self, directory: str | Path) -> None:
+        """Write what is in memory before the first region runs as text files, in the layout that other SAMML tools read; also as regions
+        see it in other dimensions."""
+        found = self.memory()
+        for step in (step for region in self.regions for step in region.before):
+            if step.source in found:
+                found[step.name] = step.of(found[step.source])
+        for name, tensor in found.items():
+            write_fibertree(directory, name, tensor)
+
+    @property
+    def settings(self) -> Settings:
+        source = self.source
+        return Settings(
+            self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, source.notices
+        )
+
+    def inputs(self) -> dict[str, Tensor]:
+        """The program's inputs in their declared formats; raises `UsageError` if one has no data."""
+        found = {}
+        given = self.source.program.declared
+        for declared in (t for t in self.program.inputs if t.name in given):
+            tensor = self.source.tensors.get(declared.name)
+            if tensor is None:
+                raise UsageError(f"input `{declared.name}` of `{self.name}` has no data", hint="pass `--tensors FILE.yaml`")
+            fits = declared.format is None or tensor.format == declared.format
+            found[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
+        return found
+
+    def memory(self) -> dict[str, Tensor]:
+        """What is in memory before the first region runs: the inputs in their blocks, and what the compiler added to them."""
+        found = in_blocks(self.program.declared, self.inputs())
+        return found | {t.name: inside(t) for t in self.program.inputs if t.name not in found}
+
+    def run(
+        self,
+        progress: Progress | None = None,
+        check: bool = True,
+        engine: Engine = "auto",
+        dedup: bool = True,
+        watch: Watch | None = None,
+        execute: Execute = simulate,
+    ) -> Result:
+        """Execute region after region on the intermediates of the regions before, and check every model output; or, if the schedule
+        puts dense stand-ins in the place of intermediates, every region's.
+
+        `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small regions. They give the same. `dedup`: a region
+        that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
+        simulation; `execute` runs each graph.
+        """
+        stand_ins = self.schedule.intermediates == "dense"
+        if check and not stand_ins and self.source.expected is not None:
+            dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
+        start = time.perf_counter()
+        memory = self.memory()
+        history, checks = RunHistory(dedup), list[Check]()
+        for region in self.regions:
+            report = None if progress is None else _named(progress, region.name)
+            for step in region.before:
+                memory[step.name] = step.of(memory[step.source])
+            read = {name: memory[name] for name in region.graph.inputs}
+            results = history.again(region, read)
+            if results is None:
+                simulation = execute(region.graph, read, self.machine, report, engine=engine)
+                if watch is not None:
+                    watch(region, read, simulation)
+                results = history.first(region, read, simulation)
+                if stand_ins and check and (one := check_region(self.program, region, memory, results)):
+                    checks.append(one)
+            memory |= results
+            for step in region.after:
+                memory[step.name] = step.of(memory[step.source])
+            if stand_ins:
+                computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
+                memory |= {n: stand_in(self.program.declared[n], tensor, self.seed) for n, tensor in computed.items()}
+        simulated = time.perf_counter() - start
+        outputs = in_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
+        seconds = Seconds(self.source.seconds, self.seconds, simulated)
+        compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
+        return Result(replace(self.settings, engine=engine), outputs, history.regions, compared, seconds)
+
+    def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
+        """What a run would do, without one. An `Estimator` that is passed again finds what it counted for the same tensors."""
+        source = self.source
+        return (estimator or Estimator()).estimate(
+            region_graphs(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
+        )
+
+    def compare(self, outputs: Mapping[str, Tensor]) -> Check:
+        """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""
+        if self.source.expected is not None:
+            return check(outputs, self.source.expected, "PyTorch")
+        return check(outputs, self.interpret(), "dense interpreter")
+
+    def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The program's outputs by the dense interpreter."""
+        arrays = {name: operand(tensor, LARGEST) for name, tensor in self.inputs().items()}
+        results = evaluate(self.source.program, arrays, outputs_only=True)
+        return {name: results[name] for name in self.program.outputs}
+
+
+def _named(progress: Progress, region: str) -> Callable[[int], None]:
+    return lambda firings: progress(region, firings)

@@ -1,0 +1,50 @@
+"""What has run so far: each simulation, and how often it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.repeats import repeated
+from fuseflow.run.result import RegionResult
+from fuseflow.sim import Simulation
+from fuseflow.sim.memory.layout import named
+from fuseflow.sim.signature import RegionRepeat, signature
+from fuseflow.tensors import Tensor
+
+
+@dataclass(slots=True)
+class RunHistory:
+    """The simulations of a run so far, region by region. `dedup`: whether a region that runs like one before it counts like that one."""
+
+    dedup: bool
+    _results: list[RegionResult] = field(default_factory=list)
+    _first: dict[Hashable, tuple[int, CompiledRegion]] = field(default_factory=dict)
+
+    @property
+    def regions(self) -> tuple[RegionResult, ...]:
+        return tuple(self._results)
+
+    def first(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
+        """Note a simulation; returns what it computed."""
+        key = signature(region.graph, read) if self.dedup else None
+        if key is not None:
+            self._first.setdefault(key, (len(self._results), region))
+        self._results.append(RegionResult(region.name, region.einsums, simulation, places=region.places))
+        return simulation.outputs
+
+    def again(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:
+        """The results of a region that runs like one before it, which is counted once more; None if there is none."""
+        key = signature(region.graph, read) if self.dedup else None
+        if key is None or key not in self._first:
+            return None
+        at, before = self._first[key]
+        names = dict(zip(named(before.graph), named(region.graph), strict=True))
+        computed = self._results[at].simulation.outputs
+        results = repeated(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
+        if results is None:
+            return None
+        repeat = RegionRepeat(region.name, region.einsums, names)
+        self._results[at] = replace(self._results[at], repeats=(*self._results[at].repeats, repeat))
+        return results

@@ -1,0 +1,19 @@
+"""The regions of a compiled program as the estimate reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fuseflow.estimate.program import RegionGraph, StoredView
+from fuseflow.lower.regions import CompiledRegion
+
+
+def region_graphs(regions: Iterable[CompiledRegion]) -> Iterator[RegionGraph]:
+    """The graph of every region, with the views that it reads: tensors that the memory holds in other dimensions."""
+    for region in regions:
+        views = tuple(
+            StoredView(step.name, step.source, step.type.format, step.type.stored_shape)
+            for step in region.before
+            if step.type.format is not None
+        )
+        yield RegionGraph(region.name, region.einsums, region.graph, views)

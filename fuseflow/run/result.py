@@ -1,0 +1,180 @@
+"""What a run gives: outputs, cycles, statistics, the check; as Python values, as JSON, as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fuseflow.lower.lanes import LanePlaces
+from fuseflow.run.check import Check
+from fuseflow.run.lane_loads import LaneLoad, lane_loads
+from fuseflow.run.memory_values import memory_values, roofline
+from fuseflow.run.settings import Settings, versions
+from fuseflow.sim import Simulation
+from fuseflow.sim.signature import RegionRepeat
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.array_files import save_array
+
+SCHEMA = 2
+"""1: before regions that repeat counted `times`, and machines had a memory with settings of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionResult:
+    """One region's run, and the regions that run like it. `cycles` are those of one of them."""
+
+    name: str
+    einsums: tuple[str, ...]
+    simulation: Simulation
+    repeats: tuple[RegionRepeat, ...] = ()
+    places: LanePlaces = field(default_factory=dict)
+
+    @property
+    def lanes(self) -> dict[str, tuple[LaneLoad, ...]]:
+        """What each lane did, by index."""
+        return lane_loads(self.places, self.simulation.nodes)
+
+    @property
+    def cycles(self) -> int:
+        return self.simulation.cycles
+
+    @property
+    def times(self) -> int:
+        return 1 + len(self.repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """Wall time of the stages."""
+
+    frontend: float
+    compile: float
+    simulate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The run of a compiled program: regions one after the other, cycles added up."""
+
+    settings: Settings
+    tensors: Mapping[str, Tensor]
+    """Every model output, as stored."""
+    regions: tuple[RegionResult, ...]
+    check: Check | None
+    seconds: Seconds
+
+    @property
+    def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
+        """Every model output: dense, or a scipy array where it is stored compressed."""
+        return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in self.tensors.items()}
+
+    @property
+    def cycles(self) -> int:
+        return sum(r.times * r.cycles for r in self.regions)
+
+    @property
+    def flops(self) -> int:
+        return sum(r.times * r.simulation.flops for r in self.regions)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """FLOPs and bytes, by tensor, kind of array and direction."""
+        by_tensor: dict[str, dict[str, dict[str, int]]] = {}
+        total = {"read": 0, "write": 0}
+        for region in self.regions:
+            for t in region.simulation.traffic:
+                for name in (t.tensor, *(repeat.tensors[t.tensor] for repeat in region.repeats)):
+                    kind = by_tensor.setdefault(name, {}).setdefault(t.kind, {"read": 0, "write": 0})
+                    kind[t.direction] += t.bytes
+                    total[t.direction] += t.bytes
+        return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as plain values (schema 2)."""
+        s, stats = self.settings, self.stats
+        return {
+            "schema": SCHEMA,
+            "model": s.model,
+            "data": s.data,
+            "options": s.plain_options,
+            "schedule": s.schedule,
+            "machine": s.machine.name,
+            "machine_settings": s.machine.settings,
+            "engine": s.engine,
+            "seed": s.seed,
+            "cycles": self.cycles,
+            "regions": [region_json(r) for r in self.regions],
+            "flops": stats["flops"],
+            "bytes": stats["bytes"],
+            "check": check_json(self.check),
+            "notices": list(s.notices),
+            "versions": versions(),
+            "seconds": {
+                "frontend": round(self.seconds.frontend, 3),
+                "compile": round(self.seconds.compile, 3),
+                "simulate": round(self.seconds.simulate, 3),
+            },
+        }
+
+    def save_outputs(self, directory: str | Path) -> list[Path]:
+        """Write `outputs/NAME.npy`, or `.npz` where the output is sparse; returns the files."""
+        folder = Path(directory) / "outputs"
+        written = []
+        for name, array in self.outputs.items():
+            path = folder / f"{name}.{'npz' if sparse.issparse(array) else 'npy'}"
+            save_array(path, array)
+            written.append(path)
+        return written
+
+
+def json_text(values: dict[str, Any]) -> str:
+    """Plain values as JSON that every reader takes: no NaN, no infinity."""
+    return json.dumps(values, indent=1, allow_nan=False) + "\n"
+
+
+def is_sparse(tensor: Tensor) -> bool:
+    return not tensor.format.all_dense and tensor.fill == 0
+
+
+def region_json(region: RegionResult) -> dict[str, Any]:
+    run = region.simulation
+    return {
+        "name": region.name,
+        "einsums": list(region.einsums),
+        "times": region.times,
+        "repeats": [repeat.name for repeat in region.repeats],
+        "engine": run.engine,
+        "cycles": run.cycles,
+        "nodes": len(run.nodes),
+        "firings": run.firings,
+        "tokens": run.tokens,
+        "roofline": roofline(run),
+        "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
+        "statistics": {
+            "nodes": [asdict(node) for node in run.nodes],
+            "edges": [asdict(edge) for edge in run.edges],
+            "lanes": {index: [asdict(load) for load in lanes] for index, lanes in region.lanes.items()},
+            "flops": dict(run.operators),
+            "traffic": [asdict(row) for row in run.traffic],
+            "memory": None if run.memory is None else memory_values(run.memory, run.cycles),
+        },
+    }
+
+
+def check_json(check: Check | None) -> dict[str, Any] | None:
+    if check is None:
+        return None
+    error = check.max_rel_error
+    return {
+        "reference": check.reference,
+        "passed": check.passed,
+        "max_rel_error": error if np.isfinite(error) else None,
+        "masked_rows": check.masked_rows,
+    }

@@ -1,0 +1,61 @@
+"""Runs in which every region reads dense random stand-ins for what other regions compute, as published unfused numbers were taken.
+
+Nothing sparse goes from region to region then, and the model's outputs mean nothing: each region is checked by itself.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fuseflow.einsum.interpret import LARGEST, evaluate
+from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.sparse_operands import operand
+from fuseflow.einsum.storage import in_elements
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.check import Check, check
+from fuseflow.tensors import Tensor, pack
+from fuseflow.tensors.blocks import blocked
+
+ZEROS = 0.6
+"""The share of a stand-in's elements that are zero, stored like the others."""
+
+
+def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
+    """Random elements in the place of those that were computed, stored alike; they follow from the name and the seed. The padding of
+    blocks stays: readers count on what it holds (`einsum.padding`)."""
+    rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
+    numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)
+    numbers = np.where(rng.random(shape) < ZEROS, 0, numbers)
+    made = blocked(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
+    if not (type.block and computed.format.all_dense):
+        return made
+    inside = blocked(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
+    return replace(made, values=np.where(inside.values, made.values, computed.values))
+
+
+def check_region(
+    program: Program, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor]
+) -> Check | None:
+    """What a region wrote, against the dense interpreter on what it read. None for a copy: its readers are checked."""
+    einsums = tuple(e for e in program.einsums if e.name in region.einsums)
+    if not einsums:
+        return None
+    made = {e.name for e in einsums}
+    read = dict.fromkeys(name for e in einsums for name in e.operands if name not in made)
+    part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in made))
+    given = in_elements(program.declared, {name: memory[name] for name in read})
+    expected = evaluate(part, {name: operand(tensor, LARGEST) for name, tensor in given.items()})
+    return check(in_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
+
+
+def worst(checks: Sequence[Check]) -> Check:
+    """The checks of all regions as one."""
+    if not checks:
+        return Check("dense interpreter, each region by itself", True, 0.0)
+    found = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
+    masked = sum(one.masked_rows for one in checks)
+    return replace(found, reference="dense interpreter, each region by itself", masked_rows=masked)

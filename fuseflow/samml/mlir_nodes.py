@@ -1,0 +1,233 @@
+"""Tensor declarations and nodes as operations of the `samml` dialect, and back; `mlir` makes a graph of them.
+
+The operands and results of a node stand in its own order, except those of a join, which the dialect groups by kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch_mlir import ir
+
+from fuseflow.dialects import attributes as a
+from fuseflow.dialects import module as m
+from fuseflow.errors import GraphError, TensorError, did_you_mean
+from fuseflow.samml import nodes as n
+from fuseflow.samml.node import AttributeType
+from fuseflow.tensors import Format
+
+KINDS: tuple[n.Kind, ...] = ("crd", "ref", "val")
+"""The order in which the operation groups the streams of a join."""
+
+MAX_LEVELS = 8
+"""How many levels of coordinates the dialect declares for a primitive that takes several."""
+
+TENSOR = "samml.tensor"
+OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in n.NODE_TYPES}
+"""The node type of each operation that is a node."""
+
+
+# To MLIR --------------------------------------------------------------------------------------------------------------------
+
+
+def write_tensor(tensor: n.TensorDecl) -> None:
+    values = {
+        "name": a.string(tensor.name),
+        "shape": a.integers(tensor.shape),
+        "levels": a.strings(level.text for level in tensor.format.levels),
+        "order": a.integers(tensor.format.order),
+        "dtype": a.string(tensor.dtype),
+        "fill": a.real(tensor.fill),
+        "tile": a.integers(tensor.tile),
+    }
+    ir.Operation.create(TENSOR, attributes=values)
+
+
+def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
+    """One operation for each node, in order; every input is an output of a node before."""
+    streams: dict[n.Port, ir.Value] = {}
+    for node in nodes:
+        _write_node(node, types, streams)
+
+
+def _write_node(node: n.Node, types: Mapping[n.Port, n.StreamType], streams: dict[n.Port, ir.Value]) -> None:
+    inputs = list(node.inputs)
+    outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+    values = {"node": a.string(node.name)}
+    for attribute in n.attributes(type(node)):
+        values |= _CODECS[attribute.type].write(attribute.field, getattr(node, attribute.field))
+    if isinstance(node, n.Join):
+        sides = [[types[node.inputs[p]].kind for p in payloads] for _, payloads in node.sides()]
+        values["payloads"] = a.array(map(a.strings, sides))
+        inputs = [inputs[k] for k in _grouped(_input_kinds(sides))]
+        outputs = [outputs[k] for k in _grouped(_output_kinds(sides))]
+        values |= a.segments(*([[types[p].kind for p in ports].count(kind) for kind in KINDS] for ports in (inputs, outputs)))
+    if isinstance(node, n.Workspace | n.Drop):
+        values |= _level_segments(node.name, len(inputs) - 1, len(outputs) - 1)
+    results = [stream_type(types[port]) for port in outputs]
+    op = ir.Operation.create(f"samml.{node.op}", results, [streams[port] for port in inputs], values)
+    streams |= zip(outputs, op.results, strict=True)
+
+
+def stream_type(type: n.StreamType) -> ir.Type:
+    return a.declared_type(f"samml.{type.kind}", a.integer(type.depth))
+
+
+def _level_segments(name: str, taken: int, made: int) -> dict[str, ir.Attribute]:
+    """Which of the declared levels of coordinates are there."""
+    if taken > MAX_LEVELS:
+        raise GraphError(f"`{name}` takes {taken} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
+    operands, results = ([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in (taken, made))
+    return a.segments(operands, results)
+
+
+# From MLIR ------------------------------------------------------------------------------------------------------------------
+
+
+def read_tensor(op: m.Operation) -> n.TensorDecl:
+    levels, order = op.strings("levels"), op.integers("order")
+    try:
+        format = Format.of(*levels, order=order)
+    except TensorError as error:
+        op.refuse(f"has no format: {error.message}", error.hint)
+    return n.TensorDecl(op.string("name"), op.integers("shape"), format, op.string("dtype"), op.real("fill"), op.integers("tile"))
+
+
+def read_node(op: m.Operation) -> n.Primitive:
+    """The node of an operation. `check_types` compares the types of its results once all nodes are known."""
+    if op.name not in OPERATIONS:
+        op.refuse("is no primitive", did_you_mean(op.name, OPERATIONS))
+    kind = OPERATIONS[op.name]
+    values = {attribute.field: _CODECS[attribute.type].read(op, attribute.field) for attribute in n.attributes(kind)}
+    inputs = [_port(value, op) for value in op.operands]
+    if kind is n.Join:
+        sides = _sides(op)
+        values["payloads"] = tuple(map(len, sides))
+        inputs = [port for _, port in sorted(zip(_grouped(_input_kinds(sides)), inputs, strict=True))]
+    if kind is n.Fork and len(op.results) != values["lanes"]:
+        op.refuse(f"has {len(op.results)} results for {values['lanes']} lanes")
+    return kind(op.string("node"), tuple(inputs), **values)
+
+
+def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamType]) -> None:
+    """Refuse an operation whose results are not those that its node makes."""
+    outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
+    if len(outputs) != len(op.results):
+        op.refuse(f"has {len(op.results)} results; node `{node.name}` makes {len(outputs)} streams")
+    if isinstance(node, n.Join):
+        outputs = [outputs[k] for k in _grouped(_output_kinds(_sides(op)))]
+    for k, (port, result) in enumerate(zip(outputs, op.results, strict=True)):
+        wanted = stream_type(types[port])
+        if result.type != wanted:
+            op.refuse(f"gives result {k} the type {result.type}; node `{node.name}` makes {wanted}")
+
+
+def placed(error: GraphError, nodes: Sequence[tuple[m.Operation, n.Node]]) -> GraphError:
+    """The same error with the place of the node that it names, if it names one."""
+    named = re.search(r"node `([^`]+)`", error.message)
+    place = next((op.place for op, node in nodes if named and node.name == named[1]), None)
+    error.span = error.span or place
+    return error
+
+
+def _port(value: ir.Value, reader: m.Operation) -> n.Port:
+    """The stream that a value is. Results of a join are grouped, so their number is not that of the output."""
+    maker = m.Operation(value.owner.operation, reader.module)
+    if maker.name not in OPERATIONS:
+        reader.refuse(f"reads a result of `{maker.name}`, which is no primitive")
+    output = int(ir.OpResult(value).result_number)
+    if OPERATIONS[maker.name] is n.Join:
+        output = _grouped(_output_kinds(_sides(maker)))[output]
+    return n.Port(maker.string("node"), output)
+
+
+def _sides(join: m.Operation) -> list[list[n.Kind]]:
+    """The kinds of the payloads of each side. Refuses payloads that are not the operands and results."""
+    sides: list[list[n.Kind]] = join.read("payloads", _payloads, 'a list of "ref" and "val" for each side')
+    for what, streams, kinds in (
+        ("operands", join.operands, _input_kinds(sides)),
+        ("results", join.results, _output_kinds(sides)),
+    ):
+        given = [ir.DynamicType(stream.type).type_name for stream in streams]
+        wanted = [f"samml.{kinds[k]}" for k in _grouped(kinds)]
+        if given != wanted:
+            join.refuse(f"has {what} {', '.join(given)}; its payloads ask for {', '.join(wanted)}")
+    return sides
+
+
+def _payloads(attribute: ir.Attribute) -> list[list[n.Kind]]:
+    kinds: dict[str, n.Kind] = {"ref": "ref", "val": "val"}
+    sides = [m.strings(side) for side in ir.ArrayAttr(attribute)]
+    if any(payload not in kinds for side in sides for payload in side):
+        raise ValueError("a payload is a reference or a value")
+    return [[kinds[payload] for payload in side] for side in sides]
+
+
+# Both ways ------------------------------------------------------------------------------------------------------------------
+
+
+def _input_kinds(sides: Sequence[Sequence[n.Kind]]) -> list[n.Kind]:
+    return [kind for side in sides for kind in ("crd", *side)]
+
+
+def _output_kinds(sides: Sequence[Sequence[n.Kind]]) -> list[n.Kind]:
+    return ["crd", *(kind for side in sides for kind in side)]
+
+
+def _grouped(kinds: Sequence[n.Kind]) -> list[int]:
+    """Which stream of a join each operand or result is: grouped by kind, in the order of the node within a kind."""
+    return sorted(range(len(kinds)), key=lambda k: KINDS.index(kinds[k]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Codec:
+    """How a field of a node is written as attributes of the names that it takes, and read from them."""
+
+    write: Callable[[str, Any], dict[str, ir.Attribute]]
+    read: Callable[[m.Operation, str], Any]
+
+
+def _single(write: Callable[[Any], ir.Attribute], read: Callable[[m.Operation, str], Any]) -> _Codec:
+    """The codec of a field that is one attribute of the same name."""
+    return _Codec(lambda field, value: {field: write(value)}, read)
+
+
+def _write_operands(field: str, operands: Sequence[n.Operand]) -> dict[str, ir.Attribute]:
+    return {"values": a.reals(x.value for x in operands), "constants": a.booleans(x.constant for x in operands)}
+
+
+def _read_operands(op: m.Operation, field: str) -> tuple[n.Operand, ...]:
+    values, constants = op.reals("values"), op.booleans("constants")
+    if len(values) != len(constants):
+        op.refuse(
+            f"has {len(values)} values and {len(constants)} constants", "both have one entry for each operand of the function"
+        )
+    return tuple(map(n.Operand, values, constants))
+
+
+def _write_value(value: float | None) -> ir.Attribute:
+    return a.unit() if value is None else a.real(value)
+
+
+def _read_value(op: m.Operation, name: str) -> float | None:
+    return op.read(name, m.optional(m.real), "`unit`, or a 64-bit number such as `0.5 : f64`")
+
+
+_STRING = _single(a.string, m.Operation.string)
+_INTEGER = _single(a.integer, m.Operation.integer)
+_CODECS: dict[AttributeType, _Codec] = {
+    "tensor": _STRING,
+    "values": _STRING,
+    "level": _INTEGER,
+    "word": _STRING,
+    "integer": _INTEGER,
+    "integers": _single(a.integers, m.Operation.integers),
+    "number": _single(a.real, m.Operation.real),
+    "number or none": _single(_write_value, _read_value),
+    "flag": _single(a.boolean, m.Operation.boolean),
+    "slots": _Codec(_write_operands, _read_operands),
+}
+"""The codec of every type of field that a primitive may declare; the payload counts of a join are told by its operands."""

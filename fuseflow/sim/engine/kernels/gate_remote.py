@@ -1,0 +1,53 @@
+"""At a memory that takes time: the part that lets tokens through once what was asked for with them is there (docs/memory.md)."""
+
+from __future__ import annotations
+
+from fuseflow.sim.engine.memory_ports import answer, answered, requester_at
+from fuseflow.sim.engine.node_records import ENDED, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, pass_on, push, take, visible
+from fuseflow.sim.native.records import Record
+
+GATE = Record("array asked")
+"""Of a gate: the requester, and how many of the tokens asked for something."""
+state_at = GATE.at
+
+
+def run_gate(address: int) -> int:
+    """One firing a token: those of input 0, with the requests of input 1."""
+    node = node_at(address)
+    s = state_at(node.state)
+    tokens, requests, out = source(node, 0), source(node, 1), target(node, 0)
+    while True:
+        k = min(awaits(node, 0), node.burst)
+        if k == 0:
+            return 0
+        k = min(k, awaits(node, 1))
+        if k == 0:
+            return 0
+        seen, told, asked = max(visible(tokens), visible(requests)), 0, 0
+        if head_run(requests).kind == REPEATED:
+            told = answer(node, requester_at(s.array), next_word(requests))
+            if told == WAIT:
+                return 0
+            asked = 1
+        k = min(k, rooms(node, 0))
+        if k == 0:
+            return 0
+        seen = answered(node, seen, told)
+        run = head_run(tokens)
+        if run.kind == CONTROL:
+            word = run.word
+            t = close(node, seen, out.free)
+            take(tokens, 1, t)
+            take(requests, 1, t)
+            push(out, CONTROL, word, 1, t)
+            if word == DONE:
+                node.waits = ENDED
+                return 0
+            continue
+        kind, word = pass_on(run, tokens.offset, out, k)
+        t = fire(node, seen, out.free, k)
+        take(tokens, k, t)
+        take(requests, k, t)
+        push(out, kind, word, k, t)
+        s.asked += asked * k

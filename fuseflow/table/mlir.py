@@ -1,0 +1,236 @@
+"""A fusion table as MLIR text in the dialects `table` and `samml`, and back. Needs torch-mlir (not torch).
+
+It is not imported with `fuseflow.table`. Everything of the table is in the text: rows, columns, cells, the primitives that cells name, and
+where producers are computed. Every call has a context of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from torch_mlir import ir
+
+from fuseflow.dialects import attributes as a
+from fuseflow.dialects import module as m
+from fuseflow.errors import GraphError, did_you_mean
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
+from fuseflow.samml import nodes as n
+from fuseflow.samml.mlir_nodes import OPERATIONS, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
+from fuseflow.samml.verify import streams, verify
+from fuseflow.table.emit import emit
+from fuseflow.table.steps import TableStep
+from fuseflow.table.table import Evaluation, FusionTable
+
+TABLE, BEGIN_STEP, CELL, EVALUATION, LOOP = (f"table.{name}" for name in ("table", "begin_step", "cell", "evaluation", "loop"))
+VIEW, NUMBER, OP, REDUCTION = (f"table.{name}" for name in ("view", "number", "op", "reduction"))
+OUTPUT: Final = "samml.output"
+STEP, TREE = "table.step", "table.tree"
+
+_STREAM = re.compile(r"<([^<>]+)>")
+"""A stream in the text of a cell."""
+
+
+def to_mlir(table: FusionTable) -> str:
+    """The module that holds the table, in generic form. Raises `GraphError` if the graph of the table does not verify."""
+    _verify(table)
+    with m.context("samml", "table", error=GraphError):
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            _write(table)
+        return m.show(module)
+
+
+def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
+    """The table that a module holds; `file` is its name in errors.
+
+    Raises `GraphError` if it does not parse, or refers to what is not there.
+    """
+    with m.context("samml", "table", error=GraphError, file=file):
+        module = m.parse(text, file, ("samml", "table"), GraphError)
+        head = module.only(TABLE)
+        reader = _Reader()
+        for op in module.operations:
+            reader.read(op)
+        table = reader.table(head)
+        try:
+            _verify(table)
+        except GraphError as error:
+            raise placed(error, reader.nodes) from None
+        reader.check(table)
+    return table
+
+
+def _whole(table: FusionTable) -> n.Graph:
+    """Every primitive of the table, whether a result needs it or not."""
+    return n.Graph(table.region, table.tensors, (*table.nodes, *table.writes), table.outputs)
+
+
+def _verify(table: FusionTable) -> None:
+    """Raise `GraphError` unless the primitives may read what they read, and the table makes a well-formed graph."""
+    for node in table.nodes:
+        if isinstance(node, n.WriteLevel | n.WriteValues):
+            raise GraphError(f"table `{table.region}`: node `{node.name}` writes and stands among those that do not")
+    for what, names in (
+        ("node", [node.name for node in (*table.nodes, *table.writes)]),
+        ("tensor", [t.name for t in table.tensors]),
+    ):
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise GraphError(f"table `{table.region}`: two {what}s are named `{twice}`")
+    streams(_whole(table))
+    verify(emit(table))
+
+
+# Table to MLIR --------------------------------------------------------------------------------------------------------------
+
+
+def _write(table: FusionTable) -> None:
+    ir.Operation.create(TABLE, attributes={"region": a.string(table.region), "order": a.strings(table.order)})
+    for tensor in table.tensors:
+        write_tensor(tensor)
+    for name in table.outputs:
+        ir.Operation.create(OUTPUT, attributes={"tensor": a.string(name)})
+    graph = _whole(table)
+    write_nodes(graph.nodes, graph.types())
+    for node, indices in table.loops.items():
+        ir.Operation.create(LOOP, attributes={"node": a.string(node), "indices": a.strings(sorted(indices))})
+    for step in table.steps:
+        _write_step(step)
+    _write_evaluations(table.evaluations)
+
+
+def _write_step(step: TableStep) -> None:
+    begin = ir.Operation.create(BEGIN_STEP, [a.declared_type(STEP)], attributes={"title": a.string(step.title)}).result
+    for column, row, text in step.cells:
+        values = {"column": a.string(column), "row": a.string(row), "text": a.string(text)}
+        ir.Operation.create(CELL, operands=[begin], attributes=values)
+
+
+def _write_evaluations(evaluations: Sequence[Evaluation]) -> None:
+    trees: dict[Tree, ir.Value] = {}
+    for tree in nodes(*(evaluation.node for evaluation in evaluations)):
+        trees[tree] = _write_tree(tree, trees)
+    for evaluation in evaluations:
+        values = {
+            "node": a.string(evaluation.port.node),
+            "output": a.integer(evaluation.port.output),
+            "around": a.strings(evaluation.around),
+        }
+        ir.Operation.create(EVALUATION, operands=[trees[evaluation.node]], attributes=values)
+
+
+def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
+    operands: list[ir.Value] = []
+    match tree:
+        case View(tensor, indices):
+            name, values = VIEW, {"tensor": a.string(tensor), "indices": a.strings(indices)}
+        case Constant(value):
+            name, values = NUMBER, {"value": a.real(value)}
+        case Operation(op, args):
+            name, values, operands = OP, {"operator": a.string(op)}, [trees[arg] for arg in args]
+        case Reduction(op, over, free, body, label):
+            name, operands = REDUCTION, [trees[body]]
+            values = {"reduction": a.string(op), "over": a.strings(over), "free": a.strings(free), "label": a.string(label)}
+        case _:
+            assert_never(tree)
+    return ir.Operation.create(name, [a.declared_type(TREE)], operands, values).result
+
+
+# MLIR to table --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Reader:
+    """What the operations so far say."""
+
+    tensors: list[n.TensorDecl] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    nodes: list[tuple[m.Operation, n.Primitive]] = field(default_factory=list)
+    steps: dict[ir.Value, tuple[str, list[tuple[str, str, str]]]] = field(default_factory=dict)
+    cells: list[m.Operation] = field(default_factory=list)
+    trees: dict[ir.Value, Tree] = field(default_factory=dict)
+    evaluations: list[tuple[m.Operation, Evaluation]] = field(default_factory=list)
+    loops: list[tuple[m.Operation, str, tuple[str, ...]]] = field(default_factory=list)
+
+    def read(self, op: m.Operation) -> None:
+        match op.name:
+            case "table.table":
+                pass
+            case "samml.tensor":
+                self.tensors.append(read_tensor(op))
+            case "samml.output":
+                self.outputs.append(op.string("tensor"))
+            case "table.begin_step":
+                self.steps[op.results[0]] = (op.string("title"), [])
+            case "table.cell":
+                op.operand(0, self.steps)[1].append((op.string("column"), op.string("row"), op.string("text")))
+                self.cells.append(op)
+            case "table.loop":
+                self.loops.append((op, op.string("node"), op.strings("indices")))
+            case "table.evaluation":
+                port = n.Port(op.string("node"), op.integer("output"))
+                self.evaluations.append((op, Evaluation(op.operand(0, self.trees), port, op.strings("around"))))
+            case name if name in OPERATIONS:
+                self.nodes.append((op, read_node(op)))
+            case _:
+                self.trees[op.results[0]] = self.tree(op)
+
+    def tree(self, op: m.Operation) -> Tree:
+        below = [op.operand(k, self.trees) for k in range(len(op.operands))]
+        match op.name:
+            case "table.view":
+                return View(op.string("tensor"), op.strings("indices"))
+            case "table.number":
+                return Constant(op.real("value"))
+            case "table.op":
+                return Operation(op.string("operator"), tuple(below))
+            case "table.reduction":
+                return Reduction(op.string("reduction"), op.strings("over"), op.strings("free"), below[0], op.string("label"))
+            case _:
+                op.refuse("is no operation of a table", "that belongs to a whole graph")
+
+    def table(self, head: m.Operation) -> FusionTable:
+        kept = [node for _, node in self.nodes if not isinstance(node, n.WriteLevel | n.WriteValues)]
+        writes = [node for _, node in self.nodes if isinstance(node, n.WriteLevel | n.WriteValues)]
+        return FusionTable(
+            region=head.string("region"),
+            order=head.strings("order"),
+            steps=tuple(TableStep(title, tuple(cells)) for title, cells in self.steps.values()),
+            nodes=tuple(kept),
+            writes=tuple(writes),
+            tensors=tuple(self.tensors),
+            outputs=tuple(self.outputs),
+            evaluations=tuple(evaluation for _, evaluation in self.evaluations),
+            loops={node: frozenset(indices) for _, node, indices in self.loops},
+        )
+
+    def check(self, table: FusionTable) -> None:
+        """Refuse what refers to a row, a node or a stream that the table does not have, and results of other types than nodes make."""
+        graph = _whole(table)
+        types = graph.types()
+        for op, node in self.nodes:
+            check_types(op, node, types)
+        names = {n.stream_name(node, k) for node in graph.nodes for k in range(len(node.port_names()))}
+        for op in self.cells:
+            _require(op, "row", op.string("row"), table.rows)
+            for stream in _STREAM.findall(op.string("text")):
+                _require(op, "stream", stream, names)
+        for op, evaluation in self.evaluations:
+            _require(op, "node", evaluation.port.node, graph.by_name)
+            if evaluation.port not in types:
+                op.refuse(f"names output {evaluation.port.output} of `{evaluation.port.node}`, which it does not have")
+        seen: set[str] = set()
+        for op, name, _ in self.loops:
+            _require(op, "node", name, graph.by_name)
+            if name in seen:
+                op.refuse(f"stands here a second time for `{name}`")
+            seen.add(name)
+
+
+def _require(op: m.Operation, what: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        op.refuse(f"names the {what} `{name}`, which the table does not have", did_you_mean(name, names))

@@ -1,0 +1,98 @@
+"""The columns of the table for stored tensors: where a view is scanned or located, and how it advances past a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import FusionError
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.tree import View
+from fuseflow.samml.nodes import Load, Locate, Port, Scan
+from fuseflow.table.cells import Cells
+from fuseflow.table.nest import Loop, Nest
+from fuseflow.table.view_cursor import Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class ViewReader:
+    """Reads the views of a region; `declared` has the formats in which their tensors are stored."""
+
+    region: FusedRegion
+    cells: Cells
+    declared: Mapping[str, TensorType]
+    root: Port
+
+    def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
+        """(index, whether the level is dense) in storage order."""
+        format = self.declared[view.tensor].format
+        assert format is not None
+        return tuple((view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True))
+
+    def leaf(self, view: View, nest: Nest) -> Leaf:
+        """Where a view stands."""
+        leaf = nest.env.get(view)
+        return leaf if isinstance(leaf, Leaf) else Leaf(self.root)
+
+    def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
+        """The coordinates and references of a view that takes part in the join of loop `v`; None if it lacks the loop, or is located."""
+        levels = self.levels(view)
+        here = next((p for p, (w, _) in enumerate(levels) if w == v), None)
+        if here is None:
+            return None
+        leaf = self.leaf(view, nest)
+        full, reached = levels[here][1], here == leaf.level
+        if full and not (reached and (leaf.nullable or not self.region.locate)):
+            return None  # a dense level is located
+        if not reached:
+            order = ",".join(self.region.order)
+            raise FusionError(
+                f"order {order} of region `{self.region.name}` reaches {v} of {view} before the levels stored above it"
+            )
+        return self.scan(view, v, nest)
+
+    def enumerates(self, view: View, v: str, nest: Nest) -> bool:
+        """Whether a view stands at the dense level of loop `v`, so that a scan of it has every coordinate."""
+        levels, leaf = self.levels(view), self.leaf(view, nest)
+        return leaf.level < len(levels) and levels[leaf.level] == (v, True) and not leaf.nullable
+
+    def scan(self, view: View, v: str, nest: Nest) -> tuple[Port, Port]:
+        """Scan the level at which a view stands: its coordinates, and the references below them."""
+        leaf = self.leaf(view, nest)
+        ref = self.cells.lift(leaf.port, nest.loops, nest.depth, str(view))
+        crd, below = self.cells.level(Scan(f"{view.tensor}_{v}", (ref,), view.tensor, leaf.level), v)
+        return crd, below
+
+    def advanced(self, view: View, loop: Loop) -> Leaf:
+        """Where a view stands after a loop."""
+        levels, leaf, v = self.levels(view), self.leaf(view, loop.nest), loop.index
+        port, level, nullable, waiting = leaf.port, leaf.level, leaf.nullable, dict(leaf.waiting)
+        ref = loop.scanned.get(view)
+        if ref is not None:
+            port, level, nullable = loop.moved[ref].port, level + 1, loop.moved[ref].nullable
+            self.cells.note(str(view), v, f"LS = {self.cells.text(ref)}")
+        else:
+            waiting[v] = loop.crd
+        while level < len(levels) and levels[level][1] and levels[level][0] in waiting:
+            port = self._located(view, level, (waiting.pop(levels[level][0]), port), loop)
+            level += 1
+        return Leaf(port, level, nullable, tuple(waiting.items()))
+
+    def _located(self, view: View, level: int, streams: tuple[Port, Port], loop: Loop) -> Port:
+        """The references below a dense level, at the coordinates and references of `streams` (L2)."""
+        column, depth = str(view), max(map(self.cells.depth, streams))
+        crd, ref = (self.cells.lift(stream, loop.nest.loops, depth, column) for stream in streams)
+        index = self.levels(view)[level][0]
+        (port,) = self.cells.put(Locate(f"{view.tensor}_{index}.loc", (crd, ref), view.tensor, level))
+        self.cells.note(column, loop.index, f"Loc({self.cells.text(crd)}, {self.cells.text(ref)}) = {self.cells.text(port)}")
+        return port
+
+    def value(self, view: View, nest: Nest) -> Port:
+        """The values of a view, once all of its loops have run."""
+        port = self.leaf(view, nest).port
+        if self.region.repeat == "reference":
+            port = self.cells.lift(port, nest.loops, nest.depth, str(view))
+        (value,) = self.cells.put(Load(f"{view.tensor}_val", (port,), view.tensor))
+        self.cells.note(str(view), "val", f"Val({self.cells.text(port)})")
+        return value

@@ -1,0 +1,1 @@
+from fuseflow.frontend.datasets.ring import ring

@@ -1,0 +1,1 @@
+SPECS = ("karate", *FROM_FILES, "random", "ring", "synthetic", "images", "bigbird")

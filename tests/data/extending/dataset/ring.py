@@ -1,0 +1,14 @@
+"""A ring: every node has an edge to the next one and a feature of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from fuseflow.frontend.datasets.graph_data import (GraphData, undirected)
+
+
+def ring(nodes: int) -> GraphData:
+    here = np.arange(nodes)
+    features = sparse.eye_array(nodes, dtype=np.float32, format="csr")
+    return GraphData(undirected(nodes, here, (here + 1) % nodes), features, here % 2, classes=2)

@@ -1,0 +1,1 @@
+reduce_interval: Count = 1

@@ -1,0 +1,1 @@
+"math.atan": "atan",

@@ -1,0 +1,1 @@
+"atan": torch.atan,

@@ -1,0 +1,1 @@
+graph = fifos(share(graph))

@@ -1,0 +1,1 @@
+from fuseflow.transform.share import share

@@ -1,0 +1,92 @@
+"""What a primitive must do to be one of fuseflow's, asked of `scale`. It runs in the copy of the package that has it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from fuseflow.errors import GraphError
+from fuseflow.estimate import (Memo, count, measure)
+from fuseflow.estimate.expected.cost import estimate
+from fuseflow.estimate.counted.patterns import of_tensor
+from fuseflow.samml import nodes as n
+from fuseflow.samml import proto
+from fuseflow.samml.coordinate_bounds import bounds
+from fuseflow.samml.dot import dot
+from fuseflow.samml.mlir import (from_mlir, to_mlir)
+from fuseflow.samml.text import (parse, show)
+from fuseflow.samml.tile_indices import tile_indices
+from fuseflow.samml.verify import verify
+from fuseflow.sim import (load_machine, simulate)
+from fuseflow.tensors import (Format, pack)
+from fuseflow.transform import (fifos, parallelize)
+
+GRAPH = """
+graph scaled
+tensor A[4, 5]  dcsr
+tensor y[4]  dense
+output y
+
+root = root()
+A_i = scan(root) A.0 sequential
+A_k = scan(A_i.ref) A.1 sequential
+A_val = load(A_k.ref) A sequential
+scale = scale(A_val) -2.5
+sum_k = reduce(scale) sum
+twice = scale(sum_k) 2
+range_i = range(root) 4
+fill_i = join(range_i; A_i.crd, twice) left
+fill_val = alu(fill_i.out0) copy N->0
+write_i = write(fill_i.crd) y.0
+write_val = write(fill_val) y.vals
+"""
+ALUS = GRAPH.replace("scale(A_val) -2.5", "alu(A_val) mul N->0,-2.5").replace("scale(sum_k) 2", "alu(sum_k) mul N->0,2")
+
+
+def refused(text: str) -> str:
+    try:
+        verify(parse(text))
+    except GraphError as error:
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+
+graph = parse(GRAPH)
+verify(graph)
+assert parse(show(graph)) == graph
+assert from_mlir(to_mlir(graph)) == graph
+assert proto.from_proto(proto.to_proto(graph)) == graph
+assert proto.from_text(proto.to_text(graph)) == graph
+assert "`scale`: other readers have no scale" in proto.compatibility(graph)
+assert "takes val there" in refused(GRAPH.replace("scale(A_val)", "scale(A_k.ref)"))
+assert "cannot read the attributes" in refused(GRAPH.replace("-2.5", ""))
+assert "scale -2.5" in dot(graph)
+assert len(bounds(graph)) == sum(len(node.port_names()) for node in graph.nodes)
+assert tile_indices(graph, {}) == {"y": ("", "")}
+loops = {"A_i": frozenset("i"), "A_k": frozenset("k"), "range_i": frozenset("i")}
+lanes = fifos(parallelize(graph, loops, {"k": 2}).graph)
+assert sum(isinstance(node, n.Scale) for node in lanes.nodes) == 3
+verify(lanes)
+
+dense = np.where(np.random.default_rng(0).random((4, 5)) < 0.5, np.arange(20.0).reshape(4, 5) - 7, 0)
+tensors = {"A": pack(dense.astype(np.float32), Format.parse("dcsr", 2))}
+for name in ("ideal", "rda", "comal"):
+    machine = load_machine(name)
+    run, fast = (simulate(graph, tensors, machine, engine=engine, check=True) for engine in ("reference", "fast"))
+    assert np.allclose(run.outputs["y"].to_dense(), -5 * dense.sum(axis=1))
+    assert (run.outputs["y"].values == fast.outputs["y"].values).all()
+    assert (run.cycles, run.nodes, run.edges, run.operators) == (fast.cycles, fast.nodes, fast.edges, fast.operators)
+    other = simulate(parse(ALUS), tensors, machine, engine="reference")
+    assert (run.cycles, run.operators) == (other.cycles, other.operators)
+    split = simulate(lanes, tensors, machine, engine="fast")
+    assert np.allclose(split.outputs["y"].to_dense(), -5 * dense.sum(axis=1))
+
+    known = {"A": measure(tensors["A"])}
+    work = count(graph, machine, known, {"A": of_tensor(tensors["A"])}, Memo())
+    assert work.exact
+    took = {node.name: (node.firings, node.occupied) for node in run.nodes}
+    assert all((node.firings, node.occupied) == took[node.name] for node in work.nodes if node.op == "scale" or name != "rda")
+    assert dict(work.operators) == dict(run.operators)
+    expected, other_work = (count(replace(g, name="g"), machine, known, {}, Memo()) for g in (graph, parse(ALUS)))
+    assert not expected.exact
+    assert [node.firings for node in expected.nodes] == [node.firings for node in other_work.nodes]
+    assert estimate(graph, known)[0] == estimate(parse(ALUS), known)[0]

@@ -1,0 +1,25 @@
+@dataclass(frozen=True, slots=True)
+class Scale(Pointwise):
+    """val(d) -> val(d): every value times `factor`."""
+
+    op: ClassVar[str] = "scale"
+    role: ClassVar[Role] = "compute"
+    ports: ClassVar[tuple[str, ...]] = ("val",)
+
+    factor: float = field(metadata=attribute("number"))
+
+    def takes(self) -> tuple[str, ...]:
+        return ("val",)
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("val", inputs[0].depth),)
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return ((),)
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return Unit(FUNCTIONS["mul"].unit)
+
+    @property
+    def operator(self) -> str:
+        return "mul"

@@ -1,0 +1,78 @@
+"""docs/api.md lists the public API: names, commands and schemas, each list as the code has it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import fuseflow as ff
+from fuseflow.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "docs" / "example"
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading of the page, without its head."""
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    section = re.split(r"^## ", text.partition(f"## {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    table = re.search(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    assert table is not None, heading
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
+
+
+def test_names_of_python() -> None:
+    names = [row[0] for row in rows("Python")]
+    assert names == sorted(names, key=lambda name: (name[0].islower(), name)) and set(names) == set(ff.__all__)
+    assert all(hasattr(ff, name) for name in names)
+
+
+def commands(group: click.Group, prefix: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{prefix} {name}")
+        else:
+            yield f"{prefix} {name}"
+
+
+def test_commands() -> None:
+    assert [row[0] for row in rows("Commands")] == sorted(commands(main, "fuseflow"))
+
+
+def invoke(*words: str) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """The schema of each document that commands write of a small program."""
+    folder = tmp_path_factory.mktemp("documents")
+    program = (str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml"))
+    invoke("run", *program, "-o", str(folder / "out"))
+    paths = {name: folder / "out" / name for name in ("about.json", "result.json")}
+    (paths["region.json"],) = (folder / "out").glob("*/region.json")
+    for name, words in {
+        "estimate": ("estimate",),
+        "explanation of cycles": ("explain", "cycles"),
+        "explanation of fusion": ("explain", "fusion"),
+        "explanation of an order": ("explain", "order"),
+    }.items():
+        paths[name] = folder / f"{name}.json"
+        invoke(*words, *program, "--json", str(paths[name]))
+    schemas = {name: int(json.loads(path.read_text(encoding="utf-8"))["schema"]) for name, path in paths.items()}
+    invoke("sweep", "run", str(EXAMPLE / "sweep.yaml"), "--store", str(folder / "sweep.sqlite"))
+    with closing(sqlite3.connect(folder / "sweep.sqlite")) as store:
+        return schemas | {"store of a sweep": store.execute("PRAGMA user_version").fetchone()[0]}
+
+
+def test_schemas(documents: dict[str, int]) -> None:
+    assert {row[0]: int(row[2]) for row in rows("JSON and other files")} == documents

@@ -1,0 +1,129 @@
+"""docs/extending.md is true: what it shows is added to a copy of the package, at the places that it names, and runs there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SNIPPETS = ROOT / "tests" / "data" / "extending"
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A snippet and its place: a new file, or below a line of a file that begins with `after`, or in the place of the line `instead_of`."""
+
+    file: str
+    snippet: str
+    after: str = ""
+    instead_of: str = ""
+
+
+EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
+    "operator": (
+        "An operator",
+        (
+            Addition("fuseflow/ops.py", "operator.py", after='Operator("tanh"'),
+            Addition("fuseflow/frontend/linalg_scalars.py", "mlir.py", after='"math.absf"'),
+            Addition("fuseflow/frontend/aten_operators.py", "decomposed.txt", after="exp exp2 expm1"),
+            Addition("tests/support/torch_oracle.py", "oracle.py", after='"tanh": torch.tanh'),
+        ),
+    ),
+    "machine": (
+        "A machine key",
+        (
+            Addition("fuseflow/sim/machine/machine.py", "setting.py", after="tile_macs: Count"),
+            Addition(
+                "fuseflow/sim/machine/timing.py",
+                "timing.py",
+                instead_of="latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else "
+                "machine.interval.of(unit.latency)",
+            ),
+        ),
+    ),
+    "pass": (
+        "A pass",
+        (
+            Addition("fuseflow/transform/share.py", "share.py"),
+            Addition("fuseflow/lower/regions.py", "import.py", after="from fuseflow.transform import fifos"),
+            Addition("fuseflow/lower/regions.py", "call.py", instead_of="graph = fifos(graph)"),
+        ),
+    ),
+    "dataset": (
+        "A data set",
+        (
+            Addition("fuseflow/frontend/datasets/ring.py", "ring.py"),
+            Addition("fuseflow/frontend/data.py", "import.py", after="from fuseflow.frontend.datasets.random_graphs import"),
+            Addition("fuseflow/frontend/data.py", "name.py", instead_of='SPECS = ("karate",'),
+            Addition("fuseflow/frontend/data.py", "branch.py", after='adj = options.choice("adj"'),
+        ),
+    ),
+    "model": (
+        "A model",
+        (
+            Addition("models/one_layer.py", "one_layer.py"),
+            Addition("models/autoencoder.py", "autoencoder.py"),
+        ),
+    ),
+}
+"""Of every extension, its section of the page and all that is added."""
+
+
+def section(title: str) -> str:
+    """The text of a section of the page."""
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert match is not None, f"docs/extending.md has no section `{title}`"
+    return match[1]
+
+
+def add(addition: Addition, snippet: str, tree: Path) -> None:
+    """Make one addition in a tree of the project."""
+    path = tree / addition.file
+    start = addition.after or addition.instead_of
+    if not start:
+        assert not path.exists(), f"{addition.file} exists"
+        path.write_text(snippet, encoding="utf-8")
+        return
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    places = [k for k, line in enumerate(lines) if line.lstrip().startswith(start)]
+    assert len(places) == 1, f"{addition.file} has {len(places)} lines that begin with `{start}`"
+    (place,) = places
+    indent = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
+    added = [indent + line for line in snippet.splitlines(keepends=True)]
+    lines[place + bool(addition.after) : place + 1] = added
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_the_page_names_every_place_and_shows_every_addition(name: str) -> None:
+    title, additions = EXTENSIONS[name]
+    text = section(title)
+    for addition in additions:
+        assert f"`{addition.file}`" in text, f"section `{title}` does not name {addition.file}"
+        snippet = (SNIPPETS / name / addition.snippet).read_text(encoding="utf-8")
+        assert snippet.strip() in text, f"section `{title}` does not show {addition.snippet}"
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_what_the_page_adds_runs(name: str, tmp_path: Path) -> None:
+    for folder in ("fuseflow", "models", "tests/support"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for addition in EXTENSIONS[name][1]:
+        add(addition, (SNIPPETS / name / addition.snippet).read_text(encoding="utf-8"), tmp_path)
+    run = subprocess.run(
+        [sys.executable, str(SNIPPETS / name / "check.py")],
+        cwd=tmp_path,
+        # Kernels are run as plain Python: compiling those of a changed package would take minutes.
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{tmp_path / 'tests/support'}", "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr

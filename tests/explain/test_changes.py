@@ -1,0 +1,50 @@
+"""What changes are expected to take: near to what they take, and corrected by what the estimate of the run is off by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.explain.changes import expected, with_schedule
+from fuseflow.explain.cycles import explain_cycles
+from fuseflow.run.compiled import Compiled
+from fuseflow.schedule import Schedule
+
+PROGRAM = """
+tensor A[60, 60] csr
+tensor X[60, 8]
+T[k, j] = sum(l) A[k, l] * X[l, j]
+Y[i, j] = sum(k) A[i, k] * T[k, j]
+output Y
+"""
+
+
+def twice(machine: str) -> Compiled:
+    A = sparse.random_array((60, 60), density=0.1, format="csr", rng=np.random.default_rng(0), dtype=np.float32)
+    X = np.ones((60, 8), np.float32)
+    return ff.compile(parse(PROGRAM), tensors={"A": A, "X": X}, schedule=Schedule.fuse("none"), machine=machine)
+
+
+def test_what_the_estimate_of_a_region_is_off_by_is_taken_to_stay():
+    result = twice("ideal").run(check=False, dedup=False)
+    now = {region.einsums: region.cycles / 2 for region in result.regions}
+    (first, second) = now
+    assert expected(result, now, now) == result.cycles
+    assert expected(result, now, {**now, second: 2 * now[second]}) == result.cycles + result.regions[1].cycles
+    assert expected(result, now, {("another",): sum(now.values())}) == result.cycles
+    assert expected(result, {**now, first: now[first] / 5}, {**now, first: now[first] / 5}) == result.cycles
+
+
+@pytest.mark.parametrize("machine", ["ideal", "rda"])
+def test_changes_take_what_they_were_expected_to(machine: str):
+    compiled = twice(machine)
+    report = explain_cycles(compiled)
+    assert any(not change.measured for change in report.changes)
+    for change in report.changes:
+        made = replace(with_schedule(compiled, change.schedule), machine=change.machine)
+        assert change.cycles == pytest.approx(made.run(check=False).cycles, rel=0.25)

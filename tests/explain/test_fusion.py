@@ -1,0 +1,131 @@
+"""What is fused, why, and whether what is not could be."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuseflow.einsum.parse import parse
+from fuseflow.explain.fusion import FusionDecision, FusionReport, explain_fusion
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
+from fuseflow.schedule import Schedule
+
+SOFTMAX = """
+    tensor A[4, 4] csr
+    tensor X[4, 5] dense
+    T[i, j] = sum(k) A[i, k] * X[k, j]
+    m[i]    = max(j) T[i, j]
+    E[i, j] = exp(T[i, j] - m[i])
+    Y[i, j] = E[i, j] / (sum(k) E[i, k])
+    output Y
+"""
+BOTH_WAYS = """
+    tensor A[4, 4] csr
+    tensor P[4, 4] dense
+    P[i, j] = exp(A[i, j])
+    Y[i, j] = P[i, j] * A[j, i]
+    output Y
+"""
+
+
+def report(text: str, schedule: Schedule) -> FusionReport:
+    """Without data: statistics are assumed."""
+    return explain_fusion(load(ModelSpec(parse(text))), schedule)
+
+
+def pair(found: FusionReport, producer: str, consumer: str) -> FusionDecision:
+    return next(p for p in found.pairs if (p.producer, p.consumer) == (producer, consumer))
+
+
+def test_every_pair_is_listed_in_program_order():
+    found = report(SOFTMAX, Schedule.fuse("full"))
+    assert [(p.producer, p.consumer) for p in found.pairs] == [("T", "m"), ("T", "E"), ("m", "E"), ("E", "Y")]
+    assert all(p.fused and p.regions == ("full", "full") and not p.refusal for p in found.pairs)
+
+
+def test_pairs_in_blocks():
+    found = report(SOFTMAX, Schedule.fuse("none").block("A", 2, 2))
+    assert [p.fused for p in found.pairs] == [False, False, True, True]
+    assert not any(p.refusal for p in found.pairs)
+    plain, tiles = (next(p for p in r.producers if p.name == "T") for r in (report(SOFTMAX, Schedule.fuse("none")), found))
+    assert (plain.entries, tiles.entries) == (20, 10) and plain.written == tiles.written  # ten tiles of two
+
+
+def test_pairs_that_are_cut_can_be_fused():
+    found = report(SOFTMAX, Schedule.fuse("none"))
+    assert [p.fused for p in found.pairs] == [False, False, True, True]
+    assert pair(found, "T", "m").why == "`none` runs every Einsum alone"
+    assert not pair(found, "T", "m").refusal
+
+
+def test_pairs_that_cannot_be_fused_have_a_reason():
+    (found,) = report(BOTH_WAYS, Schedule(copies=False, fuse_regions=("none",))).pairs
+    assert not found.fused and "has no legal order: it needs" in found.refusal
+
+
+def test_copies_let_them_be_fused():
+    (found,) = report(BOTH_WAYS, Schedule.fuse("none")).pairs
+    assert not found.fused and not found.refusal
+
+
+def test_a_detour_is_a_reason():
+    text = """
+        tensor A[4] dense
+        P[i] = exp(A[i])
+        Q[i] = relu(P[i])
+        R[i] = Q[i] + P[i]
+        output R
+    """
+    found = report(text, Schedule.region("ends", "P").region("middle", "Q").fuse("ends", "middle"))
+    detour = pair(found, "P", "R")
+    assert detour.refusal == "one region of `ends` and `R` would be left and entered again: `middle` lies between them"
+    assert not pair(found, "P", "Q").refusal
+
+
+def test_what_storing_would_mean():
+    """T has 4 x 5 values of 4 bytes: written once, read back by m and by E."""
+    found = report(SOFTMAX, Schedule.fuse("full"))
+    rows = {row.name: row for row in found.producers}
+    assert list(rows) == ["T", "m", "E"]
+    assert (rows["T"].entries, rows["T"].written, rows["T"].read) == pytest.approx((20, 80, 160))
+    assert (rows["m"].entries, rows["m"].written) == pytest.approx((4, 16))
+    assert not any(row.stored for row in found.producers)
+
+
+def test_what_is_stored_says_so():
+    stored = {row.name: row.stored for row in report(SOFTMAX, Schedule.fuse("none")).producers}
+    assert stored == {"T": True, "m": False, "E": False}
+
+
+def test_storing_saves_the_work_of_all_but_the_first_time():
+    text = """
+        tensor A[4, 4] dense
+        tensor X[4, 5] dense
+        tensor W[5, 2] dense
+        T[k, h] = sum(f) X[k, f] * W[f, h]
+        Y[i, h] = sum(k) A[i, k] * T[k, h]
+        output Y
+    """
+    found = report(text, Schedule.fuse("full").order("full", "i,k,f,h"))
+    (row,) = found.producers
+    assert row.times == pytest.approx(4) and row.instances[0].inside == ("i",)
+    assert row.flops == pytest.approx(2 * 4 * 5 * 2) and row.extra_flops == pytest.approx(3 * row.flops)
+
+
+def test_an_einsum_that_is_another_name_has_no_recomputation():
+    text = "tensor A[3, 3] dense\nT[i, j] = A[j, i]\nY[i, j] = T[i, j] + 1\noutput Y\n"
+    (row,) = report(text, Schedule.fuse("full")).producers
+    assert row.times is None and row.instances == () and row.extra_flops == 0
+
+
+def test_a_global_iteration_has_no_producers():
+    text = """
+        tensor A[4, 4] csr
+        tensor B[4, 4] dense
+        tensor C[4, 4] dense
+        T[i, j] = sum(k) A[i, k] * B[k, j]
+        Y[i, l] = sum(j) T[i, j] * C[j, l]
+        output Y
+    """
+    (row,) = report(text, Schedule(fuse_regions=("full",), iteration="global")).producers
+    assert row.times is None

@@ -1,0 +1,93 @@
+"""The search for a way to fuse a region: refusals are values until nothing is left to try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from fuseflow.einsum.format_inference import infer
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FusionError
+from fuseflow.estimate import Estimate
+from fuseflow.fusion import FusedRegion, choose_order
+from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.fusion.search import MERGES, FusionCandidate, FusionProblem, choices, has_loops, order_merges, search
+
+SOFTMAX = """
+tensor X[4, 6] csr
+m[i]    = max(j) X[i, j]
+E[i, j] = exp(X[i, j] - m[i])
+Y[i, j] = E[i, j] * 2
+output Y
+"""
+FREE = Estimate(0, 0, 0, 0)
+
+
+def problem(text: str, ordered: Callable[[FusedRegion], FusedRegion] | None = None) -> FusionProblem:
+    program = infer(parse(text))
+    return FusionProblem(
+        program=program,
+        region="full",
+        einsums=tuple(e.name for e in program.einsums),
+        results=program.outputs,
+        stored={t.name: t for t in program.inputs},
+        price=lambda name: 1.0,
+        pins=(frozenset(program.outputs), frozenset()),
+        copies=("never", "cycles"),
+        iteration="factored",
+        ordered=ordered or partial(choose_order, cost=lambda region: FREE),
+        cost=lambda region: FREE,
+    )
+
+
+def refused(region: FusedRegion) -> FusedRegion:
+    raise FusionError(f"not with {len(region.merged)} merges")
+
+
+def test_an_attempt_gives_a_value_or_a_refusal() -> None:
+    assert attempt(max, 1, 2) == 2
+    outcome = attempt(refused, FusedRegion("r", (), (), {}, {}, {}, (), None))  # type: ignore[arg-type]
+    assert isinstance(outcome, Refusal) and outcome.error.message == "not with 0 merges"
+
+
+def test_other_errors_are_no_refusals() -> None:
+    with pytest.raises(ZeroDivisionError):
+        attempt(divmod, 1, 0)
+
+
+def test_the_first_way_is_taken() -> None:
+    candidate = search(problem(SOFTMAX))
+    assert isinstance(candidate, FusionCandidate)
+    assert candidate.choice == choices(problem(SOFTMAX), MERGES)[0] and candidate.region.order == ("i", "j")
+
+
+def test_ways_are_tried_from_the_most_wishes_to_the_fewest() -> None:
+    merges = [(c.copies, c.merge, len(c.pinned)) for c in choices(problem(SOFTMAX), ("early", "never"))]
+    never = [("never", merge, pins) for merge in ("early", "never") for pins in (1, 0)]
+    assert merges == never + [("cycles", merge, pins) for _, merge, pins in never]
+
+
+def test_a_way_that_is_refused_gives_way_to_the_next() -> None:
+    def unmerged(region: FusedRegion) -> FusedRegion:
+        return refused(region) if region.merged else choose_order(region, lambda region: FREE)
+
+    candidate = search(problem(SOFTMAX, unmerged))
+    assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == "never"
+
+
+def test_where_nothing_is_left_the_way_with_the_fewest_wishes_says_why() -> None:
+    outcome = search(problem(SOFTMAX, refused))
+    assert isinstance(outcome, Refusal) and outcome.error.message == "not with 1 merges"
+
+
+def test_an_order_decides_how_views_are_merged() -> None:
+    case = problem(SOFTMAX)
+    assert order_merges(case, ("i", "j")) == ("early",)
+    assert order_merges(case, ("i", "nothing")) == MERGES
+    unmerged = next(c for c in choices(case, MERGES) if c.merge == "never")
+    candidate = search(replace(case, copies=(unmerged.copies,)), ("i", "j"))
+    assert isinstance(candidate, FusionCandidate) and has_loops(candidate.region, ("j", "i"))
+    assert not has_loops(candidate.region, ("i", "i"))

@@ -1,0 +1,143 @@
+"""Programs at every level: PyTorch, the Einsum interpreter, the fused interpreter, the graph on the reference simulator and on the
+engine all mean the same. Random ones, and those that once differed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import program_fuzz
+import pytest
+import torch_oracle
+from hypothesis import HealthCheck, given, settings
+from program_faults import FAULTS
+from program_files import Kept, load, save
+from program_levels import Difference, check
+from random_programs import Case, planned
+
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FusionError
+
+KEPT = sorted((Path(__file__).parents[1] / "data" / "programs").glob("*.yaml"))
+SEEDS, EXAMPLES = range(12), 25
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_programs_that_once_differed(path: Path) -> None:
+    check(load(path).case)
+
+
+@cache
+def fuzzed(seed: int) -> program_fuzz.Tally:
+    return program_fuzz.run(seed, EXAMPLES)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_programs(seed: int) -> None:
+    tally = fuzzed(seed)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert tally.programs == EXAMPLES
+
+
+def test_quotas() -> None:
+    total = program_fuzz.Tally()
+    for seed in SEEDS:
+        total.add(fuzzed(seed))
+    assert program_fuzz.missed(total) == []
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@given(planned())
+def test_a_kept_program_is_the_same(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    path = tmp_path_factory.mktemp("kept") / "program.yaml"
+    save(Kept(case, 7, "a line\nand another"), path)
+    again = load(path)
+    assert (again.case.program, again.case.schedule, again.seed) == (case.program, case.schedule, 7)
+    assert again.differs == "a line\nand another\n"
+    for name, tensor in case.tensors.items():
+        found = again.case.tensors[name]
+        assert (found.format, found.fill) == (tensor.format, tensor.fill)
+        np.testing.assert_array_equal(found.coordinates(), tensor.coordinates())
+        np.testing.assert_array_equal(found.values, tensor.values)
+
+
+def test_a_seed_draws_the_same_programs() -> None:
+    drawn: list[list[str]] = [[], []]
+
+    def note(case: Case, into: list[str]) -> program_fuzz.Checked:
+        into.append(repr(case))
+        return program_fuzz.Checked(case.schedule, ())
+
+    for into in drawn:
+        program_fuzz.run(3, 20, lambda case, into=into: note(case, into))
+    assert drawn[0] == drawn[1] and len(drawn[0]) == 20
+
+
+def test_a_difference_is_made_smaller_and_told() -> None:
+    def wrong(case: Case) -> program_fuzz.Checked:
+        if len(case.program.einsums) > 1:
+            raise Difference("more than one")
+        return program_fuzz.Checked(case.schedule, ())
+
+    (kept,) = program_fuzz.run(5, 50, wrong).differing
+    assert len(kept.case.program.einsums) == 2 and kept.differs == "more than one" and kept.seed == 5
+
+
+@pytest.mark.parametrize("fault", ["a union is lowered as an intersection", "streams below a join are not aligned (L5)"])
+def test_a_planted_fault_is_found(fault: str) -> None:
+    """`tools/faults.py` plants all of them."""
+    with FAULTS[fault]():
+        assert any(program_fuzz.run(seed, program_fuzz.CHUNK, smaller=False).differing for seed in range(5))
+
+
+def test_what_a_program_may_be_refused_for_is_known() -> None:
+    error = FusionError("region `g0` has no legal order: it needs i before k, k before i")
+    assert program_fuzz.kind_of(error) == "fusion: region has no legal order"
+
+
+WANTED = [
+    *("Scan", "Range", "Locate", "Join", "Align", "Repeat", "Load", "Alu", "Reduce", "Accumulate", "Drop", "Permute"),
+    *("join intersect 2", "join union 2", "join left 2", "join union 3", "align val 1", "align crd 1", "accumulate order 2"),
+    *("scan singleton", "scan compressed(nonunique)", "load fill -inf", "load fill 1", "drop value 1", "drop empty 2"),
+    *("reduce sum", "reduce max", "reduce min", "reduce prod", "accumulate sum 1", "accumulate max 1"),
+]
+
+
+def test_the_programs_reach_every_primitive() -> None:
+    seen = Counter[str]()
+    for seed in SEEDS:
+        seen += fuzzed(seed).modes
+    assert [mode for mode in WANTED if not seen[mode]] == []
+
+
+ORACLE = """
+tensor x[] f64
+tensor c[] f64
+a = sin(x) * sin(x)
+b = 1 - cos(x) * cos(x)
+Y = {}
+output Y
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("a[] == b[]", 1, np.inf),
+        ("1 / (a[] - b[])", 1, np.inf),
+        ("log(a[] - b[])", 1, np.inf),
+        ("where(a[] - b[], 1, 2)", 1, np.inf),
+        ("1 / (-(c[] - c[]))", 1, np.inf),
+        ("1 / (c[] - c[])", 0, 0),
+        ("a[] < 2", 0, 0),
+        ("c[] * c[] + 0.5", 0, 0),
+        ("a[] - b[]", 1e-17, 1e-14),
+        ("exp(a[])", 1e-17, 1e-14),
+    ],
+)
+def test_the_oracle_knows_what_rounding_decides(text: str, low: float, high: float) -> None:
+    """a and b are the same number up to rounding, c is exact."""
+    found = torch_oracle.evaluate(parse(ORACLE.format(text)), {"x": 0.5, "c": 4.0})["Y"]
+    assert low <= found.value.error.item() <= high

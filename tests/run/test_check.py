@@ -1,0 +1,55 @@
+"""The check of a run against its reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuseflow.run.check import check, compare
+from fuseflow.tensors import Format, pack
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "error", "masked"),
+    [
+        ([[1.0, 2.0]], [[1.0, 2.0]], 0.0, 0),
+        ([[1.0, 2.5]], [[1.0, 2.0]], 0.25, 0),
+        ([[0.0, 0.0], [1.0, 1.0]], [[NAN, NAN], [1.0, 1.0]], 0.0, 1),
+        ([[0.0, 1.0]], [[NAN, 1.0]], INF, 0),  # one NaN in a row is not a masked row
+        ([[3.0, 0.0], [1.0, 1.0]], [[NAN, NAN], [1.0, 1.0]], INF, 0),  # NaN there, but not empty here
+        ([[NAN, NAN]], [[NAN, NAN]], 0.0, 0),
+        ([0.0, 0.0], [NAN, NAN], INF, 0),  # a vector has no rows
+        ([[-INF, 1.0]], [[-INF, 1.0]], 0.0, 0),
+        ([[0.0, 1.0]], [[-INF, 1.0]], INF, 0),
+        ([[NAN, 1.0]], [[0.0, 1.0]], INF, 0),
+        ([[1e-3, 0.0]], [[0.0, 0.0]], 1e-3, 0),  # nothing to be relative to: absolute
+        ([], [], 0.0, 0),
+        ([1.0], [1.0, 2.0], INF, 0),
+    ],
+)
+def test_compare(got, want, error, masked):
+    assert compare(np.array(got), np.array(want)) == (pytest.approx(error), masked)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error", "passed"), [("f4", 5e-5, True), ("f4", 2e-4, False), ("f8", 1e-8, False), ("i4", 0.2, False)]
+)
+def test_tolerance_follows_the_dtype(dtype, error, passed):
+    want = np.array([10.0])
+    scaled = 2 if dtype == "i4" else 10 * error
+    got = pack(np.array([10.0 + scaled]).astype(dtype), Format.dense(1))
+    assert check({"y": got}, {"y": want}, "test").passed is passed
+
+
+def test_an_overflow_of_the_output_type_is_right_where_the_reference_overflows_too():
+    got = pack(np.array([INF, 1.0], dtype=np.float32), Format.dense(1))
+    assert check({"y": got}, {"y": np.array([2.7e115, 1.0])}, "test").passed
+    assert not check({"y": got}, {"y": np.array([2.7e35, 1.0])}, "test").passed
+
+
+def test_the_worst_output_is_named():
+    got = {name: pack(np.array([value]), Format.dense(1)) for name, value in (("a", 1.0), ("b", 2.0))}
+    found = check(got, {"a": np.array([1.0]), "b": np.array([1.0])}, "test")
+    assert (found.worst, found.passed, found.max_rel_error) == ("b", False, 1.0)

@@ -1,0 +1,81 @@
+"""Every primitive declares its facts, and every table that has a row for each primitive is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+import pytest
+from random_graphs import random_case
+
+from fuseflow.errors import GraphError
+from fuseflow.samml import node_rules, proto_read, proto_wire
+from fuseflow.samml import nodes as n
+from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.node import AttributeType, Grain, Role, entry
+from fuseflow.sim.engine import kernels
+from fuseflow.sim.engine.kernels import comal as comal_kernels
+from fuseflow.sim.reference import build
+from fuseflow.sim.reference import comal as comal_rules
+
+COMPLETE: Mapping[str, Mapping[type[n.Node], object]] = {
+    "well-formedness (samml/node_rules.py)": node_rules.RULES,
+    "rules of the reference simulator (sim/reference)": build.RULES,
+    "kernels (sim/engine/kernels)": kernels.RULES,
+}
+
+
+@pytest.mark.parametrize("table", COMPLETE)
+def test_tables_have_every_primitive(table: str) -> None:
+    missing = [kind.__name__ for kind in n.NODE_TYPES if kind not in COMPLETE[table]]
+    unknown = [kind.__name__ for kind in COMPLETE[table] if kind not in n.NODE_TYPES]
+    assert (missing, unknown) == ([], []), table
+
+
+def test_the_rules_of_comal_replace_others() -> None:
+    assert comal_kernels.RULES.keys() <= kernels.RULES.keys()
+    assert comal_rules.RULES.keys() <= build.RULES.keys()
+
+
+def test_every_message_is_read() -> None:
+    operations = {field.name.removesuffix("_ext") for field in pb.Operation.DESCRIPTOR.oneofs_by_name["op"].fields}
+    other = {*proto_read.FOLDED, *proto_read.UNSUPPORTED, "primitive"}
+    assert operations - other == proto_read.READERS.keys() | proto_wire.BY_OPERATION.keys()
+    assert proto_read.OUTPUTS.keys() == proto_read.READERS.keys()
+
+
+@pytest.mark.parametrize("kind", n.NODE_TYPES, ids=lambda kind: kind.__name__)
+def test_facts_are_declared(kind: type[n.Node]) -> None:
+    assert kind.op
+    assert kind.role in get_args(Role)
+    assert kind.grain in get_args(Grain)
+    for fact in ("takes", "outputs", "carries"):
+        assert getattr(kind, fact) is not getattr(n.Node, fact), f"{kind.__name__} does not declare `{fact}`"
+    assert all(attribute.type in get_args(AttributeType) for attribute in n.attributes(kind))
+
+
+def test_a_primitive_without_facts_says_so() -> None:
+    class Bare(n.Node):
+        op = "bare"
+
+    for fact in (Bare("x", ()).takes, Bare("x", ()).carries, lambda: Bare("x", ()).outputs(())):
+        with pytest.raises(NotImplementedError, match="primitive `bare` does not declare"):
+            fact()
+    with pytest.raises(GraphError, match="the primitive `bare` has no kernel"):
+        entry(kernels.RULES, Bare, "kernel")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_carried_is_of_one_kind(seed: int) -> None:
+    """What a primitive says that it passes on is what its outputs are: values stay values, and tiles keep their shape."""
+    graph = random_case(seed, "small").graph
+    types = graph.types()
+    for node in graph.nodes:
+        inputs = [types[port] for port in node.inputs]
+        assert len(node.takes()) == len(inputs), node
+        assert len(node.carries()) == len(node.port_names()), node
+        for k, carried in enumerate(node.carries()):
+            output = types[n.Port(node.name, k)]
+            for j in carried:
+                assert (output.kind == "val") == (inputs[j].kind == "val"), node
+                assert output.tile == inputs[j].tile, node

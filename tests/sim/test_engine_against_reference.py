@@ -1,0 +1,55 @@
+"""The engine and the reference are the same simulator: random graphs of all primitives say the same on both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engines import LIMITS, disagreements
+from random_graphs import random_case
+from random_graphs.case import Case
+
+from fuseflow.errors import SimulationError
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.sim.engine.execute import execute as fast
+from fuseflow.sim.outcome.deadlock import AwaitedSlot, Deadlock
+from fuseflow.sim.reference.execute import execute as reference
+
+CHUNK = 50
+EVERY_RUN, MORE = range(0, 800, CHUNK), range(800, 2000, CHUNK)
+"""Small changes of the reference are found within the first 250 graphs or never; `make fuzz` draws many more."""
+
+
+@pytest.mark.parametrize("first", [*EVERY_RUN, *(pytest.param(first, marks=pytest.mark.slow) for first in MORE)])
+def test_random_graphs_agree_token_for_token(first: int) -> None:
+    """Outputs, cycles, statistics, streams and deadlocks; on the engine with its usual limits and with tiny ones."""
+    for seed in range(first, first + CHUNK):
+        limits = LIMITS[seed % len(LIMITS)]
+        found = list(disagreements(random_case(seed), limits))
+        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
+@pytest.mark.parametrize("execute", [reference, fast], ids=["reference", "engine"])
+def test_deeper_on_the_way_is_as_good_as_deeper_from_the_start(execute: Any) -> None:
+    """The same processes wait for the same, deadlock after deadlock, up to the end."""
+    steps = 0
+    for seed in range(80):
+        case = random_case(seed)
+        found = attempt(execute, case.graph, case)
+        depths: dict[Edge, int] = {}
+        while isinstance(found, Deadlock):
+            more = {w.awaits.edge: w.awaits.depth + 1 for w in found.waiting if isinstance(w.awaits, AwaitedSlot)}
+            if not more:
+                break
+            depths |= more
+            further, anew = found.deepened(depths), attempt(execute, case.graph.with_depths(depths), case)
+            assert (further and further.waiting) == (anew.waiting if isinstance(anew, Deadlock) else None), f"seed {seed}"
+            found, steps = further, steps + 1
+    assert steps > 25
+
+
+def attempt(execute: Any, graph: Graph, case: Case) -> Any:
+    try:
+        return execute(graph, case.tensors, case.machine)
+    except SimulationError:
+        return None

@@ -1,0 +1,70 @@
+"""MLIR texts of the project's dialects for tests: one or more that together hold every operation, and MLIR's own tool as a witness."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import programs
+
+from fuseflow.dialects import declaration
+from fuseflow.einsum import mlir as einsum_mlir
+from fuseflow.einsum.parse import parse
+from fuseflow.samml import mlir as samml_mlir
+from fuseflow.table import mlir as table_mlir
+
+PROGRAM = """program every.construct
+tensor layer1.weight[4, 8] csr f64 fill -inf
+tensor 0.bias[8] (compressed) fill 1e-5
+tensor B[4, 4, 8] (dense, compressed(nonunique), singleton) order (2, 0, 1) i32
+tensor s[]
+tensor untyped[4]
+tensor blocked[4, 6] csr block 2x3
+tensor inferred[4, 6] block 2x3
+tensor H[2, 4, 4] dense f64
+H[h, i, d] = layer1.weight[i, h*4 + d] - -1 * (2 - s) @layer1.attn
+Y[i, h*4 + d] = -(max(j) (-H[h, i, d] * untyped[j])) / 2.5e-7
+r = sum(i, k) max(layer1.weight[i, k], inf) + prod(i) untyped[i]
+z[i, k] = blocked[i, k] + inferred[i, k]
+output Y
+output r
+output z
+"""
+
+
+READERS: dict[str, Callable[[str, str], object]] = {
+    "einsum": einsum_mlir.from_mlir,
+    "table": table_mlir.from_mlir,
+    "samml": samml_mlir.from_mlir,
+}
+
+
+@cache
+def texts(dialect: str) -> tuple[str, ...]:
+    """Modules of a dialect that read back, and hold each of its operations at least once."""
+    match dialect:
+        case "einsum":
+            return (einsum_mlir.to_mlir(parse(PROGRAM, "every.ein")),)
+        case "table":
+            return (table_mlir.to_mlir(programs.table("masked_softmax", "i,j")),)
+        case _:
+            graphs = Path(__file__).parents[1] / "samml" / "graphs.py"
+            names: dict[str, object] = {"__name__": "graphs"}
+            exec(compile(graphs.read_text(encoding="utf-8"), str(graphs), "exec"), names)
+            found = names["GRAPHS"]
+            assert isinstance(found, dict)
+            return tuple(samml_mlir.to_mlir(graph) for graph in found.values())
+
+
+def loaded(dialects: Sequence[str], text: str, directory: Path) -> str:
+    """What MLIR's own tool prints of a module, given the declarations of these dialects. Fails if it refuses the module."""
+    declarations, module = directory / "declarations.mlir", directory / "module.mlir"
+    declarations.write_text("".join(declaration(d).read_text(encoding="utf-8") for d in dialects), encoding="utf-8")
+    module.write_text(text, encoding="utf-8")
+    tool = Path(sys.executable).with_name("torch-mlir-opt")
+    run = subprocess.run([tool, f"--irdl-file={declarations}", module], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout

@@ -1,0 +1,110 @@
+"""A primitive that is added to a copy of the package: what that touches, and that it then does all that a primitive does.
+
+`scale` multiplies a stream by a constant. Its additions are in `tests/data/extending/primitive`; docs/extending.md quotes them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch_mlir.ir")
+
+ROOT = Path(__file__).resolve().parents[1]
+SNIPPETS = ROOT / "tests" / "data" / "extending" / "primitive"
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A snippet, by the name of its file, or a row, that goes into a file of the package: before the one place where `before` stands, or
+    into a new file."""
+
+    file: str
+    before: str | None = None
+    snippet: str = ""
+    row: str = ""
+
+    @property
+    def text(self) -> str:
+        snippet = (SNIPPETS / self.snippet).read_text(encoding="utf-8") if self.snippet else ""
+        return self.row or snippet + "\n\n" * (self.before is not None)
+
+
+ADDITIONS = (
+    Addition("samml/primitives.py", "Primitive: TypeAlias = (", snippet="primitive.py"),
+    Addition("samml/primitives.py", "    | SplitLevel | Fork", row="    | Scale\n"),
+    Addition("samml/node_rules.py", "def _reduce(", snippet="rule.py"),
+    Addition("samml/node_rules.py", "    n.SplitLevel: _split,\n", row="    n.Scale: _scale,\n"),
+    Addition("sim/reference/pointwise.py", "RULES: dict[", snippet="reference.py"),
+    Addition("sim/reference/pointwise.py", "    n.Alu: alu,\n", row="    n.Scale: scale,\n"),
+    Addition("sim/engine/kernels/scale.py", snippet="kernel.py"),
+    Addition("sim/engine/kernels/__init__.py", "    scan,\n    write,\n", row="    scale,\n"),
+    Addition("sim/engine/kernels/__init__.py", "scan, write)", row="scale, "),
+    Addition("dialects/samml.irdl.mlir", "  // The fold of each innermost", snippet="dialect.mlir"),
+)
+MOST = 8
+"""Files that a new primitive may touch."""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a copy of the package that has the primitive."""
+    root = tmp_path_factory.mktemp("scale")
+    shutil.copytree(ROOT / "fuseflow", root / "fuseflow", ignore=shutil.ignore_patterns("__pycache__"))
+    for addition in ADDITIONS:
+        path = root / "fuseflow" / addition.file
+        if addition.before is None:
+            path.write_text(addition.text, encoding="utf-8")
+            continue
+        text = path.read_text(encoding="utf-8")
+        assert text.count(addition.before) == 1, f"`{addition.before}` is not at one place of {addition.file}"
+        path.write_text(text.replace(addition.before, addition.text + addition.before), encoding="utf-8")
+    return root
+
+
+def run(package: Path, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command in which `fuseflow` is the copy."""
+    settings: Mapping[str, str] = {**os.environ, "PYTHONPATH": str(package), **environment}
+    return subprocess.run(
+        [sys.executable, "-P", *command], cwd=package, env=settings, capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def test_few_files_are_touched() -> None:
+    touched = {addition.file for addition in ADDITIONS}
+    assert len(touched) <= MOST
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    assert [file for file in sorted(touched) if f"fuseflow/{file}" not in page] == [], "docs/extending.md does not name them"
+
+
+@pytest.mark.parametrize("snippet", ["primitive.py", "rule.py", "reference.py", "kernel.py", "dialect.mlir"])
+def test_the_page_quotes_the_snippets(snippet: str) -> None:
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    assert (SNIPPETS / snippet).read_text(encoding="utf-8").strip() in page, f"copy {snippet} to docs/extending.md"
+
+
+def test_it_does_all_that_a_primitive_does(package: Path) -> None:
+    """Without a compiler, so that this takes seconds."""
+    done = run(package, str(SNIPPETS / "check.py"), NUMBA_DISABLE_JIT="1")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_its_kernel_compiles(package: Path, tmp_path: Path) -> None:
+    done = run(package, str(SNIPPETS / "check.py"), FUSEFLOW_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_its_types_are_right(package: Path) -> None:
+    """Every `match` over primitives is complete with it."""
+    shutil.copy(ROOT / "pyproject.toml", package)
+    done = run(package, "-m", "mypy", "fuseflow")
+    assert done.returncode == 0, done.stdout

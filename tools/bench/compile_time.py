@@ -1,0 +1,126 @@
+"""How long compilation takes, from Linalg MLIR or program text to verified graphs: every model and schedule of the repository, and chains
+of 64 Einsums that reuse their results.
+
+    python tools/bench/compile_time.py [--case NAME] [--repeats 7] [--json FILE|-]
+
+Prints medians in milliseconds, `extract` (MLIR or text to Einsum program) and `lower` (program to graphs, loop orders ranked), and how
+many nodes the graphs have.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from host import host
+
+from fuseflow import frontend
+from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.parse import parse
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import load
+from fuseflow.lower.program import lower
+from fuseflow.schedule import Schedule
+from fuseflow.tensors import Tensor
+
+ROOT = Path(__file__).resolve().parents[2]
+CHOICES = ("none", "layerwise", "full")
+LAYER = {
+    "residual": """T{k}[i, j] = sum(k) A[i, k] * {before}[k, j]
+        U{k}[i, j] = T{k}[i, j] + {before}[i, j]
+        V{k}[i, j] = relu(U{k}[i, j])
+        Y{k}[i, j] = V{k}[i, j] * 0.5""",
+    "softmax": """T{k}[i] = max(j) {before}[i, j]
+        U{k}[i, j] = exp({before}[i, j] - T{k}[i])
+        V{k}[i] = sum(j) U{k}[i, j]
+        Y{k}[i, j] = U{k}[i, j] / V{k}[i]""",
+    "diamond": """T{k}[i, j] = relu({before}[i, j])
+        U{k}[i, j] = {before}[i, j] * T{k}[i, j]
+        V{k}[i, j] = T{k}[i, j] - U{k}[i, j]
+        Y{k}[i, j] = U{k}[i, j] + V{k}[i, j]""",
+}
+"""Four Einsums each; a chain is 16 of them."""
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    program: Program
+    tensors: dict[str, Tensor]
+    schedule: Schedule
+    extract: Callable[[], object]
+
+
+def cases() -> list[Case]:
+    made = []
+    for path in sorted((ROOT / "models").rglob("*.py")):
+        source = load(ModelSpec(path, data="karate"))
+        made += scheduled(path.name, source.program, dict(source.tensors), partial(frontend.read_mlir, source.mlir or ""))
+    for path in sorted((ROOT / "models").rglob("*.ein")):
+        text = path.read_text()
+        made += scheduled(f"paper/{path.name}", parse(text), {}, partial(parse, text))
+    return made + [chain(name) for name in LAYER]
+
+
+def scheduled(name: str, program: Program, tensors: dict[str, Tensor], extract: Callable[[], object]) -> list[Case]:
+    schedules = {choice: Schedule.fuse(choice) for choice in CHOICES}
+    schedules["global"] = Schedule.fuse("full").lower(iteration="global")
+    return [Case(f"{name} {choice}", program, tensors, schedule, extract) for choice, schedule in schedules.items()]
+
+
+def chain(name: str) -> Case:
+    layers = [LAYER[name].format(k=k, before=f"Y{k - 1}" if k else "X") for k in range(16)]
+    text = "\n".join(["tensor A[64, 64] csr", "tensor X[64, 16] dense", *layers, "output Y15"])
+    return Case(f"64 Einsums: {name}", parse(text), {}, Schedule.fuse("full"), partial(parse, text))
+
+
+def median_ms(run: Callable[[], Any], repeats: int) -> float:
+    run()  # warm up
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return round(1000 * statistics.median(times), 2)
+
+
+def measure(case: Case, repeats: int) -> dict[str, Any]:
+    compile = partial(lower, case.program, case.schedule, case.tensors)
+    nodes = sum(len(region.graph.nodes) for region in compile()[1])
+    return {
+        "name": case.name,
+        "extract_ms": median_ms(case.extract, repeats),
+        "lower_ms": median_ms(compile, repeats),
+        "nodes": nodes,
+    }
+
+
+@click.command()
+@click.option("--case", "wanted", default="", help="only cases whose name contains this")
+@click.option("--repeats", default=7, show_default=True)
+@click.option("--json", "output", default=None, help="write the figures as JSON to a file, or `-`")
+def main(wanted: str, repeats: int, output: str | None) -> None:
+    measured = []
+    for case in cases():
+        if wanted in case.name:
+            measured.append(measure(case, repeats))
+            if output != "-":
+                click.echo(
+                    "{name:32} extract {extract_ms:8.2f} ms  lower {lower_ms:8.2f} ms  {nodes} nodes".format(**measured[-1])
+                )
+    figures = {"benchmark": "compile", "repeats": repeats, "machine": host(), "cases": measured}
+    if output == "-":
+        click.echo(json.dumps(figures, indent=1))
+    elif output:
+        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

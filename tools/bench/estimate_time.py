@@ -1,0 +1,92 @@
+"""How long an estimate takes: the statistics of a large matrix, and the paper's models at every granularity, in processor time.
+
+    python tools/bench/estimate_time.py [--data synthetic:collab] [--repeats 5] [--json FILE|-]
+
+`statistics` is what is measured of the tensors once. `first` is the first estimate of a schedule: nothing is counted yet but statistics.
+`again` is the median of those that follow, with the same estimator; `statistics only` takes no counts. Exits with 1 above the bars:
+1 s for statistics, 50 ms for an estimate with the counts at hand.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from host import host
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.estimate import measure
+from fuseflow.estimate.counted.patterns import of_tensor
+from fuseflow.estimate.program import Estimator
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.sources import Source, load
+from fuseflow.lower.program import lower
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.region_graphs import region_graphs
+from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine
+
+ROOT = Path(__file__).resolve().parents[2]
+BARS = {"statistics_ms": 1000, "again_ms": 50, "statistics_only_ms": 50}
+
+
+def milliseconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return 1000 * (time.process_time() - start)
+
+
+def estimate(estimator: Estimator, source: Source, program: Program, regions: tuple[CompiledRegion, ...]) -> None:
+    estimator.estimate(region_graphs(regions), program, source.tensors, load_machine("comal"))
+
+
+def cases(model: str, data: str, repeats: int) -> list[dict[str, Any]]:
+    source = load(ModelSpec(ROOT / "models" / "paper" / f"{model}.py", data=data))
+    measuring = milliseconds(lambda: [(of_tensor(t), measure(t)) for t in source.tensors.values()])
+    stored = max(t.stored for t in source.tensors.values() if not t.format.all_dense)
+    found = []
+    for granularity in ("unfused", "partial", "full"):
+        schedule = Schedule.load(ROOT / "schedules" / f"{model}_{granularity}.yaml")
+        program, regions = lower(source.program, schedule, source.tensors)
+        counting, expecting = (
+            partial(estimate, Estimator(statistics_only=only), source, program, regions) for only in (False, True)
+        )
+        first, _ = milliseconds(counting), expecting()
+        row: dict[str, Any] = {"name": f"{model} {data} {granularity}", "stored": stored, "statistics_ms": measuring}
+        row["first_ms"] = max(0.0, first - measuring)
+        row["again_ms"] = statistics.median(milliseconds(counting) for _ in range(repeats))
+        row["statistics_only_ms"] = statistics.median(milliseconds(expecting) for _ in range(repeats))
+        found.append({key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()})
+    return found
+
+
+@click.command(help=__doc__.partition("\n")[0])
+@click.option("--data", default="synthetic:collab", show_default=True, help="Of the graph networks.")
+@click.option("--repeats", default=5, show_default=True)
+@click.option("--json", "output", default=None, help="Write the figures as JSON to a file, or `-`.")
+def main(data: str, repeats: int, output: str | None) -> None:
+    measured = []
+    for model, of in (("gcn", data), ("graphsage", data), ("gpt", "bigbird:block=64")):
+        measured += cases(model, of, repeats)
+        for row in measured[-3:] if output != "-" else ():
+            times = "  ".join(f"{key[:-3].replace('_', ' ')} {row[key]:8.1f} ms" for key in row if key.endswith("_ms"))
+            click.echo(f"{row['name']:36} {row['stored']:>9,} stored  {times}")
+    figures = {"benchmark": "estimate", "repeats": repeats, "machine": host(), "cases": measured}
+    if output == "-":
+        click.echo(json.dumps(figures, indent=1))
+    elif output:
+        Path(output).write_text(json.dumps(figures, indent=1) + "\n")
+    slow = [f"{row['name']}: {key} {row[key]:g} > {bar}" for row in measured for key, bar in BARS.items() if row[key] > bar]
+    for line in slow:
+        click.echo(line, err=True)
+    raise SystemExit(1 if slow else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Whether the package that others install is whole: builds it, installs it into an empty environment and tries it from another folder.
+
+    python tools/package_check.py [--dist dist]
+
+Builds the source distribution, and the wheel from that, into `--dist`. Compares the files of both with the files of this checkout. Then
+installs the wheel into a temporary environment, which borrows only the dependencies of the Python that runs this, and runs commands
+there: their data files, templates and machines must come out of the wheel. Exit status 1 at the first thing that is wrong.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).resolve().parents[1]
+AT_THE_TOP = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md", "pyproject.toml")
+"""Files of a source distribution beside those of its folders."""
+FOLDERS = ("fuseflow", "docs", "models", "schedules", "tests", "tools")
+EXAMPLE = ("spmm.ein", "tensors.yaml", "A.mtx", "X.mtx")
+"""A program of docs/example with its tensors."""
+
+
+class Broken(click.ClickException):
+    """The package is not what it should be; the message says in what."""
+
+
+def files_below(folder: str) -> set[str]:
+    """The files of a folder of the checkout, links to folders followed, without what Python leaves behind."""
+    paths = glob.iglob(f"{folder}/**", root_dir=ROOT, recursive=True, include_hidden=True)
+    return {path for path in paths if "__pycache__" not in path and (ROOT / path).is_file()}
+
+
+def require(what: str, present: Iterable[str], wanted: Iterable[str]) -> None:
+    """Raises `Broken` if a file that is wanted is not present."""
+    missing = sorted(set(wanted) - set(present))
+    if missing:
+        raise Broken(f"{what} lacks {len(missing)} of the checkout's files: {', '.join(missing[:10])}")
+
+
+def build(out: Path) -> tuple[Path, Path]:
+    """The source distribution of the checkout, and the wheel that comes out of that source distribution alone."""
+    shutil.rmtree(out, ignore_errors=True)
+    execute([sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)], ROOT)
+    (source,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    return source, wheel
+
+
+def check_files(source: Path, wheel: Path) -> None:
+    """Nothing of the checkout was left out: not a module, and not a file that a module reads."""
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}  # without the folder NAME-VERSION
+    require(source.name, names, {*AT_THE_TOP, *(path for folder in FOLDERS for path in files_below(folder))})
+    with zipfile.ZipFile(wheel) as archive:
+        require(wheel.name, archive.namelist(), files_below("fuseflow"))
+        strangers = {name.partition("/")[0] for name in archive.namelist()} - {"fuseflow"}
+    if any(not name.endswith(".dist-info") for name in strangers):
+        raise Broken(f"{wheel.name} would install more than fuseflow: {', '.join(sorted(strangers))}")
+
+
+def install(wheel: Path, environment: Path) -> Path:
+    """The folder of the commands of a new environment that has the wheel, and sees the dependencies that are installed here.
+
+    A `.pth` file adds folders behind the environment's own packages, and does not read the `.pth` files that are in them. So fuseflow can
+    only come out of the wheel, also where this Python has it as an editable installation.
+    """
+    execute([sys.executable, "-m", "venv", str(environment)], ROOT)
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(environment), "platbase": str(environment)}))
+    borrowed = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
+    (packages / "dependencies.pth").write_text("".join(f"{folder}\n" for folder in borrowed), encoding="utf-8")
+    commands = environment / "bin"
+    pip = [str(commands / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    execute([*pip, "install", "--no-deps", "--ignore-installed", str(wheel)], environment)
+    return commands
+
+
+def try_out(commands: Path, folder: Path) -> None:
+    """Commands of the installed package, from a folder that is not a checkout."""
+    for name in EXAMPLE:
+        shutil.copy(ROOT / "docs" / "example" / name, folder)
+    fuseflow = str(commands / "fuseflow")
+    place = execute([str(commands / "python"), "-c", "import fuseflow; print(fuseflow.__file__)"], folder).strip()
+    if not Path(place).is_relative_to(commands.parent):
+        raise Broken(f"`import fuseflow` does not read what was installed, but {place}")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    printed = execute([fuseflow, "--version"], folder)
+    if version not in printed.split():
+        raise Broken(f"`fuseflow --version` prints `{printed.strip()}`; pyproject.toml has version {version}")
+    execute([fuseflow, "doctor"], folder)
+    program = ["run", "spmm.ein", "--tensors", "tensors.yaml"]
+    for machine in ("ideal", "comal", "rda"):
+        result = json.loads(execute([fuseflow, *program, "--machine", machine, "--json", "-"], folder))
+        if not result["check"]["passed"]:
+            raise Broken(f"the installed package computes wrong numbers on {machine}")
+    execute([fuseflow, *program, "-o", "out"], folder)
+    execute([fuseflow, "report", "out", "-o", "out.html"], folder)
+    if "<html" not in (folder / "out.html").read_text(encoding="utf-8"):
+        raise Broken("`fuseflow report` of the installed package writes no page")
+
+
+def execute(command: Sequence[str], folder: Path) -> str:
+    """What a command prints. Raises `Broken` with all that it printed if it fails."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Broken(f"`{' '.join(command)}` failed with status {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+@click.command(help=__doc__.partition("\n")[0])
+@click.option("--dist", default=ROOT / "dist", type=click.Path(path_type=Path), help="Where the two files go; emptied first.")
+def main(dist: Path) -> None:
+    source, wheel = build(dist)
+    check_files(source, wheel)
+    with tempfile.TemporaryDirectory(prefix="fuseflow-package-") as name:
+        temporary = Path(name)
+        (temporary / "work").mkdir()
+        try_out(install(wheel, temporary / "environment"), temporary / "work")
+    for path in (source, wheel):
+        click.echo(f"{path.name}: {path.stat().st_size // 1024:,} kB; whole, installs and runs")
+
+
+if __name__ == "__main__":
+    main()
