@@ -51,6 +51,7 @@ lint: $(VENV)/installed-test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 format: $(VENV)/installed-test
 	$(BIN)/ruff format
