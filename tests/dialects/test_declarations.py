@@ -44,7 +44,7 @@ def test_mlir_reads_what_is_printed(dialect: str, tmp_path: Path):
 
 def test_mlir_refuses_what_the_declarations_do(tmp_path: Path):
     (text,) = mlir_modules.texts("einsum")
-    with pytest.raises(AssertionError, match="'einsum.apply' op attribute \"operator\" is expected but not provided"):
+    with pytest.raises(AssertionError, match=r"'einsum\.apply' op attribute \"operator\" is expected but not provided"):
         mlir_modules.loaded(["einsum"], text.replace('operator = "sub"', 'operation = "sub"', 1), tmp_path)
 
 
@@ -118,7 +118,7 @@ def accepted(module: ir.Module, name: str, operands: list[ir.Value], results: li
     ],
 )
 def test_a_wrong_type_or_attribute_is_refused(wrong: str):
-    with pytest.raises(GraphError, match="expected|satisfy"), context("samml", "einsum", error=GraphError):
+    with pytest.raises(GraphError, match=r"expected|satisfy"), context("samml", "einsum", error=GraphError):
         ir.Module.parse(wrong)
 
 
