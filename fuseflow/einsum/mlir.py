@@ -41,15 +41,15 @@ def from_mlir(text: str, file: str = "<mlir>") -> Program:
     """The program that a module holds; `file` is its name in errors. Raises `ProgramError` if it does not parse or does not verify."""
     with m.context("einsum", error=ProgramError, file=file):
         module = m.parse(text, file, ("einsum",), ProgramError)
-        name = module.only(PROGRAM).string("name")
+        head = module.only(PROGRAM)
         reader = _Reader()
         for op in module.operations:
             reader.read(op)
-        program = reader.program(name)
+        program = reader.program(head.string("name"))
         try:
             verify(program)
         except ProgramError as error:
-            raise _placed(error, reader) from None
+            raise _placed(error, reader, head) from None
         _check_types(program, reader)
     return program
 
@@ -290,8 +290,8 @@ def _check_types(program: Program, reader: _Reader) -> None:
             op.refuse(f"gives `{einsum.name}` the type {op.results[0].type}; it is {wanted}")
 
 
-def _placed(error: ProgramError, reader: _Reader) -> ProgramError:
-    """The same error with the place in the module of the tensor or statement that it names first, if it names one."""
-    named = re.findall(r"`([^`\[ ]+)", " ".join([error.message, *error.notes]))
-    error.span = next((place for name in named if (place := reader.place(name))), error.span)
+def _placed(error: ProgramError, reader: _Reader, head: m.Operation) -> ProgramError:
+    """The same error with the place in the module of the statement or tensor that it is about, or else of the program."""
+    named = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
+    error.span = next((place for name in named if (place := reader.place(name))), head.place)
     return error

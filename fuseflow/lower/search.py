@@ -22,18 +22,18 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
     """The region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
     problem = fusion_problem(state, request)
     if request.order:
-        return chosen(search(problem, request.order)).region
+        return accepted(search(problem, request.order)).region
     key, known = fusion_key(state, request), state.memo.fusions
     if key in known:
         like = known[key].region
         fused = scheduled(state, fused_by(problem, known[key].choice))
         if fused.indices == like.indices and not (fused.copies or like.copies):
             return replace(fused, order=like.order, compared=like.compared, locate=like.locate)
-    known[key] = chosen(search(problem))
+    known[key] = accepted(search(problem))
     return known[key].region
 
 
-def chosen(candidate: FusionCandidate | Refusal) -> FusionCandidate:
+def accepted(candidate: FusionCandidate | Refusal) -> FusionCandidate:
     """What the search came to. Raises the `FusionError` of a refusal."""
     if isinstance(candidate, Refusal):
         raise candidate.error

@@ -46,6 +46,7 @@ class LoweringState:
 
     @property
     def views(self) -> Mapping[str, Einsum]:
+        """The statements that only see a tensor in other dimensions, by name."""
         return self.partitioned.views
 
     @property
@@ -55,6 +56,7 @@ class LoweringState:
 
     @property
     def declared(self) -> dict[str, TensorType]:
+        """The tensors of the program, as they are declared or inferred."""
         return self.partitioned.program.declared
 
     def written(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:

@@ -11,10 +11,10 @@ from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import TENSOR, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
+from fuseflow.samml.mlir_nodes import OUTPUT, TENSOR, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
 from fuseflow.samml.verify import verify
 
-GRAPH, OUTPUT, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.output", "samml.fiber_fifo", "samml.fifo_depth"
+GRAPH, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth"
 
 
 def to_mlir(graph: n.Graph) -> str:
@@ -41,11 +41,11 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
     with m.context("samml", error=GraphError, file=file):
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
-        name = module.only(GRAPH).string("name")
+        head = module.only(GRAPH)
         by_name = {kind: [op for op in operations if op.name == kind] for kind in (GRAPH, TENSOR, OUTPUT, FIBER_FIFO, FIFO_DEPTH)}
         nodes = [(op, read_node(op)) for op in operations if op.name not in by_name]
         graph = n.Graph(
-            name,
+            head.string("name"),
             tensors=tuple(map(read_tensor, by_name[TENSOR])),
             nodes=tuple(node for _, node in nodes),
             outputs=tuple(op.string("tensor") for op in by_name[OUTPUT]),
@@ -55,7 +55,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         try:
             verify(graph)
         except GraphError as error:
-            raise placed(error, nodes) from None
+            raise placed(error, operations, head) from None
         types = graph.types()
         for op, node in nodes:
             check_types(op, node, types)

@@ -29,6 +29,10 @@ TENSOR = "samml.tensor"
 OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in n.NODE_TYPES}
 """The node type of each operation that is a node."""
 
+OUTPUT = "samml.output"
+_NAMED_BY = {OUTPUT: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node")
+"""The attribute that says what an operation is about."""
+
 
 # To MLIR --------------------------------------------------------------------------------------------------------------------
 
@@ -125,11 +129,11 @@ def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamTy
             op.refuse(f"gives result {k} the type {result.type}; node `{node.name}` makes {wanted}")
 
 
-def placed(error: GraphError, nodes: Sequence[tuple[m.Operation, n.Node]]) -> GraphError:
-    """The same error with the place of the node that it names, if it names one."""
-    named = re.search(r"node `([^`]+)`", error.message)
-    place = next((op.place for op, node in nodes if named and node.name == named[1]), None)
-    error.span = error.span or place
+def placed(error: GraphError, operations: Sequence[m.Operation], head: m.Operation) -> GraphError:
+    """The same error of a whole graph or table, with the place of what it names: a node, a tensor, or else the graph itself."""
+    places = {op.string(_NAMED_BY[op.name]): op.place for op in operations if op.name in _NAMED_BY}
+    _, *names = re.findall(r"`([^`]+)`", error.message) or [""]  # the first is the graph's own
+    error.span = error.span or next((places[name] for name in names if name in places), head.place)
     return error
 
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import assert_never
 
 from torch_mlir import ir
 
@@ -19,7 +19,7 @@ from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import OPERATIONS, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
+from fuseflow.samml.mlir_nodes import OPERATIONS, OUTPUT, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
 from fuseflow.samml.verify import streams, verify
 from fuseflow.table.emit import emit
 from fuseflow.table.steps import TableStep
@@ -27,7 +27,6 @@ from fuseflow.table.table import Evaluation, FusionTable
 
 TABLE, BEGIN_STEP, CELL, EVALUATION, LOOP = (f"table.{name}" for name in ("table", "begin_step", "cell", "evaluation", "loop"))
 VIEW, NUMBER, OP, REDUCTION = (f"table.{name}" for name in ("view", "number", "op", "reduction"))
-OUTPUT: Final = "samml.output"
 STEP, TREE = "table.step", "table.tree"
 
 _STREAM = re.compile(r"<([^<>]+)>")
@@ -59,7 +58,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
         try:
             _verify(table)
         except GraphError as error:
-            raise placed(error, reader.nodes) from None
+            raise placed(error, module.operations, head) from None
         reader.check(table)
     return table
 

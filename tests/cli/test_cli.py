@@ -177,6 +177,26 @@ def test_emitted_program_is_a_program(here: Path) -> None:
     assert fuseflow("run", "again.ein", "--tensors", "t.yaml").exit_code == 0
 
 
+def test_a_program_in_mlir_runs_as_the_program(here: Path) -> None:
+    assert fuseflow("compile", "p.ein", "--emit", "einsum-mlir", "-o", "q.mlir").exit_code == 0
+    for command in ("--emit", "einsum"), ("--emit", "einsum-mlir"):
+        assert fuseflow("compile", "q.mlir", *command).stdout == fuseflow("compile", "p.ein", *command).stdout
+    wrong = (here / "q.mlir").read_text().replace('operator = "relu"', 'operator = "rely"')
+    (here / "wrong.mlir").write_text(wrong)
+    refused = fuseflow("compile", "wrong.mlir")
+    assert refused.exit_code == 2
+    assert "wrong.mlir:" in refused.output and "did you mean `relu`?" in refused.output
+
+
+def test_a_table_in_mlir_is_the_table(here: Path) -> None:
+    from fuseflow.table.mlir import from_mlir
+    from fuseflow.table.text import show
+
+    mlir = fuseflow("compile", "p.ein", "--fuse", "full", "--emit", "table-mlir").stdout
+    assert show(from_mlir(mlir)) == fuseflow("compile", "p.ein", "--fuse", "full", "--emit", "table").stdout
+    assert fuseflow("compile", "p.ein", "--dump-after", "table-mlir", "--dump-dir", "d").exit_code == 2
+
+
 def test_emit_binary_and_fibertrees(here: Path) -> None:
     assert fuseflow("compile", "p.ein", "--emit", "proto", "-o", "graph.bin").exit_code == 0
     assert (here / "graph.bin").stat().st_size > 0

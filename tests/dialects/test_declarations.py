@@ -44,7 +44,7 @@ def test_mlir_reads_what_is_printed(dialect: str, tmp_path: Path):
 
 def test_mlir_refuses_what_the_declarations_do(tmp_path: Path):
     (text,) = mlir_modules.texts("einsum")
-    with pytest.raises(AssertionError, match=r"'einsum.apply' op attribute .operator. is expected but not provided"):
+    with pytest.raises(AssertionError, match=r"'einsum\.apply' op attribute \"operator\" is expected but not provided"):
         mlir_modules.loaded(["einsum"], text.replace('operator = "sub"', 'operation = "sub"', 1), tmp_path)
 
 

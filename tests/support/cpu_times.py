@@ -1,4 +1,6 @@
-"""`pytest -p cpu_times --cpu-times FILE`: the processor seconds of every test, child processes included, one JSON line a test.
+"""The processor seconds of every test, child processes included, one JSON line a test.
+
+    PYTHONPATH=tests/support python -m pytest -p cpu_times --cpu-times FILE
 
 Wall-clock times of a loaded machine say little; processor times can be compared. `tools/bench/suite.py` adds them up by folder.
 """

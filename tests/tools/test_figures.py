@@ -138,7 +138,7 @@ def test_counts_of_figure_14_are_those_of_runs():
         model = frame.ROOT / "models" / "paper" / "gcn.py"
         ran = ff.compile(model, data=data, schedule=schedule, machine="comal").run().stats
         assert row["exact"] and row["flops"] == ran["flops"]
-        assert row["arrays"] == figure14.models.by_array(ran["bytes"]["by_tensor"])
+        assert row["arrays"] == figure14.model_runs.by_array(ran["bytes"]["by_tensor"])
 
 
 def test_joinings_of_figure_4b():

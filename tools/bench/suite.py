@@ -1,6 +1,6 @@
 """Where the time of the test suite goes: processor seconds by folder and file, from what `pytest -p cpu_times` wrote.
 
-    python -m pytest -p cpu_times --cpu-times times.jsonl
+    PYTHONPATH=tests/support python -m pytest -p cpu_times --cpu-times times.jsonl
     python tools/bench/suite.py times.jsonl [--before earlier.jsonl] [--top 20]
 
 Prints a line for each folder of tests, and the tests that take most. With `--before`, folders are compared with those of an earlier run.
