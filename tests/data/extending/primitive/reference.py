@@ -1,2 +1,2 @@
-def scale(node: n.Scale, place: Place) -> Sequence[Process]:
+def scale(node: n.Scale, place: NodeContext) -> Sequence[Process]:
     return place.process(_one, lambda value: value * node.factor)

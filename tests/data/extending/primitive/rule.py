@@ -1,6 +1,6 @@
-def _scale(c: Context, node: n.Scale, inputs: Streams) -> list[Made]:
+def _scale(c: Context, node: n.Scale, inputs: Streams) -> list[OutputFacts]:
     c.kinds(node, inputs)
     c.solid(node, inputs, 0)
     if inputs[0].type.tile:
         c.refuse(node, f"{c.stream(node, 0)} is {inputs[0].type}; this node takes scalars there")
-    return [Made(inputs[0].shape)]
+    return [OutputFacts(inputs[0].shape)]
