@@ -87,7 +87,7 @@ def _write_node(node: n.Node, types: dict[n.Port, n.StreamType], values: dict[n.
     inputs = list(node.inputs)
     outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
     attributes = {"node": _str(node.name)}
-    for attribute in n.attributes(type(node)):
+    for attribute in n.ATTRIBUTES[type(node)]:
         attributes[_name(attribute)] = _CODECS[attribute.type].write(getattr(node, attribute.field))
     if isinstance(node, n.Join):
         sides = [[types[node.inputs[p]].kind for p in payloads] for _, payloads in node.sides()]
@@ -180,7 +180,7 @@ def _read_node(op: ir.Operation) -> n.Primitive:
     if op.name not in kinds:
         raise GraphError(f"`{op.name}` is no primitive")
     kind = kinds[op.name]
-    values = {a.field: _CODECS[a.type].read(op.attributes[_name(a)]) for a in n.attributes(kind)}
+    values = {a.field: _CODECS[a.type].read(op.attributes[_name(a)]) for a in n.ATTRIBUTES[kind]}
     inputs = [_port(value) for value in op.operands]
     if kind is n.Join:
         sides = _sides(op)
