@@ -1,7 +1,7 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2]
-    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap]
+    python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
 interpreter, to the fused interpreter, as a graph on the reference simulator and on the engine, or be refused with an error that names
@@ -11,6 +11,8 @@ Graphs: every graph runs on the reference and on the engine, with its usual limi
 that takes time, and both must say the same: outputs to the last bit, cycles, statistics of nodes, edges and memory, the tokens of every
 stream and the cycles in which they are visible, the text of a deadlock. No run may take less than its roofline.
 Prints every difference with its seed, and the first few as tests to paste, made smaller.
+
+With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps.
 
 Exit status 1 if anything differs, or if a long run of programs misses its quotas.
 """
@@ -49,21 +51,24 @@ LONG = 1000
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help=f"of the first graph, or {CHUNK} programs")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
-def main(programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any) -> None:
+@click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
+def main(programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any, bitmap: bool) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
-    sys.exit(fuzz_programs(programs, seed, jobs) if programs is not None else fuzz_graphs(graphs or 0, seed, jobs, size))
+    if programs is not None:
+        sys.exit(fuzz_programs(programs, seed, jobs, bitmap))
+    sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap))
 
 
-def fuzz_programs(programs: int, seed: int, jobs: int) -> bool:
+def fuzz_programs(programs: int, seed: int, jobs: int, bitmap: bool) -> bool:
     """Whether anything is wrong."""
     start = last = time.monotonic()
     total = Tally()
-    for tally in tallies(programs, seed, jobs):
+    for tally in tallies(programs, seed, jobs, bitmap):
         total.add(tally)
         for kept in tally.differing:
             kept = program_fuzz.with_orders(kept)
-            path = KEPT / f"seed_{kept.seed}.yaml"
+            path = KEPT / f"{'bitmap_' * bitmap}seed_{kept.seed}.yaml"
             save(kept, path)
             click.echo(f"seed {kept.seed}: {kept.differs}\n{kept.case!r}kept as {path.relative_to(ROOT)}")
         if time.monotonic() - last > PROGRESS:
@@ -84,33 +89,34 @@ def fuzz_programs(programs: int, seed: int, jobs: int) -> bool:
     return bool(total.differing or wrong)
 
 
-def tallies(programs: int, seed: int, jobs: int) -> Iterator[Tally]:
+def tallies(programs: int, seed: int, jobs: int, bitmap: bool) -> Iterator[Tally]:
     """Of every seed, in order: a hundred programs each."""
-    work = [(seed + n, min(CHUNK, programs - n * CHUNK)) for n in range(-(-programs // CHUNK))]
+    work = [(seed + n, min(CHUNK, programs - n * CHUNK), bitmap) for n in range(-(-programs // CHUNK))]
     if jobs == 1:
-        yield from (program_fuzz.run(*one) for one in work)
+        yield from map(_run, work)
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         yield from pool.imap(_run, work)
 
 
-def _run(work: tuple[int, int]) -> Tally:
-    return program_fuzz.run(*work)
+def _run(work: tuple[int, int, bool]) -> Tally:
+    seed, examples, bitmap = work
+    return program_fuzz.run(seed, examples, bitmap=bitmap)
 
 
-def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any) -> bool:
+def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool) -> bool:
     """Whether anything differs."""
     start = last = time.monotonic()
     deadlocks = firings = done = 0
     wrong: list[int] = []
-    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs):
+    for outcome in graph_fuzz.outcomes(range(seed, seed + graphs), size, jobs, bitmap):
         done, firings, deadlocks = done + 1, firings + outcome.firings, deadlocks + outcome.deadlock
         for line in outcome.lines:
             click.echo(f"seed {outcome.seed}: {line}")
         if outcome.lines:
             wrong.append(outcome.seed)
             if len(wrong) <= SHRUNK:
-                click.echo(graph_fuzz.smaller(outcome.seed, size))
+                click.echo(graph_fuzz.smaller(outcome.seed, size, bitmap))
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(f"{done:,} of {graphs:,} graphs, {len(wrong)} differ, {last - start:.0f} s", err=True)

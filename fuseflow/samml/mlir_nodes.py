@@ -61,7 +61,7 @@ def _write_node(node: n.Node, types: Mapping[n.Port, n.StreamType], streams: dic
     inputs = list(node.inputs)
     outputs = [n.Port(node.name, k) for k in range(len(node.port_names()))]
     values = {"node": a.string(node.name)}
-    for attribute in n.attributes(type(node)):
+    for attribute in n.ATTRIBUTES[type(node)]:
         values |= _CODECS[attribute.type].write(attribute.field, getattr(node, attribute.field))
     if isinstance(node, n.Join):
         sides = [[types[node.inputs[p]].kind for p in payloads] for _, payloads in node.sides()]
@@ -105,7 +105,7 @@ def read_node(op: m.Operation) -> n.Primitive:
     if op.name not in OPERATIONS:
         op.refuse("is no primitive", did_you_mean(op.name, OPERATIONS))
     kind = OPERATIONS[op.name]
-    values = {attribute.field: _CODECS[attribute.type].read(op, attribute.field) for attribute in n.attributes(kind)}
+    values = {attribute.field: _CODECS[attribute.type].read(op, attribute.field) for attribute in n.ATTRIBUTES[kind]}
     inputs = [_port(value, op) for value in op.operands]
     if kind is n.Join:
         sides = _sides(op)

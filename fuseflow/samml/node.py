@@ -92,7 +92,7 @@ def attribute(type: AttributeType, *, keyed: bool = False) -> Mapping[str, Any]:
     return {"attribute": (type, keyed)}
 
 
-def attributes(primitive: type[Node]) -> tuple[Attribute, ...]:
+def attributes_of(primitive: type[Node]) -> tuple[Attribute, ...]:
     """The attributes of a primitive, in the order in which they are written."""
     return tuple(Attribute(f.name, *f.metadata["attribute"]) for f in fields(primitive) if "attribute" in f.metadata)
 
@@ -179,7 +179,7 @@ class Node:
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
         """A number for each output that its coordinates are all below, given those of the inputs. That of a level with every coordinate is
         its size."""
-        return tuple(max((inputs[k] for k in carried), default=UNKNOWN) for carried in self.carries())
+        return tuple(max([inputs[k] for k in carried]) if carried else UNKNOWN for carried in self.carries())
 
     def nested(self, around: tuple[T, ...], depth: int, own: T, mixed: T) -> tuple[T, ...]:
         """What the levels of its deepest output are, outermost first; the other outputs have those above. `around`: what the levels of its

@@ -16,7 +16,6 @@ from fuseflow.samml.node import StreamType as StreamType
 from fuseflow.samml.node import TensorDecl as TensorDecl
 from fuseflow.samml.node import Workspace as Workspace
 from fuseflow.samml.node import Writes as Writes
-from fuseflow.samml.node import attributes as attributes
 from fuseflow.samml.node import entry as entry
 from fuseflow.samml.node import show_tile as show_tile
 from fuseflow.samml.node import stream_name as stream_name

@@ -15,6 +15,7 @@ from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
     UNKNOWN,
+    Attribute,
     Grain,
     Names,
     Node,
@@ -27,6 +28,7 @@ from fuseflow.samml.node import (
     Workspace,
     Writes,
     attribute,
+    attributes_of,
 )
 from fuseflow.tile_ops import FUNCTIONS, result_tile
 
@@ -578,3 +580,6 @@ Primitive: TypeAlias = (
 """All of them: a `match` over it that ends in `assert_never` is complete."""
 
 NODE_TYPES: tuple[type[Primitive], ...] = get_args(Primitive)
+
+ATTRIBUTES: Mapping[type[Node], tuple[Attribute, ...]] = {kind: attributes_of(kind) for kind in NODE_TYPES}
+"""The attributes of each primitive, in the order in which they are written."""

@@ -254,14 +254,14 @@ def _primitive(r: ProtoReader, name: str, m: pb.Primitive) -> n.Primitive:
             f"graph `{r.name}`, operation `{name}`: the primitive `{m.op}` is not known", hint=did_you_mean(m.op, OTHERS)
         )
     try:
-        values = read_attributes(n.attributes(OTHERS[m.op]), m.attributes.split())
+        values = read_attributes(n.ATTRIBUTES[OTHERS[m.op]], m.attributes.split())
     except ValueError:
         r.refuse(name, f"cannot read the attributes `{m.attributes}` of {m.op}")
     return OTHERS[m.op](name, r.ports(name, stored(m, ("inputs",))), **values)
 
 
 def _field_by_field(r: ProtoReader, name: str, m: Any, wire: Wire) -> n.Primitive:
-    own = n.attributes(wire.primitive)
+    own = n.ATTRIBUTES[wire.primitive]
     values: dict[str, Any] = {a.field: tuple(getattr(m, a.field)) if a.type == "integers" else getattr(m, a.field) for a in own}
     return wire.primitive(name, r.ports(name, stored(m, wire.inputs)), **values)
 

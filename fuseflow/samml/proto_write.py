@@ -261,7 +261,7 @@ def write(w: Writer, node: n.Primitive) -> None:
 
 def _field_by_field(w: Writer, node: n.Primitive, wire: Wire) -> None:
     message = getattr(w.new(node), wire.operation)
-    for attribute in n.attributes(type(node)):
+    for attribute in n.ATTRIBUTES[type(node)]:
         value = getattr(node, attribute.field)
         if attribute.type == "integers":
             getattr(message, attribute.field).extend(value)

@@ -56,7 +56,7 @@ def show(graph: n.Graph) -> str:
 def detail(node: n.Node) -> str:
     """The attributes of a node as the text form shows them."""
     words: list[str] = []
-    for attribute in n.attributes(type(node)):
+    for attribute in n.ATTRIBUTES[type(node)]:
         value = getattr(node, attribute.field)
         key = f"{attribute.field}=" if attribute.keyed else ""
         match attribute.type:
@@ -96,7 +96,7 @@ def _show_node(node: n.Node, by_name: Mapping[str, n.Node]) -> str:
         inputs = "; ".join(", ".join(names[k] for k in (crd, *payloads)) for crd, payloads in node.sides())
     else:
         inputs = ", ".join(names)
-    return f"{node.name} = {node.word or node.op}({inputs}) {detail(node)}".rstrip()
+    return f"{node.name} = {_word(type(node))}({inputs}) {detail(node)}".rstrip()
 
 
 def parse(text: str, file: str = "<text>") -> n.Graph:
@@ -192,6 +192,16 @@ def _read_tensor(text: str) -> n.TensorDecl:
 JOINS = ("intersect", "union", "left")
 
 
+def _word(primitive: type[n.Node]) -> str:
+    return primitive.word or primitive.op
+
+
+WORDS: dict[str, tuple[type[n.Primitive], ...]] = {
+    _word(one): tuple(kind for kind in n.NODE_TYPES if _word(kind) == _word(one)) for one in n.NODE_TYPES
+}
+"""The primitives by the word that stands for them: one, or several that their attributes tell apart."""
+
+
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
     if len(words) != 1 or words[0] not in JOINS:
         raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOINS))
@@ -201,14 +211,13 @@ def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join
 
 def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Primitive:
     """Any node but a join. Where two primitives are written with one word, the attributes tell them apart."""
-    named = [kind for kind in n.NODE_TYPES if kind is not n.Join and op == (kind.word or kind.op)]
-    for kind in named:
+    for kind in WORDS.get(op, ()):
         try:
-            return kind(name, inputs, **read_attributes(n.attributes(kind), words))
+            return kind(name, inputs, **read_attributes(n.ATTRIBUTES[kind], words))
         except ValueError:
             continue
-    if not named:
-        raise GraphError(f"`{name}`: unknown primitive `{op}`", hint=did_you_mean(op, {k.word or k.op for k in n.NODE_TYPES}))
+    if op not in WORDS:
+        raise GraphError(f"`{name}`: unknown primitive `{op}`", hint=did_you_mean(op, WORDS))
     raise GraphError(f"`{name}`: cannot read the attributes `{' '.join(words)}` of {op}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from bitmaps import in_graph
 from hypothesis import HealthCheck, given, settings
 from random_graphs import random_case
 from random_programs import Case, cases
@@ -50,6 +51,20 @@ def test_random_graphs(seeds: range):
         work = counted(graph, case.tensors, machine)
         decided = any(isinstance(node, Drop) and node.value is not None for node in graph.nodes)
         assert work.exact != decided, f"seed {seed}"
+        if work.exact:
+            exact += 1
+            assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}"
+    assert exact > 0.7 * len(seeds)
+
+
+@pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(2000, 2080, 40)], ids=str)
+def test_random_graphs_with_bitmaps(seeds: range):
+    """Bits, ranks and what a locate does not find are counted as well."""
+    exact = 0
+    for seed in seeds:
+        case = in_graph(random_case(seed), seed)
+        graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
+        work = counted(graph, case.tensors, machine)
         if work.exact:
             exact += 1
             assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}"

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.sparse_encodings import from_encoding, screen_encodings, to_encoding
+from fuseflow.frontend.sparse_encodings import from_encoding, named_in_mlir, screen_encodings, to_encoding
 from fuseflow.tensors import Format
 
 LEVELS = [
@@ -117,3 +117,24 @@ def test_a_module_is_screened_before_mlir_reads_it() -> None:
     with pytest.raises(FrontendError) as caught:
         screen_encodings(f"// blocks\n#A = {bad}\n", "m.mlir")
     assert str(caught.value.span) == "m.mlir:2"
+
+
+def test_a_level_that_mlir_does_not_have_is_said_beside_the_encoding() -> None:
+    """The encoding shows a compressed level in its place; the format itself comes through a whole model."""
+    import torch
+
+    import fuseflow as ff
+
+    class Product(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a @ b
+
+    format = Format.parse("(dense, bitmap)", 2)
+    assert not named_in_mlir(format)
+    assert from_encoding(to_encoding(format)) == (Format.parse("csr", 2), ())
+    a, b = torch.randn(5, 40), torch.randn(40, 6)
+    a[torch.rand(5, 40) < 0.7] = 0
+    compiled = ff.compile(Product().eval(), [a, b], formats={"a": "(dense, bitmap)"})
+    assert compiled.program.declared["a"].format == format
+    result = compiled.run()
+    assert result.check.passed

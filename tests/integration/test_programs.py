@@ -30,8 +30,8 @@ def test_programs_that_once_differed(path: Path) -> None:
 
 
 @cache
-def fuzzed(seed: int) -> program_fuzz.Tally:
-    return program_fuzz.run(seed, EXAMPLES)
+def fuzzed(seed: int, bitmap: bool = False) -> program_fuzz.Tally:
+    return program_fuzz.run(seed, EXAMPLES, bitmap=bitmap)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -39,6 +39,13 @@ def test_random_programs(seed: int) -> None:
     tally = fuzzed(seed)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert tally.programs == EXAMPLES
+
+
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_random_programs_with_bitmaps(seed: int) -> None:
+    tally = fuzzed(seed, bitmap=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert {"scan bitmap", "write bitmap"} <= set(tally.modes)
 
 
 def test_quotas() -> None:

@@ -51,7 +51,7 @@ def test_facts_are_declared(kind: type[n.Node]) -> None:
     assert kind.grain in get_args(Grain)
     for fact in ("takes", "outputs", "carries"):
         assert getattr(kind, fact) is not getattr(n.Node, fact), f"{kind.__name__} does not declare `{fact}`"
-    assert all(attribute.type in get_args(AttributeType) for attribute in n.attributes(kind))
+    assert all(attribute.type in get_args(AttributeType) for attribute in n.ATTRIBUTES[kind])
 
 
 def test_a_primitive_without_facts_says_so() -> None:

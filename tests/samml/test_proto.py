@@ -18,6 +18,7 @@ from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import pack
+from fuseflow.tensors.levels import LEVELS
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted((ROOT / "tests/data/comal").glob("*.bin"))
@@ -490,3 +491,44 @@ def test_generated_modules_are_those_of_the_schema():
     assert sorted(generated) == ["fuseflow/samml/tortilla_pb2.py", "fuseflow/samml/tortilla_pb2.pyi"]
     for name, text in generated.items():
         assert (ROOT / name).read_text(encoding="utf-8") == text, f"{name} is out of date: run `make proto`"
+
+
+BITMAP = """
+graph g
+tensor A[4, 40]  (dense, bitmap)
+tensor M[4, 40]  (compressed(nonunique), singleton)
+tensor Y[4, 40]  (compressed, bitmap)
+output Y
+root = root()
+m_i = scan(root) M.0
+m_j = scan(m_i.ref) M.1
+a_i = locate(m_i.crd) A.0
+below = repeat(a_i, m_j.crd)
+a_j = locate(m_j.crd, below) A.1
+s_j = scan(a_i) A.1
+a_v = load(a_j) A
+y_i = write(m_i.crd) Y.0
+y_j = write(m_j.crd) Y.1
+y_v = write(a_v) Y.vals
+"""
+
+
+def test_levels_that_other_readers_take_for_dense():
+    """Every node that reads or writes one is named; what our reader gets is the same graph."""
+    graph = parse(BITMAP)
+    verify(graph)
+    assert from_proto(to_proto(graph)) == from_text(to_text(graph)) == graph == parse(show(graph))
+    warnings = compatibility(graph)
+    assert [line for line in warnings if " level" in line] == [
+        "`m_i`: other readers have no compressed(nonunique) level",
+        "`m_j`: other readers have no singleton level",
+        "`a_j`: other readers locate in full levels only, not in a bitmap one",
+        "`s_j`: other readers have no bitmap level",
+        "`y_j`: other readers have no bitmap level",
+    ]
+
+
+def test_every_level_has_its_public_name_or_a_warning():
+    for level in LEVELS.values():
+        known = level.text in ("dense", "compressed")
+        assert (level.public == level.text) if known else (level.public is None), level.text

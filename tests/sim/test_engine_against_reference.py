@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from engines import LIMITS, disagreements
+from graph_fuzz import drawn
 from random_graphs import random_case
 from random_graphs.case import Case
 
@@ -26,6 +27,15 @@ def test_random_graphs_agree_token_for_token(first: int) -> None:
     for seed in range(first, first + CHUNK):
         limits = LIMITS[seed % len(LIMITS)]
         found = list(disagreements(random_case(seed), limits))
+        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+
+
+@pytest.mark.parametrize("first", range(5000, 5150, CHUNK))
+def test_random_graphs_with_bitmaps_agree(first: int) -> None:
+    """The same graphs with some levels stored as bitmaps, half of them at a memory that takes time."""
+    for seed in range(first, first + CHUNK):
+        case, limits = drawn(seed, None, bitmap=True), LIMITS[seed % len(LIMITS)]
+        found = list(disagreements(case, limits))
         assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
 
 

@@ -181,7 +181,7 @@ def timing(node: n.Node, graph: n.Graph, machine: Machine, read: list[n.StreamTy
         return machine.latency.of(unit) + interval - 1, interval
     if isinstance(node, n.Alu):
         unit = OPERATORS[node.function].unit
-    elif isinstance(node, n.Scan):
+    elif isinstance(node, n.Scan | n.Locate):
         dense = graph.declared[node.tensor].format.levels[node.level].text == "dense"
         unit = "default" if dense else "memory"
     elif isinstance(node, n.Load | n.WriteLevel | n.WriteValues):
@@ -206,6 +206,11 @@ def behaviour(
         case n.Locate():
             decl = graph.declared[node.tensor]
             size = decl.shape[decl.format.order[node.level]]
+            if decl.format.levels[node.level].text != "dense":
+                level = tensors[node.tensor].levels[node.level]
+                return [
+                    aligned(inputs, lambda c, r=0: N if c is N or r is N else dict(zip(*level.fiber(r), strict=True)).get(c, N))
+                ]
             return [aligned(inputs, lambda c, r=0: N if c is N or r is N else r * size + c)]
         case n.Load():
             values, fill = tensors[node.tensor].values.astype(float), graph.declared[node.tensor].fill

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from bitmaps import in_graph
 from engines import LIMITS, Found, differences, on_engine, on_reference
 from memories import at_memory, contradictions
 from random_graphs import Case, Size, describe, random_case, shrink
@@ -30,9 +31,9 @@ class Seen:
     lines: tuple[str, ...]
 
 
-def drawn(seed: int, size: Size | None) -> Case:
-    """The case of a seed; of two one has a memory that takes time."""
-    case = random_case(seed, size)
+def drawn(seed: int, size: Size | None, bitmap: bool = False) -> Case:
+    """The case of a seed; of two one has a memory that takes time. `bitmap`: with bitmap levels (`bitmaps`)."""
+    case = in_graph(random_case(seed, size), seed) if bitmap else random_case(seed, size)
     return at_memory(case, seed) if seed % 2 else case
 
 
@@ -47,18 +48,18 @@ def compare(case: Case, seed: int) -> tuple[Found, tuple[str, ...]]:
     return expected, tuple(lines)
 
 
-def check(seed: int, size: Size | None) -> Seen:
+def check(seed: int, size: Size | None, bitmap: bool = False) -> Seen:
     try:
-        expected, lines = compare(drawn(seed, size), seed)
+        expected, lines = compare(drawn(seed, size, bitmap), seed)
     except Exception as error:  # the generator itself, or a traceback of a simulator
         return Seen(seed, 0, False, (f"{type(error).__name__}: {error}",))
     firings = sum(node.firings for node in expected.nodes) if isinstance(expected, Outcome) else 0
     return Seen(seed, firings, isinstance(expected, Deadlock), lines)
 
 
-def outcomes(seeds: range, size: Size | None, jobs: int) -> Iterator[Seen]:
+def outcomes(seeds: range, size: Size | None, jobs: int, bitmap: bool = False) -> Iterator[Seen]:
     """In the order of the seeds."""
-    one = partial(check, size=size)
+    one = partial(check, size=size, bitmap=bitmap)
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -66,9 +67,9 @@ def outcomes(seeds: range, size: Size | None, jobs: int) -> Iterator[Seen]:
         yield from pool.imap(one, seeds, CHUNK)
 
 
-def smaller(seed: int, size: Size | None) -> str:
+def smaller(seed: int, size: Size | None, bitmap: bool = False) -> str:
     """The case of a seed that differs, as a test to paste."""
-    return describe(shrink(drawn(seed, size), lambda case: differs(case, seed)))
+    return describe(shrink(drawn(seed, size, bitmap), lambda case: differs(case, seed)))
 
 
 def differs(case: Case, seed: int) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
 import hypothesis
+from bitmaps import in_program
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
@@ -70,8 +71,10 @@ class Tally:
         return self.refused.total() / max(1, self.programs)
 
 
-def run(seed: int, examples: int = CHUNK, check: Callable[[Case], Checked] = check, smaller: bool = True) -> Tally:
-    """The programs of one seed, up to the first that differs, which is made smaller."""
+def run(
+    seed: int, examples: int = CHUNK, check: Callable[[Case], Checked] = check, smaller: bool = True, bitmap: bool = False
+) -> Tally:
+    """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`)."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
 
     def one(case: Case) -> None:
@@ -102,7 +105,7 @@ def run(seed: int, examples: int = CHUNK, check: Callable[[Case], Checked] = che
         # Hypothesis also tries what it drew with parts of it repeated: a third of all programs would be one drawn before.
         unrepeated = patch.object(engine.ConjectureRunner, "generate_mutations_from", lambda self, data: None)
         with unrepeated, patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING):
-            hypothesis.seed(seed)(quiet(given(planned())(one)))()
+            hypothesis.seed(seed)(quiet(given(planned().map(in_program) if bitmap else planned())(one)))()
     except Exception:
         if not failed:
             raise  # the generator itself

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.levels import LEVELS
+from fuseflow.tensors.levels.base import Listed
 
 A = np.array([[0, 5, 0, 6], [0, 0, 0, 0], [7, 0, 0, 0]], dtype=np.float32)
 
@@ -63,7 +64,7 @@ def test_what_a_format_stores(name, pos, crd):
 
 
 def test_names_are_those_of_the_table():
-    assert sorted(LEVELS) == ["compressed", "compressed(nonunique)", "dense", "singleton", "singleton(nonunique)"]
+    assert sorted(LEVELS) == ["bitmap", "compressed", "compressed(nonunique)", "dense", "singleton", "singleton(nonunique)"]
 
 
 def references(tensor, depth):
@@ -88,3 +89,41 @@ def test_fibers_one_by_one_and_all_at_once_agree(packed, data):
             assert crds == sorted(set(crds))
         assert all(0 <= r < level.entries for r in found)
         assert all(0 <= c < level.size for _, c, _ in expected)
+
+
+@given(data=st.data())
+def test_levels_have_the_arrays_that_they_declare(packed, data):
+    """As many elements as the format says, and fibers that say the same in every way."""
+    _, tensor = data.draw(packed)
+    parents = 1
+    for depth, (level, fibers) in enumerate(zip(tensor.format.levels, tensor.levels, strict=True)):
+        declared = {array.name: array.count(parents, fibers.entries) for array in level.arrays(fibers.size)}
+        assert {name: len(array) for name, array in fibers.arrays.items()} == declared
+        walk, look = fibers.walk(), fibers.look()
+        for ref in references(tensor, depth):
+            crds, refs = fiber(fibers, ref)
+            assert [list(x) for x in look(ref)[:2]] == [crds, refs]
+            if isinstance(walk, Listed):
+                low, high = int(walk.lows[ref]), int(walk.highs[ref])
+                listed = range(low, high) if walk.refs is None else walk.refs[low:high].tolist()
+                assert (walk.crds[low:high].tolist(), list(listed)) == (crds, refs)
+            else:
+                assert (walk.size, level.full, level.stored) == (fibers.size, True, False)
+            if level.located:
+                there = dict(zip(crds, refs, strict=True))
+                assert all(fibers.locate(ref, crd) == there.get(crd) for crd in range(fibers.size))
+        parents = fibers.entries
+
+
+@pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
+def test_facts_fit_together(level):
+    """What is full is not searched, what is located or written is unique, and what follows is below what leads."""
+    assert not (level.full and level.stored)
+    assert level.unique or not (level.located or level.appended)
+    assert level.public is None or level.appended
+    assert level.expected(10, 0.1) == (10.0 if level.full else 1.0)
+    names = [array.kind for array in level.arrays(40)]
+    assert len(names) == len(set(names))
+    assert level.mlir is None or level.mlir.startswith(level.text.removesuffix("(nonunique)"))
+    level.reads(40)
+    assert bool(level.points(40)) == (level.located and level.stored)

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 
 from fuseflow.tensors.levels.base import Fibers, Level
+from fuseflow.tensors.levels.bitmap import Bitmap
 from fuseflow.tensors.levels.compressed import Compressed
 from fuseflow.tensors.levels.dense import Dense
 from fuseflow.tensors.levels.singleton import Singleton
 
 LEVELS: dict[str, Level] = {
-    level.text: level for level in (Dense(), Compressed(), Compressed(unique=False), Singleton(), Singleton(unique=False))
+    level.text: level
+    for level in (Dense(), Compressed(), Compressed(unique=False), Singleton(), Singleton(unique=False), Bitmap())
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import cycle_oracle
 import pytest
+from bitmaps import in_graph
 from random_graphs import Case, describe, random_case, shrink
 from random_graphs.compare import differences, differences_of_streams, found, same_results
 from random_graphs.coverage import events, modes
@@ -61,10 +62,12 @@ def test_depths_never_change_values(survey: Survey) -> None:
     assert survey.differing == []
 
 
+@pytest.mark.parametrize("bitmap", [False, True], ids=["drawn", "bitmap"])
 @pytest.mark.parametrize("seed", range(1000, 1100))
-def test_the_oracle_agrees(seed: int) -> None:
+def test_the_oracle_agrees(seed: int, bitmap: bool) -> None:
     """What steps every node through every cycle gives the same tokens in the same cycles, and the same firings; or nothing moves."""
     case = random_case(seed, "small")
+    case = in_graph(case, seed) if bitmap else case
     oracle = cycle_oracle.run(case.graph, case.tensors, case.machine)
     result = found(case, simulate)
     if oracle.cycles is None:
