@@ -3,7 +3,7 @@
     python tools/behaviour.py -o FILE --models [--only 'run/gcn/*'] [--jobs 2]
     python tools/behaviour.py -o FILE --programs 5000 [--seed 0] [--jobs 2]
     python tools/behaviour.py -o FILE --graphs 20000 [--seed 0] [--jobs 2]
-    python tools/behaviour.py --compare BEFORE AFTER
+    python tools/behaviour.py --compare BEFORE AFTER [--common]
 
 Each line is a key, a tab and a value. FILE grows while the command runs and is sorted at its end.
 
@@ -18,7 +18,8 @@ became of it: a refusal with its text, or cycles and the hashes of the graph, th
 simulator says them; that the engine says the same is checked each time, and is part of the line.
 
 This file imports nothing of `fuseflow` by the path of a module, and of tests/support only what draws and checks cases: so it runs
-unchanged in a tree whose modules have moved. Compare exits with 1 if a key differs or is missing.
+unchanged in a tree whose modules have moved. Compare exits with 1 if a key differs, or is missing in one file; with `--common` only keys
+that both have count, as of a record that is not complete yet, and there must be some.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ Work = tuple[str, tuple[Any, ...]]
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="where the lines are written")
 @click.option("--compare", nargs=2, type=click.Path(exists=True, dir_okay=False, path_type=Path), help="two such files")
+@click.option("--common", is_flag=True, help="compare: keys that both files have, no others")
 def main(
     models: bool,
     only: str,
@@ -90,9 +92,10 @@ def main(
     jobs: int,
     output: Path | None,
     compare: tuple[Path, Path] | None,
+    common: bool,
 ) -> None:
     if compare is not None:
-        sys.exit(print_differences(*compare))
+        sys.exit(print_differences(*compare, common))
     if output is None:
         raise click.UsageError("name the file to write with --output, or two files with --compare")
     if ROOT not in Path(ff.__file__).parents:
@@ -131,8 +134,8 @@ def lines_of(work: Work) -> list[Line]:
 # Comparison -------------------------------------------------------------------------------------------------------------------
 
 
-def print_differences(before: Path, after: Path) -> bool:
-    """Whether two files differ in any key."""
+def print_differences(before: Path, after: Path, common: bool) -> bool:
+    """Whether two files differ in any key, or of those that are common to both."""
     a, b = read(before), read(after)
     differing = [key for key in a if key in b and a[key] != b[key]]
     for key in differing[:SHOWN]:
@@ -144,7 +147,7 @@ def print_differences(before: Path, after: Path) -> bool:
         if missing:
             click.echo(f"{len(missing):,} keys are missing in {path}, as {', '.join(sorted(missing)[:5])}")
     click.echo(f"{len(a.keys() & b.keys()):,} keys are in both, {len(differing):,} of them differ")
-    return bool(differing) or a.keys() != b.keys()
+    return bool(differing) or (a.keys().isdisjoint(b) if common else a.keys() != b.keys())
 
 
 def read(path: Path) -> dict[str, str]:

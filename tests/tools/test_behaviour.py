@@ -51,7 +51,14 @@ def test_differences_and_missing_keys_are_named(tool: Any, tmp_path: Path) -> No
     assert result.exit_code == 1
     for line in ("1 lines differ in cycles", f"missing in {before}, as c", f"missing in {after}, as b", "1 keys are in both"):
         assert line in result.output
-    assert CliRunner().invoke(tool.main, ["--compare", str(before), str(before)]).exit_code == 0
+    after.write_text("a\tcycles=3 nodes=x\nb\t6")  # the last line is being written
+    other = tmp_path / "other.txt"
+    other.write_text("c\t1\n")
+    exits = [
+        CliRunner().invoke(tool.main, ["--compare", str(before), *words]).exit_code
+        for words in ([str(before)], [str(after)], [str(after), "--common"], [str(other), "--common"])
+    ]
+    assert exits == [0, 1, 0, 1]
 
 
 def test_programs_and_graphs_are_recorded_one_by_one(tool: Any) -> None:
