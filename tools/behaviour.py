@@ -13,7 +13,8 @@ smaller choice of blocks, lanes, options, explanations, estimates and mistakes. 
 this tree and the directory that the command writes to; of an `.npz` file the arrays are hashed, since its bytes hold the time.
 
 Programs and graphs: those that `tools/fuzz.py` draws from the same seeds, except that numbers and names in the sources of the repository
-have no part in the drawing (Hypothesis likes to try the constants that it reads there). `drawn` is the case; the other lines are what
+have no part in the drawing (Hypothesis likes to try the constants that it reads there). What is drawn from a seed depends on how many are,
+so compare whole hundreds. `drawn` is the case; the other lines are what
 became of it: a refusal with its text, or cycles and the hashes of the graph, the statistics, the outputs and the streams. The reference
 simulator says them; that the engine says the same is checked each time, and is part of the line.
 
