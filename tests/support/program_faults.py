@@ -6,8 +6,8 @@ Each is a context manager that replaces one function (or row of a table) of the 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -18,7 +18,7 @@ from fuseflow.fusion.region import Copy
 from fuseflow.samml.nodes import Operand
 from fuseflow.samml.tokens import Stop, stop
 from fuseflow.sim.reference import reduce, repeat
-from fuseflow.table import builder, cells, join_trees, results
+from fuseflow.table import builder, cells, join_trees, results, views
 from fuseflow.tensors import Format
 
 FUSE = importlib.import_module("fuseflow.fusion.fuse")  # a function of the package has its name
@@ -55,7 +55,7 @@ def zero_slots() -> AbstractContextManager[Any]:
 
 @fault("absent entries never count in a reduction (L8)")
 def no_full_loops() -> AbstractContextManager[Any]:
-    return patch.object(builder.Builder, "full_loops", lambda self, node, loops: set())
+    return patch.object(builder.Builder, "total_loops", lambda self, node, loops: set())
 
 
 @fault("a payload is not probed again below the join (L3)")
@@ -65,7 +65,7 @@ def no_probing() -> AbstractContextManager[Any]:
 
 @fault("N is not replaced before a reduction (L9)")
 def no_copy() -> AbstractContextManager[Any]:
-    return patch.object(builder.Builder, "copy", lambda self, value, fill: value)
+    return patch.object(builder.Builder, "filled", lambda self, value, fill: value)
 
 
 @fault("the other operand of a subtraction annihilates too")
@@ -79,30 +79,37 @@ def wrong_annihilator() -> AbstractContextManager[Any]:
 
 @fault("streams below a join are not aligned (L5)")
 def no_align() -> AbstractContextManager[Any]:
-    return patch.object(builder.Builder, "align", lambda self, column, old, new, stream, row: stream)
+    return patch.object(cells.Cells, "align", lambda self, column, row, stream, old, new: stream)
 
 
 @fault("a value is repeated by every coordinate instead of the final ones (L1)")
-def wrong_repeat() -> AbstractContextManager[Any]:
-    real = builder.Builder.lift
+@contextmanager
+def wrong_repeat() -> Iterator[None]:
+    begin, real = builder.Builder.__init__, cells.Cells.lift
+    builders: dict[int, builder.Builder] = {}  # by their cells, which do not know how long a loop is
 
-    def lift(self: Any, port: Any, ctx: Any, depth: int, column: str) -> Any:
-        if self.cells.depth(port) < depth:
-            v, outer = ctx[depth - 1][0], ctx[: depth - 1]
-            ctx = (*outer, (v, self.everywhere(v, outer)))
-        return real(self, port, ctx, depth, column)
+    def init(self: Any, region: Any) -> None:
+        begin(self, region)
+        builders[id(self.cells)] = self
 
-    return patch.object(builder.Builder, "lift", lift)
+    def lift(self: Any, port: Any, loops: Any, depth: int, column: str) -> Any:
+        if self.depth(port) < depth:
+            v, outer = loops[depth - 1][0], loops[: depth - 1]
+            loops = (*outer, (v, builders[id(self)].everywhere(v, outer)))
+        return real(self, port, loops, depth, column)
+
+    with patch.object(builder.Builder, "__init__", init), patch.object(cells.Cells, "lift", lift):
+        yield
 
 
 @fault("a dense level is located below the root instead of its parent")
 def wrong_parent() -> AbstractContextManager[Any]:
-    real = builder.Builder.locate
+    real = views.ViewReader._located
 
-    def locate(self: Any, view: Any, level: int, crd: Any, ref: Any, v: str, ctx: Any) -> Any:
-        return real(self, view, level, crd, self.root, v, ctx)
+    def located(self: Any, view: Any, level: int, streams: Any, loop: Any) -> Any:
+        return real(self, view, level, (streams[0], self.root), loop)
 
-    return patch.object(builder.Builder, "locate", locate)
+    return patch.object(views.ViewReader, "_located", located)
 
 
 @fault("equal primitives are recognized without their attributes (L10)")
