@@ -147,3 +147,11 @@ def test_a_million_entries_pack_in_seconds():
     coordinates = rng.integers(0, 100_000, (2, 1_000_000))
     tensor = from_coordinates((100_000, 100_000), coordinates, np.ones(1_000_000), Format.parse("csr", 2))
     assert tensor.values.sum() == 1_000_000
+
+
+def test_a_singleton_level_refuses_a_second_coordinate_below_an_entry() -> None:
+    """It once lost values, or ended in a traceback of NumPy."""
+    format = Format.parse("(compressed, singleton)", 2)
+    assert pack(np.eye(3)[::-1], format).to_dense().tolist() == np.eye(3)[::-1].tolist()
+    with pytest.raises(TensorError, match="one coordinate for each entry"):
+        pack(np.array([[1, 2, 0], [0, 3, 4]]), format)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fuseflow.errors import TensorError
 from fuseflow.tensors.levels.base import Fibers, Ints, Level, Listed, Look, StoredArray, Walk, segments
 
 
@@ -87,4 +88,9 @@ class Singleton(Level):
         return (StoredArray("crd", "crd", entry=1),)
 
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
+        if (np.diff(refs) == 0).any():
+            raise TensorError(
+                "a singleton level holds one coordinate for each entry of the level above it, and more are stored here",
+                hint="let the coordinates of the levels above repeat, as `coo` does: `(compressed(nonunique), singleton)`",
+            )
         return SingletonFibers(size, crds, prefixes, self.unique), refs
