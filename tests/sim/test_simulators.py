@@ -60,7 +60,7 @@ def test_without_copies_of_the_process_the_engine_begins_anew(monkeypatch: pytes
     tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
     machine = Machine(name="test", fifo_depth="auto", fifo_depth_start=4)
     copied = simulate(GRAPH, tensors, machine, engine="fast")
-    monkeypatch.setattr("fuseflow.sim.engine.execute.POSSIBLE", False)
+    monkeypatch.setattr("fuseflow.sim.engine.execute.FORK_AVAILABLE", False)
     anew = simulate(GRAPH, tensors, machine, engine="fast")
     assert (anew.cycles, anew.depths) == (copied.cycles, copied.depths)
     assert anew.depths

@@ -16,7 +16,7 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
-from fuseflow.sim.engine.execute import DEFAULTS, run
+from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
@@ -29,10 +29,10 @@ from fuseflow.sim.reference.execute import execute as reference
 Found: TypeAlias = Outcome | Deadlock | SimulationError
 
 LIMITS = (
-    DEFAULTS,
-    Limits(runs=2, elements=2, pops=2, burst=2, written=4, blocks=1),
-    Limits(runs=4, elements=8, pops=4, burst=3, written=4, blocks=1),
-    Limits(runs=2, elements=64, pops=2, written=16, blocks=2),
+    DEFAULT_LIMITS,
+    Limits(runs=2, elements=2, pops=2, burst=2, writer_elements=4, blocks=1),
+    Limits(runs=4, elements=8, pops=4, burst=3, writer_elements=4, blocks=1),
+    Limits(runs=2, elements=64, pops=2, writer_elements=16, blocks=2),
 )
 """The usual ones, and some in which every ring wraps, every piece is cut and everything has to grow."""
 
@@ -113,7 +113,7 @@ def case_of(text: str, seed: int) -> Case:
 
 def runs_of(case: Case, node: str) -> list[int]:
     """In how many runs each output of a node comes; 0 of one that nobody reads."""
-    layout = lay_out(case.graph, case.tensors, case.machine, library(), DEFAULTS)
+    layout = lay_out(case.graph, case.tensors, case.machine, library(), DEFAULT_LIMITS)
     assert run(layout, PartOutput(), library())
     tails = zip(layout.keys, layout.streams["tail"].tolist(), strict=True)
     return [tail for key, tail in tails if isinstance(key, Port) and key.node == node]

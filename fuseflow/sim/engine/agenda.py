@@ -24,18 +24,18 @@ agenda_at = AGENDA.at
 SHIFT, BITS = 5, 32
 
 
-def agenda(neighbours: Sequence[Sequence[int]], keep: dict[int, Array]) -> Array:
+def new_agenda(neighbours: Sequence[Sequence[int]], arrays: dict[int, Array]) -> Array:
     """The agenda of parts with these neighbours; `keep` gets what it refers to."""
     count = len(neighbours)
-    made, words = AGENDA.array(1), -(-count // BITS)
-    arrays = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
-    arrays["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
-    arrays["neighbours"] = np.array([p for listed in neighbours for p in listed] or [0], dtype=np.int64)
-    for name, array in arrays.items():
-        made[name] = address(array)
-        keep[address(array)] = array
-    made["count"], made["words"] = count, words
-    return made
+    agenda, words = AGENDA.array(1), -(-count // BITS)
+    fields = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
+    fields["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
+    fields["neighbours"] = np.array([p for numbers in neighbours for p in numbers] or [0], dtype=np.int64)
+    for name, array in fields.items():
+        agenda[name] = address(array)
+        arrays[address(array)] = array
+    agenda["count"], agenda["words"] = count, words
+    return agenda
 
 
 @inline
@@ -52,27 +52,27 @@ def discard(members: int, part: int) -> None:
 
 
 @inline
-def next_in(word: int, after: int) -> int:
+def next_member(word: int, after: int) -> int:
     """The first member of a word of a set that comes after bit `after` (-1: the first of all), as a bit; -1 if there is none."""
     bits = word >> (after + 1)
     return -1 if bits == 0 else after + 1 + trailing_zeros(bits)
 
 
 @inline
-def rouse_all(a: Any) -> None:
+def wake_all(a: Any) -> None:
     """Make all parts due."""
     for k in range(a.words):
         set_int(a.due, k, (1 << min(a.count - (k << SHIFT), BITS)) - 1)
 
 
 @inline
-def rouse_neighbours(a: Any, part: int) -> None:
+def wake_neighbours(a: Any, part: int) -> None:
     for q in range(get_int(a.first, part), get_int(a.first, part + 1)):
         add(a.due, get_int(a.neighbours, q))
 
 
 @inline
-def rouse_answered(a: Any) -> None:
+def wake_answered(a: Any) -> None:
     """The memory went on: those that wait for an answer may have it."""
     for k in range(a.words):
         set_int(a.due, k, get_int(a.due, k) | get_int(a.answers, k))

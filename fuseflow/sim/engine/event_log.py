@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.execute import DEFAULTS, run
+from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
 from fuseflow.sim.engine.kernels.gate_remote import run_gate
 from fuseflow.sim.engine.kernels.load_remote import run_load_answered
@@ -16,10 +16,21 @@ from fuseflow.sim.engine.kernels.scan_remote import run_give, run_walk
 from fuseflow.sim.engine.kernels.write_remote import run_write_remote
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits, Part
-from fuseflow.sim.engine.outcome import deadlock
+from fuseflow.sim.engine.outcome import describe_deadlock
 from fuseflow.sim.engine.service import PartOutput
 from fuseflow.sim.engine.stream_rings import READER_SIZE, STREAM_SIZE
-from fuseflow.sim.engine.tracer import BUFFER, EVENT, POPPED, PUSHED, RELAYED, STOPPED, TRACER, TRACER_SIZE, note, settle_all
+from fuseflow.sim.engine.tracer import (
+    DELAYED_STOP,
+    EVENT,
+    EVENT_BUFFER,
+    POP,
+    PUSH,
+    RELAY,
+    TRACER,
+    TRACER_SIZE,
+    note_firings,
+    settle_all,
+)
 from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
 from fuseflow.sim.events.log import Cast, Ending, Ints, Sink, Track, roles
 from fuseflow.sim.machine import comal
@@ -31,10 +42,10 @@ from fuseflow.sim.native.records import address
 from fuseflow.sim.outcome.deadlock import explain
 from fuseflow.tensors import Tensor
 
-ROOM = 1 << 17
+EVENT_CAPACITY = 1 << 17
 """Events between two drains; where one round of the loop makes more, the run begins again with more room."""
 
-SOME = 4096
+CHECK_INTERVAL = 4096
 """Firings after which to look whether events are to be drained."""
 
 
@@ -48,36 +59,36 @@ def trace(
     machine: Machine,
     sink: Callable[[], Sink],
     progress: Callable[[int], None] | None = None,
-    limits: Limits = DEFAULTS,
+    limits: Limits = DEFAULT_LIMITS,
     attach: Attach | None = None,
-    room: int = ROOM,
+    room: int = EVENT_CAPACITY,
 ) -> tuple[Sink, Ending]:
     """Run a verified graph and tell a new sink of it. A deadlock is a `SimulationError`: a graph is traced that has run."""
     functions, attach = library(), attach or machine.controller
     while True:
         layout = lay_out(graph, tensors, machine, functions, limits, controller=attach())
-        tracing = Tracing(layout, functions, sink(), room, machine.rules == "comal")
+        collector = EventCollector(layout, functions, sink(), room, machine.rules == "comal")
 
-        def report(firings: int, listen: Callable[[], None] = tracing.listen) -> None:
+        def report(firings: int, listen: Callable[[], None] = collector.listen) -> None:
             listen()
             if progress is not None:
                 progress(firings)
 
         try:
-            ended = run(layout, PartOutput(), functions, report, budget=1 if tracing.sink.tokens else SOME)
-            tracing.drain()
+            finished = run(layout, PartOutput(), functions, report, budget=1 if collector.sink.tokens else CHECK_INTERVAL)
+            collector.drain()
         except EventOverflow:
             room *= 4
             continue
-        if not ended:
-            raise explain(deadlock(layout, lambda edges: None, lambda depths: None), graph)
-        return tracing.sink, _ending(layout, tracing, machine)
+        if not finished:
+            raise explain(describe_deadlock(layout, lambda edges: None, lambda depths: None), graph)
+        return collector.sink, _ending(layout, collector, machine)
 
 
-class Tracing:
+class EventCollector:
     """Tracers of all parts of a layout, their buffer, and the sink that it is emptied into."""
 
-    def __init__(self, layout: NetworkLayout, functions: Library, sink: Sink, room: int, comal: bool) -> None:
+    def __init__(self, layout: NetworkLayout, functions: Library, sink: Sink, capacity: int, comal: bool) -> None:
         self.layout, self.sink, self.comal = layout, sink, comal
         self.parts = [p for p, owner in enumerate(layout.owners) if owner is not None]
         controller = layout.controller
@@ -87,19 +98,19 @@ class Tracing:
         self.writer_of = np.array([layout.writer_of[reader.stream] for reader in layout.edges], np.int64)
         self.reader_part = np.array([reader.part for reader in layout.edges], np.int64)
         self.stream_of = np.array([reader.stream for reader in layout.edges], np.int64)
-        self.room = EVENT.array(room)
-        self.buffer = BUFFER.array(1)
-        self.buffer["events"], self.buffer["limit"] = address(self.room), room
+        self.events = EVENT.array(capacity)
+        self.buffer = EVENT_BUFFER.array(1)
+        self.buffer["events"], self.buffer["limit"] = address(self.events), capacity
         self.buffer["start"], self.buffer["end"], self.buffer["flows"] = sink.span.start, sink.span.end, int(sink.tokens)
         self.tracers = TRACER.array(len(self.parts))
-        self.kept: list[Any] = []
-        self.heard: list[Ints] = []  # answers since the last drain
+        self.arrays: list[Any] = []
+        self.answers: list[Ints] = []  # answers since the last drain
         self.senders: dict[int, int] = {}
-        self.asked = np.zeros(0 if controller is None else len(controller.ports), np.int64)
-        late = [k for k, lag in enumerate(layout.streams["lag"][: len(layout.keys)].tolist()) if lag]
+        self.answered_counts = np.zeros(0 if controller is None else len(controller.ports), np.int64)
+        delayed_streams = [k for k, lag in enumerate(layout.streams["lag"][: len(layout.keys)].tolist()) if lag]
         self.relay_of = np.zeros(len(layout.keys), np.int64)  # of each stream the track of its stops, where these wait for values
-        self.relay_of[late] = len(self.parts) + np.arange(len(late))
-        function = functions.address(note, NOTE)
+        self.relay_of[delayed_streams] = len(self.parts) + np.arange(len(delayed_streams))
+        function = functions.address(note_firings, NOTE)
         for p in self.parts:
             self._attach(p, function)
         self.settle = functions.compiled(settle_all, SWEEP)
@@ -110,7 +121,7 @@ class Tracing:
                     controller.memory.make_room(port)
         names = [owner.name for owner in layout.owners if owner is not None]
         tracks = roles([layout.parts[p].helper for p in self.parts], names)
-        relays = tuple(Track(names[layout.writer_of[k]], "stops", relay=True) for k in late)
+        relays = tuple(Track(names[layout.writer_of[k]], "stops", relay=True) for k in delayed_streams)
         sink.open(Cast(tracks + relays, self.edges, ports))
 
     def _attach(self, p: int, function: int) -> None:
@@ -118,11 +129,11 @@ class Tracing:
         owner, tracer = layout.owners[p], self.tracers[p : p + 1]
         inputs, outputs = len(part.inputs), len(part.outputs)
         marks, candidates, always, relays = (np.zeros(max(inputs + outputs, 1), np.int64) for _ in range(4))
-        self.kept += [marks, candidates, always, relays]
+        self.arrays += [marks, candidates, always, relays]
         streams = [k for k, writer in enumerate(layout.writer_of) if writer == p]
         relays[:outputs] = [self.relay_of[k] for k in streams]
         tracer["relays"] = address(relays)
-        always[looked_at(owner, inputs, self.comal)] = 1
+        always[watched_inputs(owner, inputs, self.comal)] = 1
         tracer["note"], tracer["buffer"] = function, address(self.buffer)
         tracer["node"], tracer["part"] = address(layout.nodes[p : p + 1]), p
         tracer["marks"], tracer["candidates"], tracer["always"] = address(marks), address(candidates), address(always)
@@ -130,17 +141,17 @@ class Tracing:
         tracer["turns"] = int(isinstance(owner, n.Merge))
         tracer["behind"] = int(self.comal)
         tracer["passed"] = -1
-        asks = requesters(part, layout.keep)
-        for name, requester in asks.items():
+        addresses = requesters(part, layout.arrays)
+        for name, requester in addresses.items():
             tracer[name] = requester
         for name in ("sends", "positions"):
-            if requester := asks.get(name, 0):
-                self.senders[int(layout.keep[requester][0]["port"])] = p
+            if requester := addresses.get(name, 0):
+                self.senders[int(layout.arrays[requester][0]["port"])] = p
         layout.nodes[p]["tracer"] = address(tracer)
 
     def listen(self) -> None:
         """Between two rounds of the loop: drain what there is, if that is much."""
-        if self.buffer["count"][0] > len(self.room) // 4:
+        if self.buffer["count"][0] > len(self.events) // 4:
             self.drain()
         elif self.sink.tokens:
             self._answers()
@@ -150,7 +161,7 @@ class Tracing:
         self.settle(address(self.tracers), len(self.parts), TRACER_SIZE)
         if self.buffer["lost"][0]:
             raise EventOverflow
-        rows = self.room[: int(self.buffer["count"][0])]
+        rows = self.events[: int(self.buffer["count"][0])]
         self.buffer["count"], self.tracers["entry"] = 0, 0
         firings = rows[rows["part"] >= 0]
         if len(firings):
@@ -158,44 +169,49 @@ class Tracing:
         if self.sink.tokens:
             self._tokens(rows)
             self._answers()
-            if self.heard:
-                self.sink.answers(*np.concatenate(self.heard, axis=1))
-                self.heard.clear()
+            if self.answers:
+                self.sink.answers(*np.concatenate(self.answers, axis=1))
+                self.answers.clear()
 
     def _events(self, rows: Any) -> Ints:
         """With tracks and places in the cast in place of addresses."""
-        made: Ints = np.stack(
+        table: Ints = np.stack(
             [rows[name] for name in ("part", "time", "count", "step", "cause", "part", "back", "detail")], axis=1
         )
         cause, detail = rows["cause"], rows["detail"]
         readers = (detail - address(self.layout.readers)) // READER_SIZE
-        made[:, 7] = -1
-        kinds = TOKEN, SLOT, MEMORY, INSIDE, STOPPED, RELAYED
-        token, slot, memory, inside, stopped, relayed = (cause == kind for kind in kinds)
-        made[stopped, 5] = self.relay_of[self.stream_of[readers[stopped]]]
-        made[relayed, 5] = detail[relayed]
-        made[stopped | relayed, 4] = TOKEN
-        made[stopped, 7] = self.edge_of[readers[stopped]]
-        made[token, 5], made[slot, 5] = self.writer_of[readers[token]], self.reader_part[readers[slot]]
-        made[token | slot, 7] = self.edge_of[readers[token | slot]]
-        made[inside, 5] += np.where(self.tracers["fetches"][rows["part"][inside]] != 0, -1, 1)
+        table[:, 7] = -1
+        kinds = TOKEN, SLOT, MEMORY, INSIDE, DELAYED_STOP, RELAY
+        token, slot, memory, inside, delayed_stop, relay = (cause == kind for kind in kinds)
+        table[delayed_stop, 5] = self.relay_of[self.stream_of[readers[delayed_stop]]]
+        table[relay, 5] = detail[relay]
+        table[delayed_stop | relay, 4] = TOKEN
+        table[delayed_stop, 7] = self.edge_of[readers[delayed_stop]]
+        table[token, 5], table[slot, 5] = self.writer_of[readers[token]], self.reader_part[readers[slot]]
+        table[token | slot, 7] = self.edge_of[readers[token | slot]]
+        table[inside, 5] += np.where(self.tracers["fetches"][rows["part"][inside]] != 0, -1, 1)
         if self.layout.controller is not None and memory.any():
-            made[memory, 7] = (detail[memory] - self.layout.controller.memory.port(0)) // PORT_SIZE
-            made[memory, 5] = [self.senders[at] for at in detail[memory].tolist()]
-        return made
+            table[memory, 7] = (detail[memory] - self.layout.controller.memory.port(0)) // PORT_SIZE
+            table[memory, 5] = [self.senders[at] for at in detail[memory].tolist()]
+        return table
 
     def _tokens(self, rows: Any) -> None:
-        taken, given = rows[rows["part"] == POPPED], rows[rows["part"] == PUSHED]
-        reader = (taken["detail"] - address(self.layout.readers)) // READER_SIZE
+        pops, pushes = rows[rows["part"] == POP], rows[rows["part"] == PUSH]
+        reader = (pops["detail"] - address(self.layout.readers)) // READER_SIZE
         edge = self.edge_of[reader]
-        made = np.stack([edge, taken["time"], taken["count"], taken["step"]], axis=1)[edge >= 0]
-        if len(made):
-            self.sink.taken(made)
-        stream = (given["detail"] - address(self.layout.streams)) // STREAM_SIZE
+        edge_pops = np.stack([edge, pops["time"], pops["count"], pops["step"]], axis=1)[edge >= 0]
+        if len(edge_pops):
+            self.sink.taken(edge_pops)
+        stream = (pushes["detail"] - address(self.layout.streams)) // STREAM_SIZE
         for r in np.flatnonzero(self.edge_of >= 0):
-            own = given[stream == self.stream_of[r]]
-            if len(own):
-                columns = (np.full(len(own), self.edge_of[r]), own["time"], own["count"], own["step"])
+            edge_pushes = pushes[stream == self.stream_of[r]]
+            if len(edge_pushes):
+                columns = (
+                    np.full(len(edge_pushes), self.edge_of[r]),
+                    edge_pushes["time"],
+                    edge_pushes["count"],
+                    edge_pushes["step"],
+                )
                 self.sink.given(np.stack(columns, axis=1))
 
     def _answers(self) -> None:
@@ -203,15 +219,15 @@ class Tracing:
         if self.layout.controller is None:
             return
         memory: Any = self.layout.controller.memory
-        answered = memory.ports["answered"].copy()[: len(self.asked)]
-        for k in np.flatnonzero(answered > self.asked).tolist():
-            numbers = np.arange(self.asked[k], answered[k])
-            found = memory.rings[k][numbers & int(memory.ports[k]["mask"])]
-            self.heard.append(np.stack([np.full(len(found), k), found["seen"], found["bytes"], found["write"]]))
-        self.asked = answered
+        answer_counts = memory.ports["answered"].copy()[: len(self.answered_counts)]
+        for k in np.flatnonzero(answer_counts > self.answered_counts).tolist():
+            numbers = np.arange(self.answered_counts[k], answer_counts[k])
+            requests = memory.rings[k][numbers & int(memory.ports[k]["mask"])]
+            self.answers.append(np.stack([np.full(len(requests), k), requests["seen"], requests["bytes"], requests["write"]]))
+        self.answered_counts = answer_counts
 
 
-def requesters(part: Part, keep: Mapping[int, Any]) -> dict[str, int]:
+def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
     """The requesters of a part at the memory, by what it does with them: addresses of their records."""
     state = part.state[0]
     if part.kernel is run_ask:
@@ -227,12 +243,12 @@ def requesters(part: Part, keep: Mapping[int, Any]) -> dict[str, int]:
     if part.kernel is run_walk:
         return {"answers": int(state["pos"]), "sends": int(state["crd"])}
     if part.kernel is run_write_remote:
-        entry, closing = int(state["array"]), keep[int(state["ports"])].tolist() if state["closing"] else []
+        entry, closing = int(state["array"]), arrays[int(state["ports"])].tolist() if state["closing"] else []
         return dict(zip(("sends", "positions"), ([entry] if entry else []) + closing, strict=False))
     return {}
 
 
-def looked_at(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
+def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     """The inputs of a part that every firing looks at, whether or not it takes from them."""
     if node is None:
         return []
@@ -243,22 +259,22 @@ def looked_at(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     return list(node.watched(inputs))
 
 
-def _ending(layout: NetworkLayout, tracing: Tracing, machine: Machine) -> Ending:
-    parts = [p for p in tracing.parts if not layout.parts[p].helper]
-    lasts = {p: int(layout.nodes[p]["last"]) for p in parts}
+def _ending(layout: NetworkLayout, collector: EventCollector, machine: Machine) -> Ending:
+    parts = [p for p in collector.parts if not layout.parts[p].helper]
+    last_firings = {p: int(layout.nodes[p]["last"]) for p in parts}
     if machine.rules == "comal":
         tails = {p: int(owner is not None and owner.op in comal.ENDING) for p, owner in enumerate(layout.owners)}
-        p = max(parts, key=lambda p: lasts[p] + tails[p])
-        return Ending(p, lasts[p], tails[p])
-    last = max(parts, key=lambda p: lasts[p])
+        p = max(parts, key=lambda p: last_firings[p] + tails[p])
+        return Ending(p, last_firings[p], tails[p])
+    last = max(parts, key=lambda p: last_firings[p])
     controller = layout.controller
     if controller is None:
-        return Ending(last, lasts[last], 1)
+        return Ending(last, last_firings[last], 1)
     memory: Any = controller.memory
     acknowledged = controller.acknowledged()
-    tracing.drain()
-    if acknowledged <= lasts[last]:
-        return Ending(last, lasts[last], 1)
+    collector.drain()
+    if acknowledged <= last_firings[last]:
+        return Ending(last, last_firings[last], 1)
     port = int(np.argmax(memory.ports["last"]))
     request = memory.rings[port][(memory.ports[port]["issued"] - 1) & memory.ports[port]["mask"]]
-    return Ending(tracing.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))
+    return Ending(collector.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))

@@ -7,14 +7,14 @@ from contextlib import suppress
 from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.loop import FAULT, HELD, KINDS, SHORT, STUCK, sweep, sweep_at_memory
+from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, OUTPUT
-from fuseflow.sim.engine.outcome import deadlock, fault, full_reader, outcome
+from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_reader, outcome
 from fuseflow.sim.engine.service import PartOutput, serve
 from fuseflow.sim.engine.stream_rings import MANY
-from fuseflow.sim.engine.trial import POSSIBLE, TrialFailure, tried
+from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import Attach
 from fuseflow.sim.native.jit import ADVANCE, SWEEP, SWEEP_AT_MEMORY, Library, library
@@ -25,7 +25,7 @@ from fuseflow.tensors import Tensor
 
 BUDGET = 50_000_000
 """Firings between two calls of `progress`."""
-DEFAULTS = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 def execute(
@@ -34,50 +34,52 @@ def execute(
     machine: Machine,
     progress: Callable[[int], None] | None = None,
     record: bool = False,
-    limits: Limits = DEFAULTS,
+    limits: Limits = DEFAULT_LIMITS,
     attach: Attach | None = None,
 ) -> Outcome | Deadlock:
     """Run a verified graph, many tokens at a time, at the memory of its machine or one that `attach` gives. `progress` is called now and
     then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together."""
     functions, attach = library(), attach or machine.controller
-    layout, gathered = lay_out(graph, tensors, machine, functions, limits, record, attach()), PartOutput()
-    if run(layout, gathered, functions, progress):
-        return outcome(layout, machine, gathered)
-    anew = partial(lay_out, tensors=tensors, machine=machine, library=functions, limits=limits)
-    return _deadlock(layout, gathered, functions, lambda deep: anew(graph.with_depths(deep), controller=attach()), {}, progress)
+    layout, part_output = lay_out(graph, tensors, machine, functions, limits, record, attach()), PartOutput()
+    if run(layout, part_output, functions, progress):
+        return outcome(layout, machine, part_output)
+    lay_out_again = partial(lay_out, tensors=tensors, machine=machine, library=functions, limits=limits)
+    return _deadlock(
+        layout, part_output, functions, lambda depths: lay_out_again(graph.with_depths(depths), controller=attach()), {}, progress
+    )
 
 
 def _deadlock(
     layout: NetworkLayout,
-    gathered: PartOutput,
+    part_output: PartOutput,
     library: Library,
-    anew: Callable[[Mapping[n.Edge, int]], NetworkLayout],
+    lay_out_again: Callable[[Mapping[n.Edge, int]], NetworkLayout],
     depths: Mapping[n.Edge, int],
     progress: Callable[[int], None] | None,
 ) -> Deadlock:
     """`depths`: what the run was given more than its graph says; `anew` makes one that has such from the start."""
 
-    def deepened(more: Mapping[n.Edge, int]) -> Deadlock | None:
+    def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
-        for reader, found in enumerate(layout.edges):
-            if found.edge is not None and found.edge in more:
-                layout.readers["depth"][reader] = more[found.edge]
-        if run(layout, gathered, library, progress):
+        for reader, stream_reader in enumerate(layout.edges):
+            if stream_reader.edge is not None and stream_reader.edge in larger_depths:
+                layout.readers["depth"][reader] = larger_depths[stream_reader.edge]
+        if run(layout, part_output, library, progress):
             return None
-        return _deadlock(layout, gathered, library, anew, {**depths, **more}, progress)
+        return _deadlock(layout, part_output, library, lay_out_again, {**depths, **larger_depths}, progress)
 
-    def smallest(edges: Sequence[n.Edge]) -> int | None:
-        if POSSIBLE:
+    def smallest_depth_of(edges: Sequence[n.Edge]) -> int | None:
+        if FORK_AVAILABLE:
             with suppress(TrialFailure):  # the same from the start says why, if it does
-                return tried(lambda alive: smallest_depth(layout, edges, library, alive))
-        return smallest_depth(anew(depths), edges, library)
+                return run_in_copy(lambda alive: smallest_depth(layout, edges, library, alive))
+        return smallest_depth(lay_out_again(depths), edges, library)
 
-    return deadlock(layout, smallest, deepened)
+    return describe_deadlock(layout, smallest_depth_of, run_deepened)
 
 
 def run(
     layout: NetworkLayout,
-    gathered: PartOutput,
+    part_output: PartOutput,
     library: Library,
     progress: Callable[[int], None] | None = None,
     budget: int = BUDGET,
@@ -87,14 +89,14 @@ def run(
     while True:
         status, cycle = loop()
         if status == FAULT:
-            raise fault(layout)
+            raise fault_error(layout)
         if progress is not None:
             progress(int(layout.nodes["firings"].sum()))
         if status == SHORT and layout.controller is not None:
             layout.controller.memory.advance(cycle)
         if status == STUCK and (layout.nodes["waits"] == ENDED).all():
             return True
-        if status in (STUCK, HELD) and not serve(layout, gathered, cycle if status == HELD else MANY):
+        if status in (STUCK, HELD) and not serve(layout, part_output, cycle if status == HELD else MANY):
             return False
 
 
@@ -108,7 +110,7 @@ def _loop(layout: NetworkLayout, library: Library, budget: int) -> Callable[[], 
     loop, step = library.compiled(sweep_at_memory, SWEEP_AT_MEMORY), controller.step
 
     def turns() -> tuple[int, int]:
-        cycle, status = divmod(loop(nodes, agenda, budget, memory, advance, step), KINDS)
+        cycle, status = divmod(loop(nodes, agenda, budget, memory, advance, step), STATUS_COUNT)
         return status, cycle
 
     return turns
@@ -123,13 +125,13 @@ def smallest_depth(
     They get one slot more whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO allows all
     that a shallower one does; its cycles are not used.
     """
-    gathered = PartOutput()
+    part_output = PartOutput()
     _forget_cycles(layout)
-    wanted = set(edges)
-    readers = [r for r, found in enumerate(layout.edges) if found.edge in wanted]
-    while not run(layout, gathered, library, progress):
-        stuck = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < BUFFER]
-        if not any(full_reader(layout, p) in readers for p in stuck):
+    edge_set = set(edges)
+    readers = [r for r, stream_reader in enumerate(layout.edges) if stream_reader.edge in edge_set]
+    while not run(layout, part_output, library, progress):
+        stuck_parts = [p for p, wait in enumerate(layout.nodes["waits"].tolist()) if OUTPUT <= wait < BUFFER]
+        if not any(full_reader(layout, p) in readers for p in stuck_parts):
             return None
         layout.readers["depth"][readers] += 1
     return int(layout.readers["depth"][readers].max())

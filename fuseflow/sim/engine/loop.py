@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.agenda import SHIFT, add, agenda_at, discard, next_in, rouse_all, rouse_answered, rouse_neighbours
+from fuseflow.sim.engine.agenda import SHIFT, add, agenda_at, discard, next_member, wake_all, wake_answered, wake_neighbours
 from fuseflow.sim.engine.node_records import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
-from fuseflow.sim.engine.stream_rings import FULL_RING, MANY, is_full, left
+from fuseflow.sim.engine.stream_rings import FULL_RING, MANY, is_full, tokens_left
 from fuseflow.sim.memory.ports import FOREVER, PORT_SIZE, memory_at, port_at
 from fuseflow.sim.native.jit import call_advance, call_kernel
 from fuseflow.sim.native.records import get_int, inline
 
 NODE_SIZE = NODE.size
 STUCK, BUSY, FAULT, HELD, SHORT = range(5)
-KINDS = 8
+STATUS_COUNT = 8
 """`sweep_at_memory` gives a status plus so many times a cycle."""
 
 
 @inline
-def visit(nodes: int, a: Any) -> int:
+def visit_due_parts(nodes: int, a: Any) -> int:
     """Every part once that is due, as far as it comes. Returns how often they fired; -1 if one has a fault."""
     fired = 0
     for k in range(a.words):
         bit = -1
         while True:
-            bit = next_in(get_int(a.due, k), bit)  # those that become due on the way too
+            bit = next_member(get_int(a.due, k), bit)  # those that become due on the way too
             if bit < 0:
                 break
             part = (k << SHIFT) + bit
@@ -33,14 +33,14 @@ def visit(nodes: int, a: Any) -> int:
             node = node_at(address)
             if still_waits(node):
                 continue
-            before = node.firings
+            firings_before = node.firings
             call_kernel(node.kernel, address)
             if node.fault != 0:
                 return -1
-            if node.firings > before:
-                fired += node.firings - before
-                rouse_neighbours(a, part)
-            plan(a, node, part)
+            if node.firings > firings_before:
+                fired += node.firings - firings_before
+                wake_neighbours(a, part)
+            schedule_visit(a, node, part)
     return fired
 
 
@@ -49,14 +49,14 @@ def still_waits(node: Any) -> bool:
     """Whether what a part waits for did not happen, as far as that is quickly seen."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
-        return bool(left(source(node, wait - INPUT)) == 0)
+        return bool(tokens_left(source(node, wait - INPUT)) == 0)
     if OUTPUT <= wait < BUFFER:
         return is_full(target(node, wait - OUTPUT))
     return bool(wait == ENDED)
 
 
 @inline
-def plan(a: Any, node: Any, part: int) -> None:
+def schedule_visit(a: Any, node: Any, part: int) -> None:
     """When to visit a part again, if no neighbour fires."""
     wait = node.waits
     if wait == ANSWER:
@@ -83,18 +83,18 @@ def needs_engine(node: Any) -> bool:
 def sweep(nodes: int, agenda: int, budget: int) -> int:
     """Visit the parts that are due in rounds. STUCK: nothing can fire; BUSY: more than `budget` firings; FAULT: a part has a fault."""
     a = agenda_at(agenda)
-    rouse_all(a)
+    wake_all(a)
     fired, complete = 0, True
     while True:
-        more = visit(nodes, a)
-        if more < 0:
+        new_firings = visit_due_parts(nodes, a)
+        if new_firings < 0:
             return FAULT
-        if more == 0 and complete:
+        if new_firings == 0 and complete:
             return STUCK
-        complete = more == 0
+        complete = new_firings == 0
         if complete:
-            rouse_all(a)
-        fired += more
+            wake_all(a)
+        fired += new_firings
         if fired > budget:
             return BUSY
 
@@ -103,32 +103,32 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
     """The same; whenever nothing moves, the memory goes on by up to `step` cycles. STUCK: nothing is asked for either. HELD: the engine
     must make room for what happens up to a cycle before the memory goes on. SHORT: the memory needs room to go on to a cycle."""
     a = agenda_at(agenda)
-    rouse_all(a)
+    wake_all(a)
     fired, complete = 0, True
     while True:
-        more = visit(nodes, a)
-        if more < 0:
+        new_firings = visit_due_parts(nodes, a)
+        if new_firings < 0:
             return FAULT
-        fired += more
+        fired += new_firings
         if fired > budget:
             return BUSY
-        if more > 0:
+        if new_firings > 0:
             complete = False
             continue
         start = next_turn(memory)
         if start == FOREVER:
             if complete:
                 return STUCK
-            rouse_all(a)
+            wake_all(a)
             complete = True
             continue
-        held = held_from(nodes, a)
+        held = earliest_held_firing(nodes, a)
         if held <= start:
-            return HELD + KINDS * start
+            return HELD + STATUS_COUNT * start
         until = min(start + step, held)
         if call_advance(advance, memory, until) != 0:
-            return SHORT + KINDS * until
-        rouse_answered(a)
+            return SHORT + STATUS_COUNT * until
+        wake_answered(a)
         complete = False
 
 
@@ -149,14 +149,14 @@ def next_turn(memory: int) -> int:
 
 
 @inline
-def held_from(nodes: int, a: Any) -> int:
+def earliest_held_firing(nodes: int, a: Any) -> int:
     """The first cycle in which a part may fire that waits for the engine and not for the model; -1 if that is easily served. The memory
     must not go past it: what follows from that firing may be asked for from then on."""
-    found = MANY
+    earliest = MANY
     for k in range(a.words):
         bit = -1
         while True:
-            bit = next_in(get_int(a.held, k), bit)
+            bit = next_member(get_int(a.held, k), bit)
             if bit < 0:
                 break
             part = (k << SHIFT) + bit
@@ -166,5 +166,5 @@ def held_from(nodes: int, a: Any) -> int:
             elif node.waits < OUTPUT or node.waits >= BUFFER:
                 return -1
             else:
-                found = min(found, node.ready)
-    return found
+                earliest = min(earliest, node.ready)
+    return earliest

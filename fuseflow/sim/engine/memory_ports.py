@@ -9,7 +9,7 @@ from typing import Any
 
 from fuseflow.sim.engine.node_records import ANSWER, LARGE, ROOM, WAIT, fire
 from fuseflow.sim.memory.ports import issue, port_at, request_at, request_of
-from fuseflow.sim.native.records import Record, called, get_int, inline, set_int
+from fuseflow.sim.native.records import Record, get_int, inline, outline, set_int
 
 REQUESTER = Record(
     "port base stride size count "  # address of the port at the memory; of the array there; bytes of an element; elements
@@ -24,19 +24,19 @@ requester_at = REQUESTER.at
 
 
 @inline
-def answer(node: Any, r: Any, request: int) -> int:
+def answer_cycle(node: Any, r: Any, request: int) -> int:
     """The cycle in which the answer of a request is seen; WAIT if that is not known yet. Those before it are not looked at any more."""
     if request < port_at(r.port).issued:
-        seen: int = request_at(request_of(r.port, request)).seen
-        if seen >= 0:
+        visible_at: int = request_at(request_of(r.port, request)).seen
+        if visible_at >= 0:
             r.wanted = request
-            return seen
+            return visible_at
     node.waits = ANSWER
     return WAIT
 
 
 @inline
-def answered(node: Any, visible: int, answer: int) -> int:
+def wait_for_answer(node: Any, visible: int, answer: int) -> int:
     """The cycle by which a token that is visible from a cycle on has its answer, too. Once for each firing that waits."""
     node.waited += max(answer - max(visible, node.last + 1), 0)
     return max(answer, visible)
@@ -49,11 +49,11 @@ def may_send(node: Any, r: Any) -> bool:
     credit = p.issued - r.outstanding
     r.free = 0
     if credit >= 0:
-        seen = request_at(request_of(r.port, credit)).seen
-        if seen < 0:
+        visible_at = request_at(request_of(r.port, credit)).seen
+        if visible_at < 0:
             node.waits = ANSWER
             return False
-        r.free = seen
+        r.free = visible_at
         p.released = max(p.released, min(credit, r.wanted))
     if p.issued - p.released > p.mask:
         node.waits = ROOM
@@ -61,8 +61,8 @@ def may_send(node: Any, r: Any) -> bool:
     return True
 
 
-@called
-def send(node: Any, r: Any, first: int, last: int, seen: int, free: int, write: int) -> int:
+@outline
+def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, write: int) -> int:
     """A firing for each of these lines, which asks for it; the cycle of the last. WAIT if one may not be sent yet: call it again."""
     if r.next < 0:
         r.next = first
@@ -71,8 +71,8 @@ def send(node: Any, r: Any, first: int, last: int, seen: int, free: int, write: 
         if not may_send(node, r):
             return WAIT
         if write != 0:
-            node.waited += max(r.free - max(node.ready, seen), 0)
-        t = fire(node, seen, max(free, r.free), 1)
+            node.waited += max(r.free - max(node.ready, visible_at), 0)
+        t = fire(node, visible_at, max(free, r.free), 1)
         issue(r.port, r.base + (r.next << r.bits), 1 << r.bits, write, t)
         r.next += 1
     r.next = -1
@@ -80,7 +80,7 @@ def send(node: Any, r: Any, first: int, last: int, seen: int, free: int, write: 
 
 
 @inline
-def touch(r: Any, line: int, t: int) -> None:
+def touch_lines(r: Any, line: int, t: int) -> None:
     """A line of an array that is fetched ahead is needed, and those before it."""
     while r.needed <= line:
         set_int(r.touched, r.needed, t)
@@ -88,25 +88,25 @@ def touch(r: Any, line: int, t: int) -> None:
 
 
 @inline
-def touched(r: Any, line: int) -> int:
-    found: int = get_int(r.touched, line)
-    return found
+def touch_cycle(r: Any, line: int) -> int:
+    cycle: int = get_int(r.touched, line)
+    return cycle
 
 
 @inline
-def read_bytes(node: Any, r: Any, low: int, high: int, seen: int, free: int) -> int:
+def read_bytes(node: Any, r: Any, low: int, high: int, visible_at: int, free: int) -> int:
     """The firings that read these bytes of the array: the cycle of the last, or WAIT."""
     first, last = low >> r.bits, (high - 1) >> r.bits
     if r.lines != 0:
-        t = fire(node, seen, free, 1)
-        touch(r, last, t)
+        t = fire(node, visible_at, free, 1)
+        touch_lines(r, last, t)
         r.request = last
         return t
     if r.next < 0:
         first += first == r.line
         if first > last:
-            return fire(node, seen, free, 1)
-    t = send(node, r, first, last, seen, free, 0)
+            return fire(node, visible_at, free, 1)
+    t = send(node, r, first, last, visible_at, free, 0)
     if t != WAIT:
         r.line = last
         r.request = port_at(r.port).issued - 1
@@ -114,46 +114,46 @@ def read_bytes(node: Any, r: Any, low: int, high: int, seen: int, free: int) -> 
 
 
 @inline
-def fitting_in(r: Any, line: int) -> int:
+def last_element_in(r: Any, line: int) -> int:
     """The last element that lies in a line or before it, whole."""
-    found: int = (((line + 1) << r.bits) - r.size) // r.stride
-    return found
+    element: int = (((line + 1) << r.bits) - r.size) // r.stride
+    return element
 
 
 @inline
-def read(node: Any, r: Any, e: int, k: int, seen: int, free: int) -> tuple[int, int]:
+def read_elements(node: Any, r: Any, e: int, k: int, visible_at: int, free: int) -> tuple[int, int]:
     """Read as many of the k elements from e on as one request answers: the cycle of the first, or WAIT, and how many."""
     low = r.stride * e
     if r.lines != 0:
         line = (low + r.size - 1) >> r.bits
-        n = min(k, fitting_in(r, line) - e + 1)
-        t = fire(node, seen, free, n)
-        touch(r, line, t)
+        n = min(k, last_element_in(r, line) - e + 1)
+        t = fire(node, visible_at, free, n)
+        touch_lines(r, line, t)
         r.request = line
         return t, n
     if r.next < 0 and low >> r.bits == r.line:
-        n = min(k, fitting_in(r, r.line) - e + 1)
+        n = min(k, last_element_in(r, r.line) - e + 1)
         if n > 0:
-            return fire(node, seen, free, n), n
-    return read_bytes(node, r, low, low + r.size, seen, free), 1
+            return fire(node, visible_at, free, n), n
+    return read_bytes(node, r, low, low + r.size, visible_at, free), 1
 
 
 @inline
-def unfilled(r: Any) -> int:
+def elements_before_full(r: Any) -> int:
     """How many elements can be written before one fills a line."""
     line = (1 << r.bits) - 1
-    found: int = (line - (r.filled & line)) // r.size
-    return found
+    count: int = (line - (r.filled & line)) // r.size
+    return count
 
 
 @inline
-def write(node: Any, r: Any, seen: int) -> int:
+def write_element(node: Any, r: Any, visible_at: int) -> int:
     """The firings that write an element that fills lines; the cycle of the last, or WAIT."""
     filled = r.filled + r.size
     if filled > r.length:
         node.fault = LARGE
         return WAIT
-    t = send(node, r, r.filled >> r.bits, (filled >> r.bits) - 1, seen, 0, 1)
+    t = send(node, r, r.filled >> r.bits, (filled >> r.bits) - 1, visible_at, 0, 1)
     if t != WAIT:
         r.filled = filled
     return t

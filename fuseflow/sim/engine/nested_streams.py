@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.node_records import MISALIGNED, WAIT, awaits, source
-from fuseflow.sim.engine.stream_rings import head_run, high_of, is_control, low_of, next_word, seen_above, take, visible
+from fuseflow.sim.engine.node_records import MISALIGNED, WAIT, source, tokens_at
+from fuseflow.sim.engine.stream_rings import head_run, high_of, is_control, low_of, lower_stop, next_word, take, visible
 from fuseflow.sim.native.records import Record, inline, set_int
 
 NEST = Record("depth open crds")  # `crds`: address of the open coordinates
@@ -19,24 +19,24 @@ nest_at = NEST.at
 
 
 @inline
-def childless(nest: Any, word: int) -> bool:
+def is_childless(nest: Any, word: int) -> bool:
     """Whether the stop ends an empty list of a coordinate that has not been taken."""
     return nest.open < nest.depth - low_of(word)
 
 
 @inline
-def look(node: Any, nest: Any, levels: int) -> int:
+def look_at_coordinates(node: Any, nest: Any, levels: int) -> int:
     """The cycle by which the coordinates to be opened, down to the outermost `levels`, are visible; WAIT if one is missing."""
-    seen = 0
+    visible_at = 0
     for level in range(nest.open, levels):
-        if awaits(node, level) == 0:
+        if tokens_at(node, level) == 0:
             return WAIT
-        seen = max(seen, visible(source(node, level)))
-    return seen
+        visible_at = max(visible_at, visible(source(node, level)))
+    return visible_at
 
 
 @inline
-def enter(node: Any, nest: Any, levels: int, t: int) -> None:
+def take_coordinates(node: Any, nest: Any, levels: int, t: int) -> None:
     """Take those coordinates in cycle t."""
     for level in range(nest.open, levels):
         reader = source(node, level)
@@ -49,22 +49,22 @@ def enter(node: Any, nest: Any, levels: int, t: int) -> None:
 
 
 @inline
-def look_ends(node: Any, nest: Any, word: int) -> int:
+def look_at_stops(node: Any, nest: Any, word: int) -> int:
     """The same for the outer streams in which the inner stop ends a list."""
-    seen = 0
+    visible_at = 0
     for level in range(max(nest.depth - high_of(word), 0), nest.depth):
-        if awaits(node, level) == 0:
+        if tokens_at(node, level) == 0:
             return WAIT
-        seen = max(seen, visible(source(node, level)))
-    return seen
+        visible_at = max(visible_at, visible(source(node, level)))
+    return visible_at
 
 
 @inline
-def leave(node: Any, nest: Any, word: int, t: int) -> None:
+def take_stops(node: Any, nest: Any, word: int, t: int) -> None:
     """Take the outer stops that are part of an inner stop."""
     for level in range(max(nest.depth - high_of(word), 0), nest.depth):
         reader = source(node, level)
-        if not is_control(reader) or head_run(reader).word != seen_above(word, nest.depth - level):
+        if not is_control(reader) or head_run(reader).word != lower_stop(word, nest.depth - level):
             node.fault = MISALIGNED
             return
         take(reader, 1, t)

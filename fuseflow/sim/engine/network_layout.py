@@ -12,15 +12,25 @@ import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import bounds
-from fuseflow.sim.engine.agenda import AGENDA, agenda
+from fuseflow.sim.engine.agenda import AGENDA, new_agenda
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
 from fuseflow.sim.engine.kernels.record import recorder
-from fuseflow.sim.engine.node_layout import Array, Limits, Link, NodeLayout, Part, Rule, Stream, fitting, words
+from fuseflow.sim.engine.node_layout import (
+    Array,
+    LayoutRule,
+    Limits,
+    Link,
+    NodeLayout,
+    Part,
+    StreamKey,
+    element_capacity,
+    word_count,
+)
 from fuseflow.sim.engine.node_records import NODE
 from fuseflow.sim.engine.remote_memory import RemoteLayout
 from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
-from fuseflow.sim.engine.workspace import Table
+from fuseflow.sim.engine.workspace import WorkspaceTable
 from fuseflow.sim.machine.comal import delays, lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import timing
@@ -50,7 +60,7 @@ class NetworkLayout:
     parts: list[Part] = field(default_factory=list)
     owners: list[n.Node | None] = field(default_factory=list)
     """Of each part the node; None of a recorder."""
-    keys: list[Stream] = field(default_factory=list)
+    keys: list[StreamKey] = field(default_factory=list)
     edges: list[StreamReader] = field(default_factory=list)
     nodes: npt.NDArray[Any] = field(default_factory=lambda: NODE.array(0))
     streams: npt.NDArray[Any] = field(default_factory=lambda: STREAM.array(0))
@@ -61,8 +71,8 @@ class NetworkLayout:
     rings: list[Array] = field(default_factory=list)
     scratches: list[Array] = field(default_factory=list)
     histories: list[Array] = field(default_factory=list)
-    tables: dict[str, list[Table]] = field(default_factory=dict)
-    keep: dict[int, Array] = field(default_factory=dict)
+    tables: dict[str, list[WorkspaceTable]] = field(default_factory=dict)
+    arrays: dict[int, Array] = field(default_factory=dict)
     """Arrays that kernels find by address."""
     agenda: npt.NDArray[Any] = field(default_factory=lambda: AGENDA.array(1))
     controller: Controller | None = None
@@ -91,25 +101,27 @@ def lay_out(
     _fill_nodes(layout, machine, library)
     _fill_streams(layout, machine)
     _fill_readers(layout, machine)
-    layout.agenda = agenda(_neighbours(layout), layout.keep)
+    layout.agenda = new_agenda(_neighbours(layout), layout.arrays)
     return layout
 
 
 def _make_parts(
-    layout: NetworkLayout, tensors: Mapping[str, Tensor], rules: Mapping[type[n.Node], Rule], library: Library, record: bool
+    layout: NetworkLayout, tensors: Mapping[str, Tensor], rules: Mapping[type[n.Node], LayoutRule], library: Library, record: bool
 ) -> None:
     graph, types = layout.graph, layout.types
-    below = bounds(graph)
+    coordinate_bounds = bounds(graph)
     for node in graph.nodes:
-        place = NodeLayout(
-            node, tuple(types[port] for port in node.inputs), below, graph.declared, tensors, library, layout.limits,
-            layout.keep, layout.tables,
+        node_layout = NodeLayout(
+            node, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
+            layout.arrays, layout.tables,
         )  # fmt: skip
-        parts = n.entry(rules, type(node), "kernel in the engine")(node, place)
+        parts = n.entry(rules, type(node), "kernel in the engine")(node, node_layout)
         layout.parts += parts
         layout.owners += [node] * len(parts)
     if record:
-        layout.parts += [recorder(port, type_.tile, layout.limits.written, layout.keep) for port, type_ in types.items()]
+        layout.parts += [
+            recorder(port, type_.tile, layout.limits.writer_elements, layout.arrays) for port, type_ in types.items()
+        ]
         layout.owners += [None] * len(types)
 
 
@@ -129,16 +141,16 @@ def _number(layout: NetworkLayout) -> None:
 
 def _neighbours(layout: NetworkLayout) -> list[list[int]]:
     """Of each part those whose firings may let it go on: at the other ends of its streams, and of the same node."""
-    found: list[set[int]] = [set() for _ in layout.parts]
+    neighbours: list[set[int]] = [set() for _ in layout.parts]
     for reader in layout.edges:
         writer = layout.writer_of[reader.stream]
-        found[writer].add(reader.part)
-        found[reader.part].add(writer)
+        neighbours[writer].add(reader.part)
+        neighbours[reader.part].add(writer)
     for _, parts in groupby(range(len(layout.parts)), key=lambda p: id(layout.owners[p]) if layout.owners[p] else -p):
-        together = list(parts)
-        for p in together:
-            found[p].update(together)
-    return [sorted(others - {p}) for p, others in enumerate(found)]
+        siblings = list(parts)
+        for p in siblings:
+            neighbours[p].update(siblings)
+    return [sorted(others - {p}) for p, others in enumerate(neighbours)]
 
 
 def _fill_nodes(layout: NetworkLayout, machine: Machine, library: Library) -> None:
@@ -161,48 +173,48 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, library: Library) -> No
 
 def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
     limits, streams = layout.limits, layout.streams
-    lagging = lags(layout.graph) if machine.rules == "comal" else {}
+    lag_by_port = lags(layout.graph) if machine.rules == "comal" else {}
     start = address(layout.readers)
     for k, (key, readers) in enumerate(zip(layout.keys, layout.readers_of, strict=True)):
         owner = layout.owners[layout.writer_of[k]]
         assert owner is not None
         tile = layout.types[key].tile if isinstance(key, n.Port) else ()
-        capacity = fitting(limits.elements, tile)
-        ring, scratch = RUN.array(limits.runs), np.zeros(capacity * words(tile))
-        listed = np.array([start + READER_SIZE * r for r in readers] or [0], dtype=np.int64)
+        capacity = element_capacity(limits.elements, tile)
+        ring, scratch = RUN.array(limits.runs), np.zeros(capacity * word_count(tile))
+        reader_addresses = np.array([start + READER_SIZE * r for r in readers] or [0], dtype=np.int64)
         layout.rings.append(ring)
         layout.scratches.append(scratch)
-        layout.keep[address(listed)] = listed
+        layout.arrays[address(reader_addresses)] = reader_addresses
         streams[k]["ring"], streams[k]["mask"] = address(ring), limits.runs - 1
         streams[k]["scratch"], streams[k]["capacity"] = address(scratch), capacity
         link = key if isinstance(key, Link) else Link()
-        streams[k]["bytes"] = 8 * words(tile)
+        streams[k]["bytes"] = 8 * word_count(tile)
         streams[k]["limited"] = int(layout.parts[layout.writer_of[k]].computes and link.stored)
         streams[k]["latency"] = _timing(layout, owner, machine)[0] if link.latency is None else link.latency
-        streams[k]["lag"] = lagging.get(key, 0) if isinstance(key, n.Port) else 0
-        streams[k]["readers"], streams[k]["count"] = address(listed), len(readers)
+        streams[k]["lag"] = lag_by_port.get(key, 0) if isinstance(key, n.Port) else 0
+        streams[k]["readers"], streams[k]["count"] = address(reader_addresses), len(readers)
 
 
 def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> tuple[int, int]:
-    read = [layout.types[port] for port in node.inputs]
-    return timing(node, layout.graph, machine, [type_.tile for type_ in read if type_.kind == "val"])
+    types = [layout.types[port] for port in node.inputs]
+    return timing(node, layout.graph, machine, [type_.tile for type_ in types if type_.kind == "val"])
 
 
 def _fill_readers(layout: NetworkLayout, machine: Machine) -> None:
     limits, readers, streams = layout.limits, layout.readers, layout.streams
-    depths, delayed = dict(layout.graph.depths), delays(layout.graph) if machine.rules == "comal" else {}
+    depths, delay_by_edge = dict(layout.graph.depths), delays(layout.graph) if machine.rules == "comal" else {}
     for r, reader in enumerate(layout.edges):
         history = POPS.array(limits.pops)
         layout.histories.append(history)
         link = layout.keys[reader.stream]
-        inside = link.depth if isinstance(link, Link) else None
-        depth = inside if reader.edge is None else depths.get(reader.edge, machine.first_depth)
+        link_depth = link.depth if isinstance(link, Link) else None
+        depth = link_depth if reader.edge is None else depths.get(reader.edge, machine.first_depth)
         stream = streams[reader.stream]
         readers[r]["stream"] = address(streams) + STREAM_SIZE * reader.stream
         readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
         readers[r]["history"], readers[r]["history_mask"] = address(history), limits.pops - 1
         readers[r]["depth"] = depth or 0
         stream["bounded"] |= depth is not None
-        readers[r]["delay"] = 0 if reader.edge is None else delayed.get(reader.edge, 0)
+        readers[r]["delay"] = 0 if reader.edge is None else delay_by_edge.get(reader.edge, 0)
         readers[r]["slot_cursor"] = 0 if depth else MANY
         readers[r]["reach"] = -1 - stream["latency"]

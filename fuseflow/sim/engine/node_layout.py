@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
-from fuseflow.sim.engine.workspace import WORKSPACE, Table
+from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
 from fuseflow.sim.native.jit import Function, Library
 from fuseflow.sim.native.records import Record, address
 from fuseflow.tensors import Tensor
@@ -29,7 +29,7 @@ class Limits:
     elements: int = 1 << 14  # computed, in the ring of a stream; of tiles, their words
     pops: int = 256  # runs of pops in the history of a reader
     burst: int = 1 << 40  # firings in one piece
-    written: int = 1 << 16  # elements that a writer gathers before they are moved away; of tiles, their words
+    writer_elements: int = 1 << 16  # elements that a writer gathers before they are moved away; of tiles, their words
     blocks: int = 64  # of a workspace
 
 
@@ -43,17 +43,17 @@ class Link:
     depth: int | None = None
 
 
-Stream: TypeAlias = Port | Link
+StreamKey: TypeAlias = Port | Link
 
 
-def words(tile: Tile) -> int:
+def word_count(tile: Tile) -> int:
     """Of an element. One of a single word may come in a run that repeats it, be it a scalar or a tile of 1 x 1."""
     return prod(tile)
 
 
-def fitting(limit: int, tile: Tile) -> int:
+def element_capacity(limit: int, tile: Tile) -> int:
     """How many elements take up a limit of words: a power of two if that is one."""
-    return max(limit >> (words(tile) - 1).bit_length(), 1)
+    return max(limit >> (word_count(tile) - 1).bit_length(), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Part:
 
     kernel: Function
     state: Array
-    inputs: Sequence[Stream]
-    outputs: Sequence[Stream]
+    inputs: Sequence[StreamKey]
+    outputs: Sequence[StreamKey]
     computes: bool = True
     first: int = 0
     helper: bool = False
@@ -83,8 +83,8 @@ class NodeLayout:
     tensors: Mapping[str, Tensor]
     library: Library
     limits: Limits
-    keep: dict[int, Array]
-    tables: dict[str, list[Table]] = field(default_factory=dict)
+    arrays: dict[int, Array]
+    tables: dict[str, list[WorkspaceTable]] = field(default_factory=dict)
 
     @property
     def outputs(self) -> tuple[Port, ...]:
@@ -102,30 +102,30 @@ class NodeLayout:
     def array(self, values: Array) -> int:
         """The address of an array, kept alive; integers are 64 bits wide."""
         values = np.ascontiguousarray(values, dtype=np.int64 if values.dtype.kind == "i" else values.dtype)
-        self.keep[address(values)] = values
+        self.arrays[address(values)] = values
         return address(values)
 
     def buffer(self, kind: Any, count: int) -> int:
         """The address of a new array of a dtype."""
-        made = np.zeros(count, kind)
-        self.keep[address(made)] = made
-        return address(made)
+        array = np.zeros(count, kind)
+        self.arrays[address(array)] = array
+        return address(array)
 
     def state(self, record: Record, **values: float) -> Array:
         """A new record with these values, zero elsewhere."""
-        made = record.array(1)
+        state = record.array(1)
         for name, value in values.items():
-            made[name] = value
-        return made
+            state[name] = value
+        return state
 
-    def filled(self, tile: Tile, value: float) -> int:
+    def constant_element(self, tile: Tile, value: float) -> int:
         """The address of an element that holds one value."""
-        return self.array(np.full(words(tile), value))
+        return self.array(np.full(word_count(tile), value))
 
     def workspaces(self, count: int, space: int, width: int = 1) -> int:
         """The address of so many workspaces for `space` possible keys, and values of `width` words."""
         records = WORKSPACE.array(count)
-        self.tables[self.node.name] = [Table(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
+        self.tables[self.node.name] = [WorkspaceTable(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
         return self.array(records)
 
     def part(self, kernel: Function, state: Array | None = None, computes: bool = True) -> list[Part]:
@@ -133,4 +133,4 @@ class NodeLayout:
         return [Part(kernel, np.zeros(1, np.int64) if state is None else state, self.node.inputs, self.outputs, computes)]
 
 
-Rule: TypeAlias = Callable[[Any, NodeLayout], list[Part]]
+LayoutRule: TypeAlias = Callable[[Any, NodeLayout], list[Part]]

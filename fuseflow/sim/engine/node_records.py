@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     READER_SIZE,
     STREAM_SIZE,
     head_run,
     is_control,
-    left,
     push,
     reader_at,
     room,
     stream_at,
     take,
+    tokens_left,
     visible,
 )
 from fuseflow.sim.native.jit import call_note
@@ -54,16 +54,16 @@ def target(node: Any, q: int) -> Any:
 
 
 @inline
-def awaits(node: Any, q: int) -> int:
+def tokens_at(node: Any, q: int) -> int:
     """Tokens left in the run at the head of input q; if none, the node waits for it."""
-    k = left(source(node, q))
+    k = tokens_left(source(node, q))
     if k == 0:
         node.waits = INPUT + q
     return k
 
 
 @inline
-def rooms(node: Any, q: int) -> int:
+def room_at(node: Any, q: int) -> int:
     """Tokens for which output q has room; if none, the node waits for it."""
     k = room(target(node, q))
     if k == 0:
@@ -74,12 +74,12 @@ def rooms(node: Any, q: int) -> int:
 @inline
 def look_everywhere(node: Any) -> int:
     """The cycle by which the next tokens of all inputs are visible; WAIT if one is missing."""
-    seen = 0
+    visible_at = 0
     for q in range(node.arity):
-        if awaits(node, q) == 0:
+        if tokens_at(node, q) == 0:
             return WAIT
-        seen = max(seen, visible(source(node, q)))
-    return seen
+        visible_at = max(visible_at, visible(source(node, q)))
+    return visible_at
 
 
 @inline
@@ -87,7 +87,7 @@ def room_everywhere(node: Any) -> int:
     """The cycle from which all outputs have room for a token; WAIT if one has none."""
     free = 0
     for q in range(node.ports):
-        if rooms(node, q) == 0:
+        if room_at(node, q) == 0:
             return WAIT
         free = max(free, target(node, q).free)
     return free
@@ -112,13 +112,13 @@ def push_everywhere(node: Any, word: int, t: int) -> None:
 
 
 @inline
-def fire(node: Any, seen: int, free: int, k: int) -> int:
+def fire(node: Any, visible_at: int, free: int, k: int) -> int:
     """k firings on values at consecutive cycles; returns the first. `seen`: the cycle by which all that it looks at is visible;
     `free`: from which the slots that it needs are free. k is 1 if the interval is not."""
-    t = max(node.ready, seen, free)
+    t = max(node.ready, visible_at, free)
     if node.tracer != 0:
-        call_note(traced_at(node.tracer).note, node.tracer, t, k, seen, free)
-    _account(node, t, seen)
+        call_note(traced_at(node.tracer).note, node.tracer, t, k, visible_at, free)
+    _account(node, t, visible_at)
     node.firings += k
     node.last = t + k - 1
     node.ready = t + k - 1 + node.interval
@@ -126,12 +126,12 @@ def fire(node: Any, seen: int, free: int, k: int) -> int:
 
 
 @inline
-def close(node: Any, seen: int, free: int) -> int:
+def close(node: Any, visible_at: int, free: int) -> int:
     """One firing on a stop or `D`, after which the next may follow after the pause."""
-    t = max(node.ready, seen, free)
+    t = max(node.ready, visible_at, free)
     if node.tracer != 0:
-        call_note(traced_at(node.tracer).note, node.tracer, t, 1, seen, free)
-    _account(node, t, seen)
+        call_note(traced_at(node.tracer).note, node.tracer, t, 1, visible_at, free)
+    _account(node, t, visible_at)
     node.firings += 1
     node.closings += 1
     node.last = t
@@ -140,13 +140,13 @@ def close(node: Any, seen: int, free: int) -> int:
 
 
 @inline
-def _account(node: Any, t: int, seen: int) -> None:
+def _account(node: Any, t: int, visible_at: int) -> None:
     """Of the cycles since the last firing, those until the last token looked at was visible are starved, the rest blocked."""
     gap = t - node.last - 1
     if gap > 0:
         if node.firings == 0:
             node.first = node.starved = t
             return
-        starved = min(max(seen - node.last - 1, 0), gap)
+        starved = min(max(visible_at - node.last - 1, 0), gap)
         node.starved += starved
         node.blocked += gap - starved

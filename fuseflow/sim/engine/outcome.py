@@ -11,123 +11,127 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Token, stop
 from fuseflow.sim.engine.network_layout import NetworkLayout
-from fuseflow.sim.engine.node_layout import Array, words
+from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
-from fuseflow.sim.engine.service import PartOutput, gather_all, input_of, output_of
+from fuseflow.sim.engine.service import PartOutput, collect_all, reader_number, stream_number
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, high_of, low_of
 from fuseflow.sim.machine.comal import cycles
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.outcome import deadlock as dead
+from fuseflow.sim.outcome import deadlock
 from fuseflow.sim.outcome.statistics import Array as ArrayKind
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors.levels.base import StoredArray
 
 
-def outcome(layout: NetworkLayout, machine: Machine, gathered: PartOutput) -> Outcome:
+def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) -> Outcome:
     """Of a run that came to its end."""
-    gather_all(layout, gathered)
+    collect_all(layout, part_output)
     nodes = statistics(layout)
-    acknowledged = -1 if layout.controller is None else layout.controller.acknowledged()
-    reader = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
-    pushed = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
+    last_acknowledgement = -1 if layout.controller is None else layout.controller.acknowledged()
+    number_by_edge = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
+    token_counts = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
-        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
+        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(last_acknowledgement, *(node.last for node in nodes)),
         nodes=nodes,
         edges=tuple(
             EdgeStatistics(
                 edge.node,
                 edge.input,
-                int(layout.streams[layout.edges[reader[edge]].stream]["pushed"]),
-                int(layout.readers[reader[edge]]["peak"]),
+                int(layout.streams[layout.edges[number_by_edge[edge]].stream]["pushed"]),
+                int(layout.readers[number_by_edge[edge]]["peak"]),
             )
             for edge in edges(layout.graph)
         ),
-        tokens={key: pushed[key] for key in layout.keys if isinstance(key, n.Port)},
+        tokens={key: token_counts[key] for key in layout.keys if isinstance(key, n.Port)},
         values=_values(layout),
         elements=_elements(layout),
-        written=_written(layout, gathered),
+        written=_written(layout, part_output),
         memory=None if layout.controller is None else layout.controller.statistics(),
-        streams=_recordings(layout, gathered),
+        streams=_recordings(layout, part_output),
     )
 
 
 def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
     """Of every node, in graph order."""
-    found = []
+    rows = []
     for node in layout.graph.nodes:
         parts = [p for p, owner in enumerate(layout.owners) if owner is node]
-        waited = int(layout.nodes["waited"][parts].sum())
-        of = layout.nodes[[p for p in parts if not layout.parts[p].helper]]
-        began = of["first"][of["firings"] > 0]
-        found.append(
+        wait_cycles = int(layout.nodes["waited"][parts].sum())
+        records = layout.nodes[[p for p in parts if not layout.parts[p].helper]]
+        first_firings = records["first"][records["firings"] > 0]
+        rows.append(
             node_statistics(
                 node,
-                waited,
-                firings=int(of["firings"].sum()),
-                starved=int(of["starved"].sum()),
-                blocked=int(of["blocked"].sum()),
-                first=int(began.min()) if len(began) else -1,
-                last=int(of["last"].max()),
-                occupied=int(((of["firings"] - of["closings"]) * of["interval"] + of["closings"] * of["pause"]).max()),
+                wait_cycles,
+                firings=int(records["firings"].sum()),
+                starved=int(records["starved"].sum()),
+                blocked=int(records["blocked"].sum()),
+                first=int(first_firings.min()) if len(first_firings) else -1,
+                last=int(records["last"].max()),
+                occupied=int(
+                    (
+                        (records["firings"] - records["closings"]) * records["interval"] + records["closings"] * records["pause"]
+                    ).max()
+                ),
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _values(layout: NetworkLayout) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for node, record, part in zip(layout.owners, layout.nodes, layout.parts, strict=True):
         if node is None or not node.operator:
             continue
         if isinstance(node, n.Workspace):  # of two parts, which share their state
-            found[node.name] = int(part.state[0]["values"])
+            counts[node.name] = int(part.state[0]["values"])
         else:
-            found[node.name] = int(record["firings"] - record["closings"])
-    return found
+            counts[node.name] = int(record["firings"] - record["closings"])
+    return counts
 
 
 def _elements(layout: NetworkLayout) -> dict[tuple[str, ArrayKind], int]:
-    found: dict[tuple[str, ArrayKind], int] = {}
+    counts: dict[tuple[str, ArrayKind], int] = {}
     declared = layout.graph.declared
     for p, node in enumerate(layout.owners):
         state, record = layout.parts[p].state[0], layout.nodes[p]
         if layout.parts[p].helper:
             continue
         if isinstance(node, n.Load):
-            found[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"]) * words(
+            counts[node.name, "val"] = int(record["firings"] - record["closings"] - state["absent"]) * word_count(
                 declared[node.tensor].tile
             )
         elif isinstance(node, n.Scan):
             for array in _arrays(declared[node.tensor], node.level):
                 entries = int(state["entries"]) if array.entry else 0
-                found[node.name, array.kind] = array.scanned * int(state["references"]) + array.entry * entries
+                counts[node.name, array.kind] = array.scanned * int(state["references"]) + array.entry * entries
         elif isinstance(node, n.Locate):
             for array in _arrays(declared[node.tensor], node.level):
                 if array.told:
-                    found[node.name, array.kind] = int(state["asked"])
-    return found
+                    counts[node.name, array.kind] = int(state["asked"])
+    return counts
 
 
 def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
     return decl.format.levels[level].arrays(decl.shape[decl.format.order[level]])
 
 
-def _written(layout: NetworkLayout, gathered: PartOutput) -> dict[str, WriterStream]:
+def _written(layout: NetworkLayout, part_output: PartOutput) -> dict[str, WriterStream]:
     """The pieces in one, which are let go one after the other."""
-    written = {name: WriterStream() for name in layout.graph.outputs}
+    streams = {name: WriterStream() for name in layout.graph.outputs}
     for p, node in enumerate(layout.owners):
         if isinstance(node, n.WriteLevel):
-            written[node.tensor].crd[node.level] = np.concatenate(gathered.elements.pop(p))
-            written[node.tensor].pos[node.level] = np.concatenate([[0], *gathered.ends.pop(p)])
+            streams[node.tensor].crd[node.level] = np.concatenate(part_output.elements.pop(p))
+            streams[node.tensor].pos[node.level] = np.concatenate([[0], *part_output.ends.pop(p)])
         elif isinstance(node, n.WriteValues):
-            written[node.tensor].values = np.concatenate(gathered.elements.pop(p))
-    return written
+            streams[node.tensor].values = np.concatenate(part_output.elements.pop(p))
+    return streams
 
 
-def _recordings(layout: NetworkLayout, gathered: PartOutput) -> dict[n.Port, Recording]:
+def _recordings(layout: NetworkLayout, part_output: PartOutput) -> dict[n.Port, Recording]:
     return {
-        part.inputs[0]: _recording(np.concatenate(gathered.elements[p]), layout.types[part.inputs[0]])
+        part.inputs[0]: _recording(np.concatenate(part_output.elements[p]), layout.types[part.inputs[0]])
         for p, part in enumerate(layout.parts)
         if layout.owners[p] is None and isinstance(part.inputs[0], n.Port)
     }
@@ -153,67 +157,67 @@ def _control(word: int) -> Token:
     return D if word == DONE else stop(low_of(word), high_of(word))
 
 
-def deadlock(
+def describe_deadlock(
     layout: NetworkLayout,
     smallest_depth: Callable[[Sequence[n.Edge]], int | None],
-    deepened: Callable[[Mapping[n.Edge, int]], dead.Deadlock | None],
-) -> dead.Deadlock:
+    run_deepened: Callable[[Mapping[n.Edge, int]], deadlock.Deadlock | None],
+) -> deadlock.Deadlock:
     """Of a run in which no firing is possible before its end."""
-    stuck = [p for p, node in enumerate(layout.nodes) if node["waits"] != ENDED and layout.owners[p] is not None]
-    place = {p: k for k, p in enumerate(stuck)}
-    waiting = []
-    for p in stuck:
+    stuck_parts = [p for p, node in enumerate(layout.nodes) if node["waits"] != ENDED and layout.owners[p] is not None]
+    position = {p: k for k, p in enumerate(stuck_parts)}
+    processes = []
+    for p in stuck_parts:
         owner = layout.owners[p]
         assert owner is not None
-        awaits, other = _awaited(layout, p)
-        waiting.append(dead.WaitingProcess(owner.name, awaits, place.get(other)))
-    return dead.Deadlock(tuple(waiting), statistics(layout), smallest_depth, deepened)
+        awaited, blocking_part = _awaited(layout, p)
+        processes.append(deadlock.WaitingProcess(owner.name, awaited, position.get(blocking_part)))
+    return deadlock.Deadlock(tuple(processes), statistics(layout), smallest_depth, run_deepened)
 
 
-def _awaited(layout: NetworkLayout, p: int) -> tuple[dead.Awaited, int]:
+def _awaited(layout: NetworkLayout, p: int) -> tuple[deadlock.Awaited, int]:
     """What a stuck part waits for, and the part that would have to fire first."""
     wait = int(layout.nodes[p]["waits"])
     if INPUT <= wait < OUTPUT:
-        reader = layout.edges[input_of(layout, p, wait - INPUT)]
+        reader = layout.edges[reader_number(layout, p, wait - INPUT)]
         writer = layout.writer_of[reader.stream]
         owner = layout.owners[writer]
         if reader.edge is None or owner is None:
-            return dead.Workspace(), writer
-        return dead.AwaitedToken(reader.input, owner.name), writer
+            return deadlock.Workspace(), writer
+        return deadlock.AwaitedToken(reader.input, owner.name), writer
     if OUTPUT <= wait < BUFFER:
         r = full_reader(layout, p)
         edge = layout.edges[r].edge
         if edge is None:
-            return dead.Workspace(), layout.edges[r].part
-        return dead.AwaitedSlot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
+            return deadlock.Workspace(), layout.edges[r].part
+        return deadlock.AwaitedSlot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
     if wait == TOUCH:
-        return dead.Workspace(), p - 1  # who asks for what is fetched ahead
-    return dead.Workspace(), p + 1
+        return deadlock.Workspace(), p - 1  # who asks for what is fetched ahead
+    return deadlock.Workspace(), p + 1
 
 
 def full_reader(layout: NetworkLayout, p: int) -> int:
     """The reader whose FIFO is full, of a part that waits for a slot."""
-    k = output_of(layout, p, int(layout.nodes[p]["waits"]) - OUTPUT)
+    k = stream_number(layout, p, int(layout.nodes[p]["waits"]) - OUTPUT)
     return layout.readers_of[k][int(layout.streams[k]["blocked"])]
 
 
-def fault(layout: NetworkLayout) -> SimulationError:
+def fault_error(layout: NetworkLayout) -> SimulationError:
     """The error of the node that found its inputs wrong."""
     p = int(np.flatnonzero(layout.nodes["fault"])[0])
     node, record = layout.owners[p], layout.nodes[p]
     assert node is not None
-    what = f"node `{node.name}` ({node.op})"
+    subject = f"node `{node.name}` ({node.op})"
     if record["fault"] == REFUSED:
         return SimulationError(
-            f"{what}: got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it"
+            f"{subject}: got the empty token `N`, which it refuses: put an `alu copy` with the implicit value before it"
         )
     if record["fault"] == TWICE:
         return SimulationError(
-            f"{what}: got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
+            f"{subject}: got two values at the same coordinates, which it refuses: the entries of a tensor are unique"
         )
     if record["fault"] == LARGE:
-        room = int(layout.keep[int(layout.parts[p].state[0]["array"])][0]["length"])
-        return SimulationError(f"{what}: writes more than the {room:,} bytes that the memory has for it")
+        room = int(layout.arrays[int(layout.parts[p].state[0]["array"])][0]["length"])
+        return SimulationError(f"{subject}: writes more than the {room:,} bytes that the memory has for it")
     if record["fault"] == OUTSIDE:
-        return SimulationError(f"{what}: a reference is outside its tensor after {record['firings']} firings")
-    return SimulationError(f"{what}: its inputs differ in structure after {record['firings']} firings")
+        return SimulationError(f"{subject}: a reference is outside its tensor after {record['firings']} firings")
+    return SimulationError(f"{subject}: its inputs differ in structure after {record['firings']} firings")

@@ -23,67 +23,67 @@ class PartOutput:
     ends: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
 
 
-def serve(layout: NetworkLayout, gathered: PartOutput, until: int) -> bool:
+def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
     """Do what the stuck parts wait for of the engine; whether there was anything. Streams grow only if nothing else helps, and then
     the last one whose part may fire by cycle `until`: those above it are full because it is."""
     waits = layout.nodes["waits"]
     served = False
     for p in np.flatnonzero(waits == GROW).tolist():
-        _relieve(layout, p, gathered)
+        _grow_or_collect(layout, p, part_output)
         served = True
     if (waits == ROOM).any():
         served = _make_room(layout)
     at_input = np.flatnonzero((waits >= INPUT) & (waits < OUTPUT))
-    readers = inputs_of(layout, at_input, waits[at_input] - INPUT)
+    readers = reader_numbers(layout, at_input, waits[at_input] - INPUT)
     for r in readers[layout.readers["stalled"][readers] != 0].tolist():
         _grow_history(layout, r)
         served = True
     if served:
         return True
     at_output = np.flatnonzero((waits >= OUTPUT) & (waits < BUFFER) & (layout.nodes["ready"] <= until))
-    streams = outputs_of(layout, at_output, waits[at_output] - OUTPUT)
+    streams = stream_numbers(layout, at_output, waits[at_output] - OUTPUT)
     full = streams[layout.streams["blocked"][streams] == FULL_RING]
     if len(full):
         _grow_stream(layout, int(full[-1]))
     return len(full) > 0
 
 
-def gather_all(layout: NetworkLayout, gathered: PartOutput) -> None:
+def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
     """Move away what is left in the buffers."""
     for p, owner in enumerate(layout.owners):
         if owner is None or isinstance(owner, n.Writes):
-            _relieve(layout, p, gathered)
+            _grow_or_collect(layout, p, part_output)
 
 
-def input_of(layout: NetworkLayout, p: int, q: int) -> int:
-    return int(inputs_of(layout, np.array([p]), np.array([q]))[0])
+def reader_number(layout: NetworkLayout, p: int, q: int) -> int:
+    return int(reader_numbers(layout, np.array([p]), np.array([q]))[0])
 
 
-def output_of(layout: NetworkLayout, p: int, q: int) -> int:
-    return int(outputs_of(layout, np.array([p]), np.array([q]))[0])
+def stream_number(layout: NetworkLayout, p: int, q: int) -> int:
+    return int(stream_numbers(layout, np.array([p]), np.array([q]))[0])
 
 
-def inputs_of(layout: NetworkLayout, parts: Array, inputs: Array) -> Array:
+def reader_numbers(layout: NetworkLayout, parts: Array, inputs: Array) -> Array:
     """The readers of these inputs of these parts, one each."""
     return (layout.nodes["inputs"][parts] - address(layout.readers)) // READER_SIZE + inputs
 
 
-def outputs_of(layout: NetworkLayout, parts: Array, outputs: Array) -> Array:
+def stream_numbers(layout: NetworkLayout, parts: Array, outputs: Array) -> Array:
     return (layout.nodes["outputs"][parts] - address(layout.streams)) // STREAM_SIZE + outputs
 
 
-def _relieve(layout: NetworkLayout, p: int, gathered: PartOutput) -> None:
+def _grow_or_collect(layout: NetworkLayout, p: int, part_output: PartOutput) -> None:
     state = layout.parts[p].state[0]
     owner = layout.owners[p]
     if isinstance(owner, n.Workspace):
         layout.tables[owner.name][int(state["started"] - state["working"]) & 1].grow()
         return
     if owner is None:
-        gathered.elements[p].append(_copied(layout, int(state["tokens"]), int(state["count"])))
+        part_output.elements[p].append(_copy_array(layout, int(state["tokens"]), int(state["count"])))
         state["count"] = 0
         return
-    gathered.elements[p].append(_copied(layout, int(state["elements"]), int(state["count"] * state["words"])))
-    gathered.ends[p].append(_copied(layout, int(state["ends"]), int(state["ended"])))
+    part_output.elements[p].append(_copy_array(layout, int(state["elements"]), int(state["count"] * state["words"])))
+    part_output.ends[p].append(_copy_array(layout, int(state["ends"]), int(state["ended"])))
     state["count"] = state["ended"] = 0
 
 
@@ -97,9 +97,9 @@ def _make_room(layout: NetworkLayout) -> bool:
     return True
 
 
-def _copied(layout: NetworkLayout, at: int, count: int) -> Array:
+def _copy_array(layout: NetworkLayout, at: int, count: int) -> Array:
     """The first elements of the array at an address."""
-    return layout.keep[at][:count].copy()
+    return layout.arrays[at][:count].copy()
 
 
 def _grow_history(layout: NetworkLayout, r: int) -> None:
@@ -151,5 +151,5 @@ def _grow_scratch(layout: NetworkLayout, k: int, head: int, popped: int) -> None
     stream["known_pushed"] = 0
     runs = np.arange(head, int(stream["tail"])) & (len(ring) - 1)
     first = int(stream["pushed"]) - np.cumsum(ring["length"][runs][::-1])[::-1]  # the first token of each run
-    held = ring["kind"][runs] == SCRATCH
-    ring["word"][runs[held]] = address(new) + int(stream["bytes"]) * (first[held] & (2 * capacity - 1))
+    is_scratch = ring["kind"][runs] == SCRATCH
+    ring["word"][runs[is_scratch]] = address(new) + int(stream["bytes"]) * (first[is_scratch] & (2 * capacity - 1))

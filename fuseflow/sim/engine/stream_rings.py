@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.native.records import Record, called, get_int, inline, set_int
+from fuseflow.sim.native.records import Record, get_int, inline, outline, set_int
 
 CONTROL, EMPTY, REPEATED, AFFINE, SLICE, SCRATCH = range(6)
 DONE = -1
@@ -50,7 +50,7 @@ WORD_OFFSET = RUN.offset("word")
 
 
 @inline
-def stop(low: int, high: int) -> int:
+def stop_word(low: int, high: int) -> int:
     return low << 6 | high
 
 
@@ -65,13 +65,13 @@ def high_of(word: int) -> int:
 
 
 @inline
-def raised(word: int, levels: int) -> int:
+def raise_stop(word: int, levels: int) -> int:
     """The word of the same stop seen from `levels` deeper."""
     return word + levels * 65
 
 
 @inline
-def seen_above(word: int, levels: int) -> int:
+def lower_stop(word: int, levels: int) -> int:
     """The word of the same end of lists in a stream that is `levels` shallower."""
     return max((word >> 6) - levels, 0) << 6 | ((word & 63) - levels)
 
@@ -80,7 +80,7 @@ def seen_above(word: int, levels: int) -> int:
 
 
 @inline
-def left(reader: Any) -> int:
+def tokens_left(reader: Any) -> int:
     """Tokens left in the run at the head; 0 if there is none yet."""
     if reader.head >= reader.until:
         if reader.stalled != 0:
@@ -135,7 +135,7 @@ def word_in(run: Any, i: int) -> int:
 
 
 @inline
-def coming(reader: Any) -> int:
+def upcoming_word(reader: Any) -> int:
     """The first word of a run some way behind the one at the head, or 0: what it refers to can be fetched early."""
     if reader.head + AHEAD >= reader.until:
         return 0
@@ -143,7 +143,7 @@ def coming(reader: Any) -> int:
 
 
 @inline
-def behind(reader: Any) -> tuple[int, int]:
+def second_token(reader: Any) -> tuple[int, int]:
     """Of the token behind the next one: the cycle from which it is visible, or -1 if it is not there yet; its word if it is a stop or
     `D`, else ELEMENT."""
     run, offset = head_run(reader), reader.offset + 1
@@ -155,7 +155,7 @@ def behind(reader: Any) -> tuple[int, int]:
 
 
 @inline
-def take_too(reader: Any, t: int) -> None:
+def take_in_same_cycle(reader: Any, t: int) -> None:
     """Take one token in a cycle in which others may be taken too."""
     reader.several, reader.reach = 1, -MANY
     take(reader, 1, t)
@@ -195,10 +195,10 @@ def _note(reader: Any, k: int, t: int) -> None:
     entry.time = t
     entry.step = 1
     reader.noted = noted + 1
-    held = noted - min(reader.peak_cursor, reader.slot_cursor)
-    if 2 * held >= reader.history_mask:
+    occupied = noted - min(reader.peak_cursor, reader.slot_cursor)
+    if 2 * occupied >= reader.history_mask:
         reader.reach = -MANY  # let the cursor follow
-        if held >= reader.history_mask:
+        if occupied >= reader.history_mask:
             reader.stalled, reader.until = 1, 0
 
 
@@ -210,29 +210,29 @@ def _end(reader: Any, cursor: int) -> int:
     return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
 
 
-@called
-def _settle(reader: Any, made: int, earlier: int) -> None:
+@outline
+def _settle(reader: Any, production: int, cycles_before: int) -> None:
     """Take the occupancy at `made`, the producing firing of the last token taken, into the peak; and at so many cycles before.
 
     A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens, which
     come once a cycle, leave at most once a cycle; then the last token of each run is enough.
     """
     cursor = reader.peak_cursor
-    for back in range(earlier, -1, -1):
-        cycle = made - back
+    for back in range(cycles_before, -1, -1):
+        cycle = production - back
         while cursor < reader.noted:
             entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
             if entry.time + (_end(reader, cursor) - entry.first - 1) * entry.step >= cycle:
                 break
             cursor += 1
-        gone = reader.popped
+        popped = reader.popped
         if cursor < reader.noted:
             entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-            gone = entry.first
+            popped = entry.first
             if entry.time < cycle:
-                later = cycle - entry.time
-                gone += later if entry.step == 1 else (later + entry.step - 1) // entry.step
-        reader.peak = max(reader.peak, reader.popped - back - gone)
+                elapsed = cycle - entry.time
+                popped += elapsed if entry.step == 1 else (elapsed + entry.step - 1) // entry.step
+        reader.peak = max(reader.peak, reader.popped - back - popped)
     reader.peak_cursor = cursor
     reader.reach = -MANY if reader.several != 0 else reader.peak - reader.latency - 1
 
@@ -273,7 +273,7 @@ def is_full(stream: Any) -> bool:
     return bool(stream.pushed - reader.depth >= reader.popped)
 
 
-@called
+@outline
 def _look_for_room(stream: Any) -> None:
     """How far the readers have made room for runs, and for elements."""
     tail, pushed = MANY, MANY
@@ -285,7 +285,7 @@ def _look_for_room(stream: Any) -> None:
     stream.known_tail, stream.known_pushed = tail, pushed
 
 
-@called
+@outline
 def _slots(stream: Any, reader: Any) -> int:
     """Slots of a bounded FIFO that are free from consecutive cycles on; raises `stream.free` to the first."""
     due = stream.pushed - reader.depth  # the pop that frees the next slot
@@ -336,7 +336,7 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
     stream.tail += 1
 
 
-@called
+@outline
 def _is_unfinished(stream: Any) -> bool:
     """Whether no reader has finished the last run, so that it may grow."""
     finished = 0
@@ -346,13 +346,13 @@ def _is_unfinished(stream: Any) -> bool:
 
 
 @inline
-def scratch(stream: Any) -> int:
+def scratch_address(stream: Any) -> int:
     """The address of the next token's element in the ring of computed elements; `room` counts what is contiguous from there."""
     return stream.scratch + stream.bytes * (stream.pushed & (stream.capacity - 1))
 
 
 @inline
-def element(reader: Any) -> int:
+def element_address(reader: Any) -> int:
     """The address of the next token's element, in a run of elements."""
     return head_run(reader).word + stream_at(reader.stream).bytes * reader.offset
 
@@ -374,6 +374,6 @@ def pass_on(run: Any, first: int, stream: Any, k: int) -> tuple[int, int]:
     word = run.word + stream.bytes * first
     if run.kind == SLICE:
         return SLICE, word
-    into = scratch(stream)
+    into = scratch_address(stream)
     copy(into, word, k * (stream.bytes >> 3))
     return SCRATCH, into

@@ -11,17 +11,17 @@ from typing import Any
 
 from fuseflow.sim.engine.memory_ports import requester_at
 from fuseflow.sim.engine.node_records import WAIT, node_at, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.stream_rings import (
     ELEMENT,
     POPS_SIZE,
     READER_SIZE,
     STREAM_SIZE,
-    behind,
     is_control,
-    left,
     pops_at,
     reader_at,
+    second_token,
     stream_at,
+    tokens_left,
     visible,
 )
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
@@ -40,22 +40,22 @@ TRACER = Record(
     "time span "  # of the last firings
     "entry pending"  # addresses of the last event that may grow, of one whose cause is not settled; 0: none
 )
-BUFFER = Record("events count limit lost start end flows")
+EVENT_BUFFER = Record("events count limit lost start end flows")
 """`lost`: events for which there was no room; only those in cycles `start` to `end` are noted; whether tokens are noted, too."""
 EVENT = Record("part time count step cause detail back")
 """`part` POPPED or PUSHED: so many tokens taken from the reader, given to the stream at address `detail`, in `step` cycles. `detail` of
 a firing: the address of a reader or a port."""
-POPPED, PUSHED = -1, -2
-STOPPED = 8
+POP, PUSH = -1, -2
+DELAYED_STOP = 8
 """In place of the cause TOKEN: a stop that may have waited for the value before it. It has an event of its own, in the track of the relay,
 with the cause RELAYED: of what the part `detail` did."""
-RELAYED = 9
-RELAYS = -1  # of a candidate: it is such a stop; else 1 more than the lag of the value
+RELAY = 9
+STOP_CANDIDATE = -1  # of a candidate: it is such a stop; else 1 more than the lag of the value
 TRACER_SIZE, EVENT_SIZE = TRACER.size, EVENT.size
-tracer_at, buffer_at, event_at = TRACER.at, BUFFER.at, EVENT.at
+tracer_at, buffer_at, event_at = TRACER.at, EVENT_BUFFER.at, EVENT.at
 
 
-def note(address: int, t: int, k: int, seen: int, free: int) -> int:
+def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> int:
     """k firings from cycle t on, which looked at tokens visible by `seen` and filled slots free from `free` on. None: a token was taken
     without a firing."""
     tracer = tracer_at(address)
@@ -64,38 +64,38 @@ def note(address: int, t: int, k: int, seen: int, free: int) -> int:
     _settle(tracer, node, buffer)
     tracer.time, tracer.span = t, max(k, 1)
     if k == 0:
-        if seen > node.last + 1:
-            tracer.passed = seen
+        if visible_at > node.last + 1:
+            tracer.passed = visible_at
         return 0
     if t + k <= buffer.start or t >= buffer.end:
         tracer.entry = 0
         return 0
-    own = node.firings > 0 and t == node.ready and tracer.passed != t
-    if own and tracer.entry != 0:
+    at_own_pace = node.firings > 0 and t == node.ready and tracer.passed != t
+    if at_own_pace and tracer.entry != 0:
         event = event_at(tracer.entry)
         gap = t - node.last
         if (k == 1 or gap == 1) and (event.count == 1 or event.step == gap):
             event.step = gap
             event.count += k
             return 0
-    made = _append(buffer)
-    tracer.entry = made
-    if made == 0:
+    event_address = _append(buffer)
+    tracer.entry = event_address
+    if event_address == 0:
         return 0
-    event = event_at(made)
+    event = event_at(event_address)
     event.part, event.time, event.count, event.step, event.back, event.detail = tracer.part, t, k, 1, 0, 0
-    if own:
+    if at_own_pace:
         event.cause, event.back = OWN, node.last
     elif t == node.ready and tracer.passed == t:
         reader = source(node, 0)
-        event.cause = TOKEN if stream_at(reader.stream).lag == 0 else STOPPED
+        event.cause = TOKEN if stream_at(reader.stream).lag == 0 else DELAYED_STOP
         event.back, event.detail = t - reader.latency - reader.delay, node.inputs
     elif t == 0:
         event.cause = START
-    elif seen == t:
-        _token(tracer, node, event, made, seen)
+    elif visible_at == t:
+        _token(tracer, node, event, event_address, visible_at)
     else:
-        _slot(tracer, node, event, made, free)
+        _slot(tracer, node, event, event_address, free)
     return 0
 
 
@@ -106,28 +106,28 @@ def _append(buffer: Any) -> int:
         buffer.lost += 1
         return 0
     buffer.count += 1
-    found: int = buffer.events + EVENT_SIZE * (buffer.count - 1)
-    return found
+    event_address: int = buffer.events + EVENT_SIZE * (buffer.count - 1)
+    return event_address
 
 
 @inline
-def _token(tracer: Any, node: Any, event: Any, made: int, seen: int) -> None:
+def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: int) -> None:
     """The token that was visible last, or else the answer."""
     event.cause = TOKEN
-    found = 0
+    candidates = 0
     for q in range(node.arity):
         reader = source(node, q)
-        here = left(reader) > 0 and visible(reader) == seen
-        set_int(tracer.candidates, q, _origin(reader, is_control(reader)) if here else 0)
-        found += here
-    if found == 0 and tracer.behind != 0:
+        is_last = tokens_left(reader) > 0 and visible(reader) == visible_at
+        set_int(tracer.candidates, q, _origin(reader, is_control(reader)) if is_last else 0)
+        candidates += is_last
+    if candidates == 0 and tracer.behind != 0:
         for q in range(node.arity):
             reader = source(node, q)
-            later, word = (WAIT, 0) if left(reader) == 0 else behind(reader)
-            set_int(tracer.candidates, q, _origin(reader, word != ELEMENT) if later == seen else 0)
-            found += later == seen
-    if found > 0:
-        tracer.pending = made
+            later, word = (WAIT, 0) if tokens_left(reader) == 0 else second_token(reader)
+            set_int(tracer.candidates, q, _origin(reader, word != ELEMENT) if later == visible_at else 0)
+            candidates += later == visible_at
+    if candidates > 0:
+        tracer.pending = event_address
         return
     event.back = -1
     if tracer.answers != 0:
@@ -140,24 +140,24 @@ def _token(tracer: Any, node: Any, event: Any, made: int, seen: int) -> None:
 def _origin(reader: Any, control: bool) -> int:
     """How a token that may be waited for came to be visible: see RELAYS."""
     lag = stream_at(reader.stream).lag
-    return RELAYS if control and lag != 0 else 1 + lag
+    return STOP_CANDIDATE if control and lag != 0 else 1 + lag
 
 
 @inline
-def _slot(tracer: Any, node: Any, event: Any, made: int, free: int) -> None:
+def _slot(tracer: Any, node: Any, event: Any, event_address: int, free: int) -> None:
     """The slot that was free last, or else the answer that allows another request, or another part of the node."""
     event.cause = SLOT
-    found = 0
+    candidates = 0
     for q in range(node.ports):
-        stream, at = target(node, q), 0
+        stream, reader_address = target(node, q), 0
         for i in range(stream.count):
             address = get_int(stream.readers, i)
-            if at == 0 and _freed(reader_at(address), stream.pushed) == free:
-                at = address
-        set_int(tracer.candidates, node.arity + q, at)
-        found += at != 0
-    if found > 0:
-        tracer.pending = made
+            if reader_address == 0 and _slot_free_from(reader_at(address), stream.pushed) == free:
+                reader_address = address
+        set_int(tracer.candidates, node.arity + q, reader_address)
+        candidates += reader_address != 0
+    if candidates > 0:
+        tracer.pending = event_address
         return
     event.cause, event.back = INSIDE, free - 1
     if tracer.fetches != 0:
@@ -171,17 +171,17 @@ def _slot(tracer: Any, node: Any, event: Any, made: int, free: int) -> None:
 
 
 @inline
-def _freed(reader: Any, pushed: int) -> int:
+def _slot_free_from(reader: Any, pushed: int) -> int:
     """From when the slot of the next token is free; -1 if it was never filled, or is not free yet."""
-    due = pushed - reader.depth
-    if reader.depth == 0 or due < 0 or due >= reader.popped:
+    pop = pushed - reader.depth
+    if reader.depth == 0 or pop < 0 or pop >= reader.popped:
         return -1
     cursor = reader.slot_cursor
-    while cursor + 1 < reader.noted and pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first <= due:
+    while cursor + 1 < reader.noted and pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first <= pop:
         cursor += 1
     entry = pops_at(reader.history + POPS_SIZE * (cursor & reader.history_mask))
-    found: int = entry.time + (due - entry.first) * entry.step + 1
-    return found
+    cycle: int = entry.time + (pop - entry.first) * entry.step + 1
+    return cycle
 
 
 @inline
@@ -201,32 +201,32 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
     if tracer.pending != 0:
         event = event_at(tracer.pending)
         if event.cause == TOKEN:
-            q = _looked_at(tracer, node)
+            q = _last_input(tracer, node)
             reader = source(node, q)
             event.detail, event.back = node.inputs + READER_SIZE * q, event.time - reader.latency - reader.delay
-            how = get_int(tracer.candidates, q)
-            if how == RELAYS:
-                event.cause = STOPPED
+            origin = get_int(tracer.candidates, q)
+            if origin == STOP_CANDIDATE:
+                event.cause = DELAYED_STOP
             else:
-                event.back -= how - 1
+                event.back -= origin - 1
         else:
-            event.detail, event.back = _filled(tracer, node), event.time - 1
+            event.detail, event.back = _filled_reader(tracer, node), event.time - 1
         tracer.pending = 0
     for q in range(node.arity):
-        taken = source(node, q).popped - get_int(tracer.marks, q)
-        if taken > 0 and buffer.flows != 0 and tracer.time < buffer.end:
-            _flow(tracer, buffer, POPPED, taken, node.inputs + READER_SIZE * q, 0)
+        pops = source(node, q).popped - get_int(tracer.marks, q)
+        if pops > 0 and buffer.flows != 0 and tracer.time < buffer.end:
+            _flow(tracer, buffer, POP, pops, node.inputs + READER_SIZE * q, 0)
         set_int(tracer.marks, q, source(node, q).popped)
     closed = node.closings > tracer.closings
     tracer.closings = node.closings
     for q in range(node.ports):
-        given = target(node, q).pushed - get_int(tracer.marks, node.arity + q)
-        if given > 0 and buffer.flows != 0 and tracer.time < buffer.end:
+        pushes = target(node, q).pushed - get_int(tracer.marks, node.arity + q)
+        if pushes > 0 and buffer.flows != 0 and tracer.time < buffer.end:
             stream = target(node, q)
             late = max(stream.given - tracer.time, 0) if closed else stream.lag
-            _flow(tracer, buffer, PUSHED, given, node.outputs + STREAM_SIZE * q, late)
+            _flow(tracer, buffer, PUSH, pushes, node.outputs + STREAM_SIZE * q, late)
         set_int(tracer.marks, node.arity + q, target(node, q).pushed)
-        if given > 0 and get_int(tracer.relays, q) != 0 and closed:
+        if pushes > 0 and get_int(tracer.relays, q) != 0 and closed:
             _relay(tracer, buffer, target(node, q), get_int(tracer.relays, q))
 
 
@@ -236,56 +236,56 @@ def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
     t = max(tracer.time, stream.given)
     if t < buffer.start or t >= buffer.end:
         return
-    made = _append(buffer)
-    if made != 0:
-        event = event_at(made)
+    event_address = _append(buffer)
+    if event_address != 0:
+        event = event_at(event_address)
         event.part, event.time, event.count, event.step = track, t, 1, 1
-        event.cause, event.detail = RELAYED, tracer.part
+        event.cause, event.detail = RELAY, tracer.part
         event.back = stream.given - stream.lag if stream.given > tracer.time else tracer.time
 
 
 @inline
 def _flow(tracer: Any, buffer: Any, kind: int, tokens: int, detail: int, late: int) -> None:
-    made = _append(buffer)
-    if made != 0:
-        event = event_at(made)
+    event_address = _append(buffer)
+    if event_address != 0:
+        event = event_at(event_address)
         event.part, event.time, event.count, event.detail = kind, tracer.time + late, tokens, detail
         event.step = tracer.span if tokens == tracer.span else 1
 
 
 @inline
-def _looked_at(tracer: Any, node: Any) -> int:
+def _last_input(tracer: Any, node: Any) -> int:
     """Of the inputs with the last token, the first that the firing took or always looks at. A merge that took none of them looked at the
     lane behind the one that it took from. A comparison of `align` looks at its first two, and takes nothing below."""
-    taken, found, first = -1, -1, -1
+    last_taken, choice, first = -1, -1, -1
     always = tracer.unless == 0 or source(node, tracer.unless - 1).popped == get_int(tracer.marks, tracer.unless - 1)
     for q in range(node.arity - 1, -1, -1):
-        takes = source(node, q).popped > get_int(tracer.marks, q)
-        if takes:
-            taken = q
+        is_taken = source(node, q).popped > get_int(tracer.marks, q)
+        if is_taken:
+            last_taken = q
         if get_int(tracer.candidates, q) != 0:
             first = q
-            if takes or (always and get_int(tracer.always, q) != 0):
-                found = q
-    if found >= 0:
-        return found
-    if tracer.turns != 0 and taken >= 0:
+            if is_taken or (always and get_int(tracer.always, q) != 0):
+                choice = q
+    if choice >= 0:
+        return choice
+    if tracer.turns != 0 and last_taken >= 0:
         for i in range(1, node.arity):
-            q = (taken + i) % node.arity
+            q = (last_taken + i) % node.arity
             if get_int(tracer.candidates, q) != 0:
                 return q
     return first
 
 
 @inline
-def _filled(tracer: Any, node: Any) -> int:
+def _filled_reader(tracer: Any, node: Any) -> int:
     """The reader of the first of the outputs with the last slot that got a token."""
-    found = 0
+    reader_address = 0
     for q in range(node.ports - 1, -1, -1):
-        at = get_int(tracer.candidates, node.arity + q)
-        if at != 0 and (found == 0 or target(node, q).pushed > get_int(tracer.marks, node.arity + q)):
-            found = at
-    return found
+        candidate = get_int(tracer.candidates, node.arity + q)
+        if candidate != 0 and (reader_address == 0 or target(node, q).pushed > get_int(tracer.marks, node.arity + q)):
+            reader_address = candidate
+    return reader_address
 
 
 def settle_all(tracers: int, count: int, size: int) -> int:

@@ -10,44 +10,44 @@ import os
 import warnings
 from collections.abc import Callable
 
-POSSIBLE = hasattr(os, "fork")
-NOTHING = b"-"
+FORK_AVAILABLE = hasattr(os, "fork")
+NO_ANSWER = b"-"
 
 
 class TrialFailure(Exception):
     """The copy failed, or was ended."""
 
 
-def tried(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
+def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
     """What `attempt` returns, in a copy of the process; it gets what to call now and then, which ends the copy if the original has
     ended. Raises `TrialFailure` if the copy ends without an answer."""
-    reading, writing = os.pipe()
-    original = os.getpid()
+    read_end, write_end = os.pipe()
+    parent = os.getpid()
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
         )  # threads of others are not in the copy, which calls nothing of theirs
         child = os.fork()
     if child == 0:
-        _answer(attempt, writing, original)
-    os.close(writing)
-    with open(reading, "rb") as pipe:
-        said = pipe.read()
+        _answer(attempt, write_end, parent)
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:
+        answer = pipe.read()
     os.waitpid(child, 0)
-    if not said:
+    if not answer:
         raise TrialFailure
-    return None if said == NOTHING else int(said)
+    return None if answer == NO_ANSWER else int(answer)
 
 
-def _answer(attempt: Callable[[Callable[[int], None]], int | None], writing: int, original: int) -> None:
+def _answer(attempt: Callable[[Callable[[int], None]], int | None], write_end: int, parent: int) -> None:
     """Ends the process, whatever happens: nothing that the original would do on its way out is done twice."""
 
-    def alive(_: int) -> None:
-        if os.getppid() != original:
+    def check_parent(_: int) -> None:
+        if os.getppid() != parent:
             os._exit(1)
 
     try:
-        found = attempt(alive)
-        os.write(writing, NOTHING if found is None else str(found).encode())
+        result = attempt(check_parent)
+        os.write(write_end, NO_ANSWER if result is None else str(result).encode())
     finally:
         os._exit(0)

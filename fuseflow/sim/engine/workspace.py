@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.native.records import Record, address, called, get_int, inline, set_int
+from fuseflow.sim.native.records import Record, address, get_int, inline, outline, set_int
 
 BLOCK = 8
 WORKSPACE = Record("keys masks values order used mask limit space")  # `space`: number of possible keys
@@ -22,20 +22,20 @@ FREE = -1
 
 
 @inline
-def wanted(key: Any, mask: Any) -> Any:
+def home_place(key: Any, mask: Any) -> Any:
     """The place that a key (or each of an array of keys) has if no other has it."""
     return (key + (key >> 20) * 40503) & mask
 
 
 @inline
-def place_of(w: Any, key: int) -> int:
+def find_or_insert(w: Any, key: int) -> int:
     """The place of a block; a new one is made, with an empty mask."""
-    i = wanted(key, w.mask)
+    i = home_place(key, w.mask)
     while True:
-        found = get_int(w.keys, i)
-        if found == key:
+        stored_key = get_int(w.keys, i)
+        if stored_key == key:
             return i
-        if found == FREE:
+        if stored_key == FREE:
             set_int(w.keys, i, key)
             set_int(w.masks, i, 0)
             set_int(w.order, w.used, key)
@@ -44,7 +44,7 @@ def place_of(w: Any, key: int) -> int:
         i = (i + 1) & w.mask
 
 
-@called
+@outline
 def sort_keys(w: Any) -> None:
     """Sort the keys in use: as they are if in order, by insertion if few, else by heap sort."""
     order, count = w.order, w.used
@@ -63,7 +63,7 @@ def sort_keys(w: Any) -> None:
             return
 
 
-@called
+@outline
 def _heap_sort(order: int, count: int) -> None:
     for start in range(count // 2 - 1, -1, -1):
         _sift(order, start, count)
@@ -74,7 +74,7 @@ def _heap_sort(order: int, count: int) -> None:
         _sift(order, 0, end)
 
 
-@called
+@outline
 def _sift(order: int, root: int, end: int) -> None:
     key = get_int(order, root)
     child = 2 * root + 1
@@ -89,17 +89,17 @@ def _sift(order: int, root: int, end: int) -> None:
     set_int(order, root, key)
 
 
-@called
+@outline
 def clear(w: Any) -> None:
     """Free all places: first they are found, since a free place on the way to another hides it."""
     for i in range(w.used):
-        set_int(w.order, i, place_of(w, get_int(w.order, i)))
+        set_int(w.order, i, find_or_insert(w, get_int(w.order, i)))
     for i in range(w.used):
         set_int(w.keys, get_int(w.order, i), FREE)
     w.used = 0
 
 
-class Table:
+class WorkspaceTable:
     """The arrays of a workspace, which `record` points to, and their growth. `width`: words of a value."""
 
     def __init__(self, record: npt.NDArray[Any], space: int, blocks: int, width: int = 1) -> None:
@@ -110,9 +110,9 @@ class Table:
     def grow(self) -> None:
         """A table of four times the places."""
         order = self.order[: int(self.record["used"][0])]
-        taken = self.keys != FREE
-        keys, masks, values = self.keys[taken], self.masks[taken], self.values[taken]
-        self._allocate(min(4 * len(taken), _power(self.space)))
+        in_use = self.keys != FREE
+        keys, masks, values = self.keys[in_use], self.masks[in_use], self.values[in_use]
+        self._allocate(min(4 * len(in_use), _power(self.space)))
         places = self._insert(keys)
         self.masks[places], self.values[places] = masks, values
         self.order[: len(order)] = order
@@ -121,13 +121,13 @@ class Table:
     def _insert(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The places of new keys: of several that want the same one gets it, the others try the next."""
         mask = len(self.keys) - 1
-        places = wanted(keys, mask)
-        left = np.arange(len(keys))
-        while len(left):
-            free = left[self.keys[places[left]] == FREE]
+        places = home_place(keys, mask)
+        pending = np.arange(len(keys))
+        while len(pending):
+            free = pending[self.keys[places[pending]] == FREE]
             self.keys[places[free]] = keys[free]
-            left = left[self.keys[places[left]] != keys[left]]
-            places[left] = (places[left] + 1) & mask
+            pending = pending[self.keys[places[pending]] != keys[pending]]
+            places[pending] = (places[pending] + 1) & mask
         return places
 
     def _allocate(self, places: int) -> None:
@@ -135,12 +135,12 @@ class Table:
         self.masks = np.zeros(places, dtype=np.int64)
         self.values = np.zeros((places, BLOCK * self.width))
         self.order = np.zeros(places, dtype=np.int64)
-        at = self.record[0]
+        record = self.record[0]
         for name in ("keys", "masks", "values", "order"):
-            at[name] = address(getattr(self, name))
-        at["mask"] = places - 1
-        at["limit"] = places if places >= self.space else places // 2
-        at["used"] = 0
+            record[name] = address(getattr(self, name))
+        record["mask"] = places - 1
+        record["limit"] = places if places >= self.space else places // 2
+        record["used"] = 0
 
 
 def _power(count: int) -> int:

@@ -52,17 +52,17 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 def specialize(template: Function, name: str, **meanings: Function) -> Function:
     """The template as a function of its own, called `name`, whose global names in `meanings` mean these functions."""
     assert isinstance(template, FunctionType)
-    bound = {key: numba.njit(function, **_OPTIONS) if COMPILED else function for key, function in meanings.items()}
-    made = FunctionType(template.__code__, {**template.__globals__, **bound}, name)
-    made.__qualname__, made.__module__ = name, template.__module__
-    return made
+    helpers = {key: numba.njit(function, **_OPTIONS) if COMPILED else function for key, function in meanings.items()}
+    specialized = FunctionType(template.__code__, {**template.__globals__, **helpers}, name)
+    specialized.__qualname__, specialized.__module__ = name, template.__module__
+    return specialized
 
 
 class Library:
     """Functions by address."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
+        self.functions: dict[str, Any] = {}
         self.announced = False
 
     def compiled(self, function: Function, signature: Any) -> Any:
@@ -70,12 +70,12 @@ class Library:
         if not COMPILED:
             return function
         name = f"{function.__module__}.{function.__qualname__}"
-        if name not in self.kept:
+        if name not in self.functions:
             self._announce(function)
             directory = cache_directory()
-            with _kept_in(directory):
-                self.kept[name] = numba.cfunc(signature, cache=directory is not None, **_OPTIONS)(function)
-        return self.kept[name].ctypes
+            with _caching_in(directory):
+                self.functions[name] = numba.cfunc(signature, cache=directory is not None, **_OPTIONS)(function)
+        return self.functions[name].ctypes
 
     def _announce(self, function: Function) -> None:
         """Say once why the first run takes longer."""
@@ -83,17 +83,17 @@ class Library:
             return
         self.announced = True
         directory = cache_directory()
-        kept = (
+        occasion = (
             "in every run: the cache directory cannot be written" if directory is None else f"once: they are kept in {directory}"
         )
-        _log.info("compiling the simulator's kernels, some 20 seconds, %s", kept)
+        _log.info("compiling the simulator's kernels, some 20 seconds, %s", occasion)
 
     def address(self, function: Function, signature: Any = KERNEL) -> int:
         """The address of the compiled function, for calls from kernels."""
         if not COMPILED:
             return _register(function)
         self.compiled(function, signature)
-        return int(self.kept[f"{function.__module__}.{function.__qualname__}"].address)
+        return int(self.functions[f"{function.__module__}.{function.__qualname__}"].address)
 
 
 @cache
@@ -117,12 +117,12 @@ def cache_directory() -> Path | None:
     digest = hashlib.sha256(numba.__version__.encode())
     for file in _sources():
         digest.update(file.read_bytes())
-    found = base / "kernels" / digest.hexdigest()[:16]
+    directory = base / "kernels" / digest.hexdigest()[:16]
     try:
-        found.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
-    return found if os.access(found, os.W_OK) else None
+    return directory if os.access(directory, os.W_OK) else None
 
 
 def _sources() -> list[Path]:
@@ -137,25 +137,25 @@ def _sources() -> list[Path]:
 
 
 @contextmanager
-def _kept_in(path: Path | None) -> Iterator[None]:
+def _caching_in(path: Path | None) -> Iterator[None]:
     settings: Any = config
-    before = settings.CACHE_DIR
+    earlier_directory = settings.CACHE_DIR
     settings.CACHE_DIR = "" if path is None else str(path)
     try:
         yield
     finally:
-        settings.CACHE_DIR = before
+        settings.CACHE_DIR = earlier_directory
 
 
 # Calls by address
 
-_plain: list[Function] = []
+_plain_functions: list[Function] = []
 
 
 def _register(function: Function) -> int:
-    if function not in _plain:
-        _plain.append(function)
-    return _plain.index(function)
+    if function not in _plain_functions:
+        _plain_functions.append(function)
+    return _plain_functions.index(function)
 
 
 def _indirect(signature: Any) -> Any:
@@ -170,7 +170,7 @@ def _indirect(signature: Any) -> Any:
 
 
 def _call_plain(address: int, *arguments: Any) -> Any:
-    return _plain[address](*arguments)
+    return _plain_functions[address](*arguments)
 
 
 call_kernel: Function = _call_plain

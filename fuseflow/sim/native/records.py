@@ -27,14 +27,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def inline(function: F) -> F:
     """Decorates a helper of kernels; it becomes part of the kernels that call it."""
-    made: F = register_jitable(forceinline=True)(function) if COMPILED else function
-    return made
+    helper: F = register_jitable(forceinline=True)(function) if COMPILED else function
+    return helper
 
 
-def called(function: F) -> F:
+def outline(function: F) -> F:
     """Decorates a helper of kernels that is seldom needed: it stays a function of its own."""
-    made: F = register_jitable(function) if COMPILED else function
-    return made
+    helper: F = register_jitable(function) if COMPILED else function
+    return helper
 
 
 class Record:
@@ -42,10 +42,10 @@ class Record:
 
     def __init__(self, fields: str, floats: str = "") -> None:
         names = [*fields.split(), *floats.split()]
-        real = set(floats.split())
-        self.dtype = np.dtype([(name, np.float64 if name in real else np.int64) for name in names])
+        float_names = set(floats.split())
+        self.dtype = np.dtype([(name, np.float64 if name in float_names else np.int64) for name in names])
         self.size = self.dtype.itemsize
-        self.at: Callable[[int], Any] = _pointer(self.dtype) if COMPILED else _view(names, real)
+        self.at: Callable[[int], Any] = _pointer(self.dtype) if COMPILED else _view(names, float_names)
 
     def offset(self, field: str) -> int:
         """Bytes from the start of a record to a field."""
@@ -57,8 +57,8 @@ class Record:
         return np.zeros(max(count, 1), self.dtype)
 
 
-def _view(names: list[str], real: set[str]) -> Callable[[int], Any]:
-    fields = [(name, ctypes.c_double if name in real else ctypes.c_int64) for name in names]
+def _view(names: list[str], float_names: set[str]) -> Callable[[int], Any]:
+    fields = [(name, ctypes.c_double if name in float_names else ctypes.c_int64) for name in names]
     view: Any = type("View", (ctypes.Structure,), {"_fields_": fields})
     return lambda address: view.from_address(address)
 
@@ -73,37 +73,37 @@ def _pointer(dtype: np.dtype[Any]) -> Callable[[int], Any]:
 
         return record(types.int64), generate
 
-    found: Any = at
-    return found
+    pointer: Any = at
+    return pointer
 
 
-def _cells(kind: Any, llvm: Any, plain: Any) -> tuple[Callable[[int, int], Any], Callable[[int, int, Any], None]]:
+def _cells(numba_type: Any, llvm_type: Any, c_type: Any) -> tuple[Callable[[int, int], Any], Callable[[int, int, Any], None]]:
     """`get(address, i)` and `set(address, i, value)` of the i-th number of an array at an address."""
     if not COMPILED:
-        size = ctypes.sizeof(plain)
+        size = ctypes.sizeof(c_type)
 
         def plain_get(address: int, i: int) -> Any:
-            return plain.from_address(address + size * i).value
+            return c_type.from_address(address + size * i).value
 
         def plain_set(address: int, i: int, value: Any) -> None:
-            plain.from_address(address + size * i).value = value
+            c_type.from_address(address + size * i).value = value
 
         return plain_get, plain_set
 
     @intrinsic
     def get(typing_context: Any, address: Any, i: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.load(builder.gep(builder.inttoptr(args[0], llvm.as_pointer()), [args[1]]))
+            return builder.load(builder.gep(builder.inttoptr(args[0], llvm_type.as_pointer()), [args[1]]))
 
-        return kind(types.int64, types.int64), generate
+        return numba_type(types.int64, types.int64), generate
 
     @intrinsic
     def put(typing_context: Any, address: Any, i: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            builder.store(args[2], builder.gep(builder.inttoptr(args[0], llvm.as_pointer()), [args[1]]))
+            builder.store(args[2], builder.gep(builder.inttoptr(args[0], llvm_type.as_pointer()), [args[1]]))
             return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, kind), generate
+        return types.void(types.int64, types.int64, numba_type), generate
 
     cells: Any = (get, put)
     return cells
@@ -132,8 +132,8 @@ def _prefetch() -> Callable[[int], None]:
 
         return types.void(types.int64), generate
 
-    found: Any = prefetch
-    return found
+    intrinsic_function: Any = prefetch
+    return intrinsic_function
 
 
 prefetch = _prefetch()
@@ -151,8 +151,8 @@ def _trailing_zeros() -> Callable[[int], int]:
 
         return types.int64(types.int64), generate
 
-    found: Any = trailing_zeros
-    return found
+    intrinsic_function: Any = trailing_zeros
+    return intrinsic_function
 
 
 trailing_zeros = _trailing_zeros()

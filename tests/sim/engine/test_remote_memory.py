@@ -18,7 +18,7 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine
-from fuseflow.sim.engine.execute import DEFAULTS, run
+from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
@@ -152,10 +152,10 @@ def test_memory_does_not_grow_with_what_is_far_ahead() -> None:
     graph = parse(text.replace("A_val =", "A_j = scan(A_i.ref) A.1\nA_val =").replace("Y.0", "Y.1"))
     tensors = {"A": pack(np.ones((2000, 50), np.float32), graph.declared["A"].format)}
     controller = Controller(lambda ports: Memory(Hbm2(), ports))
-    layout = lay_out(graph, tensors, IDEAL, library(), DEFAULTS, controller=controller)
+    layout = lay_out(graph, tensors, IDEAL, library(), DEFAULT_LIMITS, controller=controller)
     assert run(layout, PartOutput(), library())
-    assert layout.streams["tail"].max() > 10 * DEFAULTS.runs
-    assert max(len(ring) for ring in layout.rings) == DEFAULTS.runs
+    assert layout.streams["tail"].max() > 10 * DEFAULT_LIMITS.runs
+    assert max(len(ring) for ring in layout.rings) == DEFAULT_LIMITS.runs
     assert all(len(controller.memory.requests(k)) <= 128 for k in range(len(controller.ports)))
 
 

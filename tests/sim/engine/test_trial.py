@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from fuseflow.sim.engine.trial import POSSIBLE, TrialFailure, tried
+from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
 
-pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this system does not copy processes")
+pytestmark = pytest.mark.skipif(not FORK_AVAILABLE, reason="this system does not copy processes")
 
 
 @pytest.mark.parametrize("answer", [7, 0, None])
@@ -22,7 +22,7 @@ def test_the_answer_comes_back_and_nothing_else(answer: int | None) -> None:
         alive(0)
         return answer
 
-    assert tried(attempt) == answer
+    assert run_in_copy(attempt) == answer
     assert state == [1]
 
 
@@ -32,7 +32,7 @@ def test_a_copy_that_is_ended_has_no_answer() -> None:
         return 1
 
     with pytest.raises(TrialFailure):
-        tried(attempt)
+        run_in_copy(attempt)
 
 
 def test_a_copy_that_fails_has_none_either(capfd: pytest.CaptureFixture[str]) -> None:
@@ -40,5 +40,5 @@ def test_a_copy_that_fails_has_none_either(capfd: pytest.CaptureFixture[str]) ->
         raise ZeroDivisionError
 
     with pytest.raises(TrialFailure):
-        tried(attempt)
+        run_in_copy(attempt)
     assert capfd.readouterr().err == ""

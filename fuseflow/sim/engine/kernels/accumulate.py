@@ -14,28 +14,36 @@ import numpy as np
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.reduce import fold_into
-from fuseflow.sim.engine.nested_streams import NEST, childless, enter, leave, look, look_ends, nest_at
-from fuseflow.sim.engine.node_layout import Array, Link, NodeLayout, Part, Rule, words
-from fuseflow.sim.engine.node_records import (  # fmt: skip
+from fuseflow.sim.engine.nested_streams import (
+    NEST,
+    is_childless,
+    look_at_coordinates,
+    look_at_stops,
+    nest_at,
+    take_coordinates,
+    take_stops,
+)
+from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout, Part, word_count
+from fuseflow.sim.engine.node_records import (
     BUFFER,
     ENDED,
     GROW,
     MISALIGNED,
     REFUSED,
     WAIT,
-    awaits,
     close,
     fire,
     look_everywhere,
     node_at,
     push_everywhere,
+    room_at,
     room_everywhere,
-    rooms,
     source,
     take_everywhere,
     target,
+    tokens_at,
 )
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
@@ -44,21 +52,21 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     SCRATCH,
     WORD_OFFSET,
     copy,
-    element,
+    element_address,
     head_address,
     head_run,
     high_of,
     is_control,
     low_of,
+    lower_stop,
     push,
-    scratch,
-    seen_above,
-    stop,
+    scratch_address,
+    stop_word,
     take,
     visible,
     word_in,
 )
-from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, place_of, sort_keys, workspace_at
+from fuseflow.sim.engine.workspace import BLOCK, WORKSPACE, clear, find_or_insert, sort_keys, workspace_at
 from fuseflow.sim.native.jit import FOLD_INTO, Function, call_fold_into
 from fuseflow.sim.native.records import Record, get_int, inline, set_int, trailing_zeros
 
@@ -75,34 +83,34 @@ BUFFERS = 2
 WAITING, SORTED = 0, 1
 
 
-def accumulate(node: n.Accumulate, place: NodeLayout) -> list[Part]:
-    return halves(run_fill, accumulate_state(node, place, BUFFERS), place)
+def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
+    return fill_and_emit(run_fill, accumulate_state(node, layout, BUFFERS), layout)
 
 
-def accumulate_state(node: n.Accumulate, place: NodeLayout, buffers: int) -> Array:
-    state = make_state(place, node.inputs[1:-1], buffers)
-    state["fold_into"] = place.library.address(fold_into(node.function), FOLD_INTO)
+def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Array:
+    state = workspace_state(layout, node.inputs[1:-1], buffers)
+    state["fold_into"] = layout.library.address(fold_into(node.function), FOLD_INTO)
     return state
 
 
-def halves(fill: Function, state: Array, place: NodeLayout) -> list[Part]:
+def fill_and_emit(fill: Function, state: Array, layout: NodeLayout) -> list[Part]:
     """The parts of a node that holds fibers back."""
     link = Link()
-    return [Part(fill, state, place.node.inputs, (link,)), Part(run_emit, state, (link,), place.outputs)]
+    return [Part(fill, state, layout.node.inputs, (link,)), Part(run_emit, state, (link,), layout.outputs)]
 
 
-def make_state(place: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
+def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
     """The record of a node with so many empty workspaces. `levels`: the streams whose coordinates are keys, in the order of the keys."""
-    sizes = [place.bounds[port] for port in levels]
+    sizes = [layout.bounds[port] for port in levels]
     row = -(-sizes[-1] // BLOCK)
     space = row * int(np.prod(sizes[:-1], dtype=object))
-    width = words(place.types[-1].tile)
-    workspaces = place.workspaces(buffers, space, width)
-    depth = len(place.node.inputs) - 2
-    nest = place.array(place.state(NEST, depth=depth, crds=place.array(np.zeros(depth, dtype=np.int64))))
-    return place.state(
+    width = word_count(layout.types[-1].tile)
+    workspaces = layout.workspaces(buffers, space, width)
+    depth = len(layout.node.inputs) - 2
+    nest = layout.array(layout.state(NEST, depth=depth, crds=layout.array(np.zeros(depth, dtype=np.int64))))
+    return layout.state(
         ACCUMULATE, order=len(levels), lowered=depth + 1 - len(levels), nest=nest, workspaces=workspaces, words=width, row=row,
-        sizes=place.array(np.array(sizes, dtype=np.int64)),
+        sizes=layout.array(np.array(sizes, dtype=np.int64)),
     )  # fmt: skip
 
 
@@ -113,20 +121,20 @@ def run_fill(address: int) -> int:
     nest = nest_at(s.nest)
     crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
     while True:
-        k = awaits(node, nest.depth + 1)
+        k = tokens_at(node, nest.depth + 1)
         if k == 0:
             return 0
-        seen, free = visible(val), 0
+        visible_at, free = visible(val), 0
         run = head_run(val)
         control, word = run.kind == CONTROL, run.word
         if run.kind == EMPTY:
             node.fault = REFUSED
             return 0
         if control and word == DONE:
-            seen = look_everywhere(node)
-            if seen == WAIT or rooms(node, 0) == 0:
+            visible_at = look_everywhere(node)
+            if visible_at == WAIT or room_at(node, 0) == 0:
                 return 0
-            t = close(node, seen, 0)
+            t = close(node, visible_at, 0)
             take_everywhere(node, DONE, t)
             push(link, CONTROL, DONE, 1, t)
             node.waits = ENDED
@@ -137,10 +145,10 @@ def run_fill(address: int) -> int:
                 return 0
             free = s.freed0 if s.started & 1 == 0 else s.freed1
         if control:
-            if not _fill_stop(node, s, nest, word, seen, free):
+            if not _fill_stop(node, s, nest, word, visible_at, free):
                 return 0
             continue
-        k = min(k, awaits(node, nest.depth), node.burst)
+        k = min(k, tokens_at(node, nest.depth), node.burst)
         if k == 0:
             return 0
         w = workspace_at(s.workspaces + WORKSPACE_SIZE * ((s.started - s.working) & 1))
@@ -149,10 +157,10 @@ def run_fill(address: int) -> int:
             if k == 0:
                 node.waits = GROW
                 return 0
-        outer = look(node, nest, nest.depth)
+        outer = look_at_coordinates(node, nest, nest.depth)
         if outer == WAIT:
             return 0
-        t = fire(node, max(seen, outer, visible(crd)), free, k)
+        t = fire(node, max(visible_at, outer, visible(crd)), free, k)
         if s.working == 0:
             s.working = 1
             s.started += 1
@@ -169,40 +177,40 @@ def run_fill(address: int) -> int:
 
 
 @inline
-def _fill_stop(node: Any, s: Any, nest: Any, word: int, seen: int, free: int) -> bool:
+def _fill_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int, free: int) -> bool:
     """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the reduced coordinates."""
     crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
     opens = s.working == 0 and low_of(word) <= nest.depth
-    if childless(nest, word):
+    if is_childless(nest, word):
         levels = nest.depth - low_of(word)
-        outer = look(node, nest, levels)
+        outer = look_at_coordinates(node, nest, levels)
         if outer == WAIT:
             return False
-        t = close(node, max(seen, outer), free)  # on no value; a workspace fires every cycle on anything
+        t = close(node, max(visible_at, outer), free)  # on no value; a workspace fires every cycle on anything
         if opens:
             s.working = 1
             s.started += 1
-        enter(node, nest, levels, t)
+        take_coordinates(node, nest, levels, t)
         return node.fault == 0
-    if awaits(node, nest.depth) == 0:
+    if tokens_at(node, nest.depth) == 0:
         return False
-    ends = look_ends(node, nest, word)
+    ends = look_at_stops(node, nest, word)
     if ends == WAIT:
         return False
     if not is_control(crd) or head_run(crd).word != word:
         node.fault = MISALIGNED
         return False
-    over = high_of(word) >= nest.depth
-    if over and rooms(node, 0) == 0:
+    ends_fiber = high_of(word) >= nest.depth
+    if ends_fiber and room_at(node, 0) == 0:
         return False
-    t = close(node, max(seen, ends, visible(crd)), free)
+    t = close(node, max(visible_at, ends, visible(crd)), free)
     if opens:
         s.working = 1
         s.started += 1
-    leave(node, nest, word, t)
+    take_stops(node, nest, word, t)
     take(crd, 1, t)
     take(val, 1, t)
-    if over:
+    if ends_fiber:
         push(link, CONTROL, word << 1 | s.working, 1, t)
         s.working = 0
     return node.fault == 0
@@ -213,7 +221,7 @@ def open_row(node: Any, s: Any, nest: Any, t: int) -> None:
     """Take the outer coordinates of a row that begins in cycle t."""
     if nest.open == nest.depth:
         return
-    enter(node, nest, nest.depth, t)
+    take_coordinates(node, nest, nest.depth, t)
     s.prefix = 0
     for level in range(1, s.order):
         s.prefix = s.prefix * get_int(s.sizes, level - 1) + get_int(nest.crds, level)
@@ -224,12 +232,12 @@ def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
     """Fold the next k values into their places."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 1
-    at = head_address(val) + WORD_OFFSET if stride == 0 else element(val)
+    at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
     consecutive = coordinates.kind == AFFINE
     i, step = 0, 8 * s.words
     while i < k:
         c = word_in(coordinates, crd.offset + i)
-        place = place_of(w, s.prefix * s.row + (c >> 3))
+        place = find_or_insert(w, s.prefix * s.row + (c >> 3))
         bit = c & 7
         count = min(k - i, BLOCK - bit) if consecutive else 1
         bits = ((1 << count) - 1) << bit
@@ -253,28 +261,28 @@ def run_emit(address: int) -> int:
     s = state_at(node.state)
     link = source(node, 0)
     while True:
-        if awaits(node, 0) == 0:
+        if tokens_at(node, 0) == 0:
             return 0
-        seen, word = visible(link), head_run(link).word
+        visible_at, word = visible(link), head_run(link).word
         if word == DONE:
             free = room_everywhere(node)
             if free == WAIT:
                 return 0
-            t = close(node, seen, free)
+            t = close(node, visible_at, free)
             take(link, 1, t)
             push_everywhere(node, DONE, t)
             node.waits = ENDED
             return 0
-        end = seen_above(word >> 1, s.lowered)
+        end = lower_stop(word >> 1, s.lowered)
         if word & 1 != 0:
             w = workspace_at(s.workspaces + WORKSPACE_SIZE * (s.finished & 1))
             if s.phase == WAITING:
                 sort_keys(w)
                 s.phase, s.next, s.bit, s.last = SORTED, 0, 0, -1
-            if not _emit_entries(node, s, w, seen):
+            if not _emit_entries(node, s, w, visible_at):
                 return 0
-            end = stop(0 if w.used > 0 else s.order - 1, high_of(end))
-        t = _emit_stop(node, s, end, seen)
+            end = stop_word(0 if w.used > 0 else s.order - 1, high_of(end))
+        t = _emit_stop(node, s, end, visible_at)
         if t == WAIT:
             return 0
         take(link, 1, t)
@@ -289,7 +297,7 @@ def run_emit(address: int) -> int:
 
 
 @inline
-def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
+def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
     """Emit from the next entry on; whether all are out. `last`: the row that is open, `fresh`: its first coordinate not yet out."""
     crd, val = target(node, s.order - 1), target(node, s.order)
     while s.next < w.used:
@@ -298,31 +306,31 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
         if prefix != s.last:
             same = 0
             if s.last >= 0:
-                same = shared(s, s.last, prefix)
-                if _emit_stop(node, s, stop(0, s.order - 2 - same), seen) == WAIT:
+                same = shared_levels(s, s.last, prefix)
+                if _emit_stop(node, s, stop_word(0, s.order - 2 - same), visible_at) == WAIT:
                     return False
             s.last, s.fresh = prefix, same
-        place = place_of(w, key)
+        place = find_or_insert(w, key)
         mask = get_int(w.masks, place)
         while mask >> s.bit != 0:
             s.bit += trailing_zeros(mask >> s.bit)
-            k = min(rooms(node, s.order - 1), node.burst)
+            k = min(room_at(node, s.order - 1), node.burst)
             if k == 0:
                 return False
-            k = min(k, rooms(node, s.order))
+            k = min(k, room_at(node, s.order))
             if k == 0:
                 return False
             free = max(crd.free, val.free)
             for q in range(s.fresh, s.order - 1):
-                if rooms(node, q) == 0:
+                if room_at(node, q) == 0:
                     return False
                 free = max(free, target(node, q).free)
             count = min(k, trailing_zeros(~(mask >> s.bit)))
-            into = scratch(val)
+            into = scratch_address(val)
             copy(into, w.values + 8 * s.words * (BLOCK * place + s.bit), count * s.words)
-            t = fire(node, seen, free, count)
+            t = fire(node, visible_at, free, count)
             for q in range(s.fresh, s.order - 1):
-                push(target(node, q), AFFINE, coordinate(s, prefix, q), 1, t)
+                push(target(node, q), AFFINE, row_coordinate(s, prefix, q), 1, t)
             s.fresh = s.order - 1
             push(crd, AFFINE, (key - prefix * s.row) * BLOCK + s.bit, count, t)
             push(val, SCRATCH, into, count, t)
@@ -333,7 +341,7 @@ def _emit_entries(node: Any, s: Any, w: Any, seen: int) -> bool:
 
 
 @inline
-def coordinate(s: Any, prefix: int, q: int) -> int:
+def row_coordinate(s: Any, prefix: int, q: int) -> int:
     """Coordinate q of a row."""
     for level in range(s.order - 2, q, -1):
         prefix //= get_int(s.sizes, level)
@@ -341,32 +349,32 @@ def coordinate(s: Any, prefix: int, q: int) -> int:
 
 
 @inline
-def shared(s: Any, a: int, b: int) -> int:
+def shared_levels(s: Any, a: int, b: int) -> int:
     """How many outer coordinates two different rows share."""
-    same = s.order - 1
+    count = s.order - 1
     while a != b:
-        same -= 1
-        a //= get_int(s.sizes, same)
-        b //= get_int(s.sizes, same)
-    return same
+        count -= 1
+        a //= get_int(s.sizes, count)
+        b //= get_int(s.sizes, count)
+    return count
 
 
 @inline
-def _emit_stop(node: Any, s: Any, word: int, seen: int) -> int:
+def _emit_stop(node: Any, s: Any, word: int, visible_at: int) -> int:
     """A stop of the innermost streams, and of each outer stream that it ends a list of. Its cycle, or WAIT."""
     first = max(s.order - 1 - high_of(word), 0)
-    if rooms(node, s.order) == 0:
+    if room_at(node, s.order) == 0:
         return WAIT
     free = target(node, s.order).free
     for q in range(s.order - 1, first - 1, -1):
-        if rooms(node, q) == 0:
+        if room_at(node, q) == 0:
             return WAIT
         free = max(free, target(node, q).free)
-    t = close(node, seen, free)
+    t = close(node, visible_at, free)
     for q in range(first, s.order):
-        push(target(node, q), CONTROL, seen_above(word, s.order - 1 - q), 1, t)
+        push(target(node, q), CONTROL, lower_stop(word, s.order - 1 - q), 1, t)
     push(target(node, s.order), CONTROL, word, 1, t)
     return t
 
 
-RULES: dict[type[n.Node], Rule] = {n.Accumulate: accumulate}
+RULES: dict[type[n.Node], LayoutRule] = {n.Accumulate: accumulate}

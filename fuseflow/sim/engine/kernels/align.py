@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,
     head_run,
@@ -17,8 +17,8 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     next_word,
     pass_on,
     push,
-    raised,
-    stop,
+    raise_stop,
+    stop_word,
     take,
     visible,
 )
@@ -32,9 +32,9 @@ COMPARING, CARRYING, LOSING = 0, 1, 2
 state_at = ALIGN.at
 
 
-def align(node: n.Align, place: NodeLayout) -> list[Part]:
-    old, _, x = place.types
-    return place.part(run_align, place.state(ALIGN, levels=x.depth - old.depth, held=-1))
+def align(node: n.Align, layout: NodeLayout) -> list[Part]:
+    old, _, x = layout.types
+    return layout.part(run_align, layout.state(ALIGN, levels=x.depth - old.depth, held=-1))
 
 
 def run_align(address: int) -> int:
@@ -47,10 +47,10 @@ def run_align(address: int) -> int:
             if not _compare(node, s):
                 return 0
             continue
-        k = min(awaits(node, 2), node.burst)
+        k = min(tokens_at(node, 2), node.burst)
         if k == 0:
             return 0
-        seen, run, free = visible(x), head_run(x), 0
+        visible_at, run, free = visible(x), head_run(x), 0
         control, word = run.kind == CONTROL, run.word
         if control and word == DONE:
             node.fault = MISALIGNED
@@ -58,11 +58,11 @@ def run_align(address: int) -> int:
         ended = control and high_of(word) >= s.levels - 1
         emits = s.phase == CARRYING and not ended
         if emits:
-            k = min(k, rooms(node, 0))
+            k = min(k, room_at(node, 0))
             if k == 0:
                 return 0
             free = out.free
-        t = close(node, seen, free) if control else fire(node, seen, free, k)
+        t = close(node, visible_at, free) if control else fire(node, visible_at, free, k)
         if emits:
             kind, word = pass_on(run, x.offset, out, k)
             push(out, kind, word, k, t)
@@ -78,46 +78,46 @@ def _compare(node: Any, s: Any) -> bool:
     """Take the smaller of the next coordinates of `old` and `new`, or both if they are equal; of stops both, with the end of the list
     in the output. False if something is missing, or all is done."""
     old, new, x, out = source(node, 0), source(node, 1), source(node, 2), target(node, 0)
-    if awaits(node, 0) == 0 or awaits(node, 1) == 0:
+    if tokens_at(node, 0) == 0 or tokens_at(node, 1) == 0:
         return False
-    seen = max(visible(old), visible(new))
-    was, now = is_control(old), is_control(new)  # stops, or `D`
+    visible_at = max(visible(old), visible(new))
+    old_ends, new_ends = is_control(old), is_control(new)  # stops, or `D`
     a, b = next_word(old), next_word(new)
-    ends = now and (was or b == DONE)
-    given = stop(s.held, s.levels - 1)  # before the next subtree
+    ends = new_ends and (old_ends or b == DONE)
+    end = stop_word(s.held, s.levels - 1)  # before the next subtree
     if ends:
-        given = b if b == DONE else raised(b, s.levels)
+        end = b if b == DONE else raise_stop(b, s.levels)
         if s.below == 0:
-            if awaits(node, 2) == 0:
+            if tokens_at(node, 2) == 0:
                 return False
-            seen = max(seen, visible(x))
-            if not is_control(x) or head_run(x).word != given:
+            visible_at = max(visible_at, visible(x))
+            if not is_control(x) or head_run(x).word != end:
                 node.fault = MISALIGNED
-        if not was or a != b:
+        if not old_ends or a != b:
             node.fault = MISALIGNED
         if node.fault != 0:
             return False
         if s.held >= 0:
-            given = stop(s.held, high_of(given))
-    gives = ends or (s.held >= 0 and not now)
-    if gives and rooms(node, 0) == 0:
+            end = stop_word(s.held, high_of(end))
+    emits = ends or (s.held >= 0 and not new_ends)
+    if emits and room_at(node, 0) == 0:
         return False
-    free = out.free if gives else 0
-    t = close(node, seen, free) if ends else fire(node, seen, free, 1)
-    if gives:
-        push(out, CONTROL, given, 1, t)
+    free = out.free if emits else 0
+    t = close(node, visible_at, free) if ends else fire(node, visible_at, free, 1)
+    if emits:
+        push(out, CONTROL, end, 1, t)
         s.held = -1
-    lost = not ends and (now or (not was and a < b))
-    added = not ends and not lost and (was or b < a)
-    if not lost:
+    is_lost = not ends and (new_ends or (not old_ends and a < b))
+    is_added = not ends and not is_lost and (old_ends or b < a)
+    if not is_lost:
         take(new, 1, t)
-    if not added:
+    if not is_added:
         take(old, 1, t)
-    if added:
+    if is_added:
         s.held = s.levels - 1
     elif not ends:
         s.below = 1
-        s.phase = LOSING if lost else CARRYING
+        s.phase = LOSING if is_lost else CARRYING
     else:
         if s.below == 0:
             take(x, 1, t)
@@ -128,4 +128,4 @@ def _compare(node: Any, s: Any) -> bool:
     return True
 
 
-RULES: dict[type[n.Node], Rule] = {n.Align: align}
+RULES: dict[type[n.Node], LayoutRule] = {n.Align: align}

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.pointwise import NO_INPUT, elementwise, give, inputs_of, look, pass_control
-from fuseflow.sim.engine.kernels.tiles import alu_on_tiles, on_tiles
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.kernels.pointwise import (
+    NO_INPUT,
+    elementwise,
+    look_at_operands,
+    operand_inputs,
+    pass_control,
+    push_results,
+)
+from fuseflow.sim.engine.kernels.tiles import alu_on_tiles, takes_tiles
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import node_at, source, target
-from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, SLICE, WORD_OFFSET, head_address, head_run, scratch
+from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, SLICE, WORD_OFFSET, head_address, head_run, scratch_address
 from fuseflow.sim.native.jit import ELEMENTWISE, call_elementwise
 from fuseflow.sim.native.records import Record, get_int, inline
 
@@ -19,13 +26,13 @@ state_at = ALU.at
 VALUE0, VALUE1, VALUE2 = (ALU.offset(f"value{slot}") for slot in range(3))
 
 
-def alu(node: n.Alu, place: NodeLayout) -> list[Part]:
-    if on_tiles(node, place):
-        return alu_on_tiles(node, place)
-    state: dict[str, float] = {"function": place.library.address(elementwise(node.function), ELEMENTWISE)}
-    for slot, (q, value) in enumerate(inputs_of(node)):
+def alu(node: n.Alu, layout: NodeLayout) -> list[Part]:
+    if takes_tiles(node, layout):
+        return alu_on_tiles(node, layout)
+    state: dict[str, float] = {"function": layout.library.address(elementwise(node.function), ELEMENTWISE)}
+    for slot, (q, value) in enumerate(operand_inputs(node)):
         state[f"input{slot}"], state[f"value{slot}"] = q, value
-    return place.part(run_alu, place.state(ALU, **state))
+    return layout.part(run_alu, layout.state(ALU, **state))
 
 
 def run_alu(address: int) -> int:
@@ -34,22 +41,22 @@ def run_alu(address: int) -> int:
     s = state_at(node.state)
     out = target(node, 0)
     while True:
-        k, seen, controls = look(node)
+        k, visible_at, controls = look_at_operands(node)
         if k == 0:
             return 0
         if controls > 0:
-            if not pass_control(node, seen):
+            if not pass_control(node, visible_at):
                 return 0
             continue
         a, sa = _operand(node, s.input0, node.state + VALUE0)
         b, sb = _operand(node, s.input1, node.state + VALUE1)
         c, sc = _operand(node, s.input2, node.state + VALUE2)
-        kind, word = SCRATCH, scratch(out)
+        kind, word = SCRATCH, scratch_address(out)
         varies = sa + sb + sc > 0
         call_elementwise(s.function, word, k if varies else 1, a, sa, b, sb, c, sc)
         if not varies:
             kind, word = REPEATED, get_int(word, 0)
-        give(node, seen, kind, word, k)
+        push_results(node, visible_at, kind, word, k)
 
 
 @inline
@@ -66,4 +73,4 @@ def _operand(node: Any, q: int, constant: int) -> tuple[int, int]:
     return constant, 0
 
 
-RULES: dict[type[n.Node], Rule] = {n.Alu: alu}
+RULES: dict[type[n.Node], LayoutRule] = {n.Alu: alu}

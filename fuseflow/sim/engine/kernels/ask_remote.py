@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.memory_ports import fitting_in, may_send, read, requester_at, touched
-from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, TOUCH, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.memory_ports import last_element_in, may_send, read_elements, requester_at, touch_cycle
+from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, TOUCH, WAIT, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
@@ -32,20 +32,20 @@ def run_ask(address: int) -> int:
     r = requester_at(node.state)
     ref, link, requests = source(node, 0), target(node, 0), target(node, 1)
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
-        k = min(k, rooms(node, 0))
+        k = min(k, room_at(node, 0))
         if k == 0:
             return 0
-        k = min(k, rooms(node, 1))
+        k = min(k, room_at(node, 1))
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        seen, free = visible(ref), requests.free
+        visible_at, free = visible(ref), requests.free
         if run.kind == CONTROL:
             word = run.word
-            t = close(node, seen, free)
+            t = close(node, visible_at, free)
             take(ref, 1, t)
             push(link, CONTROL, word, 1, t)
             push(requests, CONTROL, word, 1, t)
@@ -54,7 +54,7 @@ def run_ask(address: int) -> int:
                 return 0
             continue
         if run.kind == EMPTY:
-            t = fire(node, seen, free, k)
+            t = fire(node, visible_at, free, k)
             push(requests, EMPTY, 0, k, t)
         else:
             e = word_in(run, first)
@@ -62,9 +62,9 @@ def run_ask(address: int) -> int:
                 node.fault = OUTSIDE
                 return 0
             if run.kind == AFFINE:
-                t, k = read(node, r, e, min(k, r.count - e), seen, free)
+                t, k = read_elements(node, r, e, min(k, r.count - e), visible_at, free)
             else:
-                t, k = _read_words(node, r, run, first, k, seen, free)
+                t, k = _read_words(node, r, run, first, k, visible_at, free)
             if t == WAIT:
                 return 0
             push(requests, REPEATED, r.request, k, t)
@@ -74,19 +74,19 @@ def run_ask(address: int) -> int:
 
 
 @inline
-def _read_words(node: Any, r: Any, run: Any, first: int, k: int, seen: int, free: int) -> tuple[int, int]:
+def _read_words(node: Any, r: Any, run: Any, first: int, k: int, visible_at: int, free: int) -> tuple[int, int]:
     """The same as `read` for references that do not follow each other."""
     n = 0
     if r.lines == 0 and r.next < 0:
-        low, high = -(-(r.line << r.bits) // r.stride), min(fitting_in(r, r.line), r.count - 1)
+        low, high = -(-(r.line << r.bits) // r.stride), min(last_element_in(r, r.line), r.count - 1)
         if run.kind == REPEATED:
             n = k if low <= run.word <= high else 0
         else:
             while n < k and low <= get_int(run.word, first + n) <= high:
                 n += 1
     if n > 0:
-        return fire(node, seen, free, n), n
-    return read(node, r, word_in(run, first), 1, seen, free)
+        return fire(node, visible_at, free, n), n
+    return read_elements(node, r, word_in(run, first), 1, visible_at, free)
 
 
 def run_fetch(address: int) -> int:
@@ -100,7 +100,7 @@ def run_fetch(address: int) -> int:
             if needed >= r.needed:
                 node.waits = TOUCH
                 return 0
-            free = touched(r, needed) + 1
+            free = touch_cycle(r, needed) + 1
         if not may_send(node, r):
             return 0
         issue(r.port, r.base + (p.issued << r.bits), 1 << r.bits, 0, fire(node, 0, max(free, r.free), 1))

@@ -5,33 +5,41 @@ from __future__ import annotations
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.nested_streams import NEST, childless, enter, leave, look, look_ends, nest_at
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import (  # fmt: skip
+from fuseflow.sim.engine.nested_streams import (
+    NEST,
+    is_childless,
+    look_at_coordinates,
+    look_at_stops,
+    nest_at,
+    take_coordinates,
+    take_stops,
+)
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import (
     ENDED,
     WAIT,
-    awaits,
     close,
     fire,
     node_at,
-    rooms,
+    room_at,
     source,
     take_everywhere,
     target,
+    tokens_at,
 )
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
     SCRATCH,
     head_run,
     high_of,
+    lower_stop,
     next_word,
     push,
-    raised,
-    scratch,
-    seen_above,
-    stop,
+    raise_stop,
+    scratch_address,
+    stop_word,
     take,
     visible,
     word_in,
@@ -44,13 +52,13 @@ flatten_at, split_at = FLATTEN.at, SPLIT.at
 NONE = -1
 
 
-def flatten(node: n.Flatten, place: NodeLayout) -> list[Part]:
-    nest = place.array(place.state(NEST, depth=1, crds=place.array(np.zeros(1, dtype=np.int64))))
-    return place.part(run_flatten, place.state(FLATTEN, size=node.size, nest=nest))
+def flatten(node: n.Flatten, layout: NodeLayout) -> list[Part]:
+    nest = layout.array(layout.state(NEST, depth=1, crds=layout.array(np.zeros(1, dtype=np.int64))))
+    return layout.part(run_flatten, layout.state(FLATTEN, size=node.size, nest=nest))
 
 
-def split(node: n.SplitLevel, place: NodeLayout) -> list[Part]:
-    return place.part(run_split, place.state(SPLIT, size=node.size, current=NONE))
+def split(node: n.SplitLevel, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_split, layout.state(SPLIT, size=node.size, current=NONE))
 
 
 def run_flatten(address: int) -> int:
@@ -60,47 +68,49 @@ def run_flatten(address: int) -> int:
     nest = nest_at(s.nest)
     inner, out = source(node, 1), target(node, 0)
     while True:
-        k = min(awaits(node, 1), node.burst)
+        k = min(tokens_at(node, 1), node.burst)
         if k == 0:
             return 0
-        seen, run, first = visible(inner), head_run(inner), inner.offset
+        visible_at, run, first = visible(inner), head_run(inner), inner.offset
         control, word = run.kind == CONTROL, run.word
-        empty = control and word != DONE and childless(nest, word)
-        gives = not empty and (not control or high_of(word) > 0)
-        outer = look_ends(node, nest, word) if control and not empty else look(node, nest, 1)  # of `D` too: it ends all lists
+        empty = control and word != DONE and is_childless(nest, word)
+        emits = not empty and (not control or high_of(word) > 0)
+        outer = (
+            look_at_stops(node, nest, word) if control and not empty else look_at_coordinates(node, nest, 1)
+        )  # of `D` too: it ends all lists
         if outer == WAIT:
             return 0
-        seen, free = max(seen, outer), 0
-        if gives:
-            k = min(k, rooms(node, 0))
+        visible_at, free = max(visible_at, outer), 0
+        if emits:
+            k = min(k, room_at(node, 0))
             if k == 0:
                 return 0
             free = out.free
         if control and not empty:
-            t = close(node, seen, free)
+            t = close(node, visible_at, free)
             if word == DONE:
                 take_everywhere(node, DONE, t)
                 push(out, CONTROL, DONE, 1, t)
                 node.waits = ENDED
                 return 0
-            leave(node, nest, word, t)
-            kind, word = CONTROL, seen_above(word, 1)
+            take_stops(node, nest, word, t)
+            kind, word = CONTROL, lower_stop(word, 1)
         else:
-            t = fire(node, seen, free, k)
-            enter(node, nest, 1, t)
+            t = fire(node, visible_at, free, k)
+            take_coordinates(node, nest, 1, t)
             if empty:
                 continue
             base = get_int(nest.crds, 0) * s.size
             if run.kind == AFFINE:
                 kind, word = AFFINE, base + run.word + first
             else:
-                kind, word = SCRATCH, scratch(out)
+                kind, word = SCRATCH, scratch_address(out)
                 for i in range(k):
                     set_int(word, i, base + word_in(run, first + i))
         if node.fault != 0:
             return 0
         take(inner, k, t)
-        if gives:
+        if emits:
             push(out, kind, word, k, t)
 
 
@@ -110,32 +120,32 @@ def run_split(address: int) -> int:
     s = split_at(node.state)
     crd, outer, inner = source(node, 0), target(node, 0), target(node, 1)
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
-        seen, run, first, word = visible(crd), head_run(crd), crd.offset, next_word(crd)
+        visible_at, run, first, word = visible(crd), head_run(crd), crd.offset, next_word(crd)
         control = run.kind == CONTROL
         above = word // s.size
         ends = not control and s.current != NONE and s.current != above  # looks only
         starts = control or s.current == NONE
         free = 0
         if starts:
-            if rooms(node, 0) == 0:
+            if room_at(node, 0) == 0:
                 return 0
             free = outer.free
-        k = min(k, rooms(node, 1))
+        k = min(k, room_at(node, 1))
         if k == 0:
             return 0
         free = max(free, inner.free)
         if control or ends:
-            t = close(node, seen, free)
-            end = stop(0, 0)
+            t = close(node, visible_at, free)
+            end = stop_word(0, 0)
             if control:
                 take(crd, 1, t)
                 push(outer, CONTROL, word, 1, t)
                 end = word
                 if word != DONE:
-                    end = raised(word, 1) if s.current == NONE else stop(0, high_of(word) + 1)
+                    end = raise_stop(word, 1) if s.current == NONE else stop_word(0, high_of(word) + 1)
             push(inner, CONTROL, end, 1, t)
             s.current = NONE
             if end == DONE:
@@ -145,20 +155,20 @@ def run_split(address: int) -> int:
         end, base = (above + 1) * s.size, above * s.size
         if run.kind == AFFINE:
             k = min(k, end - word)
-            kind, given = AFFINE, word - base
+            kind, inner_word = AFFINE, word - base
         else:
-            kind, given = SCRATCH, scratch(inner)
+            kind, inner_word = SCRATCH, scratch_address(inner)
             i = 0
             while i < k and word_in(run, first + i) < end:
-                set_int(given, i, word_in(run, first + i) - base)
+                set_int(inner_word, i, word_in(run, first + i) - base)
                 i += 1
             k = i
-        t = fire(node, seen, free, k)
+        t = fire(node, visible_at, free, k)
         if starts:
             push(outer, AFFINE, above, 1, t)
             s.current = above
         take(crd, k, t)
-        push(inner, kind, given, k, t)
+        push(inner, kind, inner_word, k, t)
 
 
-RULES: dict[type[n.Node], Rule] = {n.Flatten: flatten, n.SplitLevel: split}
+RULES: dict[type[n.Node], LayoutRule] = {n.Flatten: flatten, n.SplitLevel: split}

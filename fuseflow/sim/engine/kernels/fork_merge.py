@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import (
     ENDED,
     MISALIGNED,
     WAIT,
-    awaits,
     close,
     fire,
     look_everywhere,
     node_at,
     push_everywhere,
+    room_at,
     room_everywhere,
-    rooms,
     source,
     take_everywhere,
     target,
+    tokens_at,
 )
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,
     head_run,
@@ -31,7 +31,7 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     low_of,
     pass_on,
     push,
-    stop,
+    stop_word,
     take,
     visible,
 )
@@ -43,12 +43,12 @@ MERGE = Record("levels turn taken ends high")
 fork_at, merge_at = FORK.at, MERGE.at
 
 
-def fork(node: n.Fork, place: NodeLayout) -> list[Part]:
-    return place.part(run_fork, place.state(FORK))
+def fork(node: n.Fork, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_fork, layout.state(FORK))
 
 
-def merge(node: n.Merge, place: NodeLayout) -> list[Part]:
-    return place.part(run_merge, place.state(MERGE, levels=node.levels))
+def merge(node: n.Merge, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_merge, layout.state(MERGE, levels=node.levels))
 
 
 def run_fork(address: int) -> int:
@@ -57,26 +57,26 @@ def run_fork(address: int) -> int:
     s = fork_at(node.state)
     x = source(node, 0)
     while True:
-        if awaits(node, 0) == 0:
+        if tokens_at(node, 0) == 0:
             return 0
-        seen = visible(x)
+        visible_at = visible(x)
         if is_control(x):
             free = room_everywhere(node)
             if free == WAIT:
                 return 0
             word = head_run(x).word
-            t = close(node, seen, free)
+            t = close(node, visible_at, free)
             take(x, 1, t)
             push_everywhere(node, word, t)
             if word == DONE:
                 node.waits = ENDED
                 return 0
             continue
-        if rooms(node, s.turn) == 0:
+        if room_at(node, s.turn) == 0:
             return 0
         lane = target(node, s.turn)
         kind, word = pass_on(head_run(x), x.offset, lane, 1)
-        t = fire(node, seen, lane.free, 1)
+        t = fire(node, visible_at, lane.free, 1)
         take(x, 1, t)
         push(lane, kind, word, 1, t)
         s.turn = (s.turn + 1) % node.ports
@@ -90,17 +90,17 @@ def run_merge(address: int) -> int:
     out = target(node, 0)
     while True:
         lane = source(node, s.turn)
-        k = awaits(node, s.turn)
+        k = tokens_at(node, s.turn)
         if k == 0:
             return 0
-        seen, run = visible(lane), head_run(lane)
+        visible_at, run = visible(lane), head_run(lane)
         kind, word = run.kind, run.word
         stops = kind == CONTROL
         if stops and (word == DONE or low_of(word) >= s.levels):
-            seen = look_everywhere(node)
-            if seen == WAIT or rooms(node, 0) == 0:
+            visible_at = look_everywhere(node)
+            if visible_at == WAIT or room_at(node, 0) == 0:
                 return 0
-            t = close(node, seen, out.free)
+            t = close(node, visible_at, out.free)
             take_everywhere(node, word, t)
             push(out, CONTROL, word, 1, t)
             if word == DONE or node.fault != 0:
@@ -108,46 +108,46 @@ def run_merge(address: int) -> int:
                 return 0
             continue
         height = high_of(word) if stops else -1
-        taken = s.taken + (1 if height >= s.levels - 1 else 0)
-        turn = (s.turn + taken - s.taken) % node.arity
-        others, over = 0, False  # lanes, from `turn` on, that had no element of a list that is over
+        elements = s.taken + (1 if height >= s.levels - 1 else 0)
+        turn = (s.turn + elements - s.taken) % node.arity
+        others, ends_list = 0, False  # lanes, from `turn` on, that had no element of a list that is over
         if height >= s.levels:
-            over = s.ends + 1 == node.arity
-            if taken < node.arity:
-                if awaits(node, turn) == 0:
+            ends_list = s.ends + 1 == node.arity
+            if elements < node.arity:
+                if tokens_at(node, turn) == 0:
                     return 0
-                seen = max(seen, visible(source(node, turn)))
-                over = _ends_nothing(source(node, turn), s.levels)
-            if over:
-                others = node.arity - taken
+                visible_at = max(visible_at, visible(source(node, turn)))
+                ends_list = _ends_nothing(source(node, turn), s.levels)
+            if ends_list:
+                others = node.arity - elements
                 for i in range(others):
                     q = (turn + i) % node.arity
-                    if awaits(node, q) == 0:
+                    if tokens_at(node, q) == 0:
                         return 0
-                    seen = max(seen, visible(source(node, q)))
+                    visible_at = max(visible_at, visible(source(node, q)))
                     if not is_control(source(node, q)) or high_of(head_run(source(node, q)).word) != height:
                         node.fault = MISALIGNED
                 if node.fault != 0 or (s.ends > 0 and s.high != height):
                     node.fault = MISALIGNED
                     return 0
             else:
-                word = stop(low_of(word), s.levels - 1)
-        k = min(k, rooms(node, 0), node.burst)
+                word = stop_word(low_of(word), s.levels - 1)
+        k = min(k, room_at(node, 0), node.burst)
         if k == 0:
             return 0
         if s.levels == 0:
             k = 1
         if not stops:
             kind, word = pass_on(run, lane.offset, out, k)
-        t = close(node, seen, out.free) if stops else fire(node, seen, out.free, k)
+        t = close(node, visible_at, out.free) if stops else fire(node, visible_at, out.free, k)
         take(lane, k, t)
         for i in range(others):
             take(source(node, (turn + i) % node.arity), 1, t)
         push(out, kind, word, k, t)
-        s.turn, s.taken = turn, taken
+        s.turn, s.taken = turn, elements
         if height >= s.levels:
             s.ends, s.high = s.ends + 1, height
-        if over:
+        if ends_list:
             s.ends = s.taken = 0
 
 
@@ -157,4 +157,4 @@ def _ends_nothing(reader: Any, levels: int) -> bool:
     return is_control(reader) and low_of(head_run(reader).word) >= levels
 
 
-RULES: dict[type[n.Node], Rule] = {n.Fork: fork, n.Merge: merge}
+RULES: dict[type[n.Node], LayoutRule] = {n.Fork: fork, n.Merge: merge}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fuseflow.sim.engine.memory_ports import answer, answered, requester_at
-from fuseflow.sim.engine.node_records import ENDED, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
+from fuseflow.sim.engine.node_records import ENDED, WAIT, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, pass_on, push, take, visible
 from fuseflow.sim.native.records import Record
 
@@ -18,26 +18,26 @@ def run_gate(address: int) -> int:
     s = state_at(node.state)
     tokens, requests, out = source(node, 0), source(node, 1), target(node, 0)
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
-        k = min(k, awaits(node, 1))
+        k = min(k, tokens_at(node, 1))
         if k == 0:
             return 0
-        seen, told, asked = max(visible(tokens), visible(requests)), 0, 0
+        visible_at, answer, has_request = max(visible(tokens), visible(requests)), 0, 0
         if head_run(requests).kind == REPEATED:
-            told = answer(node, requester_at(s.array), next_word(requests))
-            if told == WAIT:
+            answer = answer_cycle(node, requester_at(s.array), next_word(requests))
+            if answer == WAIT:
                 return 0
-            asked = 1
-        k = min(k, rooms(node, 0))
+            has_request = 1
+        k = min(k, room_at(node, 0))
         if k == 0:
             return 0
-        seen = answered(node, seen, told)
+        visible_at = wait_for_answer(node, visible_at, answer)
         run = head_run(tokens)
         if run.kind == CONTROL:
             word = run.word
-            t = close(node, seen, out.free)
+            t = close(node, visible_at, out.free)
             take(tokens, 1, t)
             take(requests, 1, t)
             push(out, CONTROL, word, 1, t)
@@ -46,8 +46,8 @@ def run_gate(address: int) -> int:
                 return 0
             continue
         kind, word = pass_on(run, tokens.offset, out, k)
-        t = fire(node, seen, out.free, k)
+        t = fire(node, visible_at, out.free, k)
         take(tokens, k, t)
         take(requests, k, t)
         push(out, kind, word, k, t)
-        s.asked += asked * k
+        s.asked += has_request * k

@@ -8,33 +8,33 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import (
     ENDED,
     WAIT,
-    awaits,
     close,
     fire,
     node_at,
     push_everywhere,
+    room_at,
     room_everywhere,
-    rooms,
     source,
     take_everywhere,
     target,
+    tokens_at,
 )
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     DONE,
     EMPTY,
     MANY,
     head_run,
     is_control,
-    left,
     next_word,
     pass_on,
     push,
     take,
+    tokens_left,
     visible,
     word_in,
 )
@@ -46,16 +46,16 @@ payload goes to (0: it brings coordinates); the heads of the sides."""
 state_at = JOIN.at
 
 
-def join(node: n.Join, place: NodeLayout) -> list[Part]:
+def join(node: n.Join, layout: NodeLayout) -> list[Part]:
     side_of = [side for side, payloads in enumerate(node.payloads) for _ in range(payloads + 1)]
     numbers = count(1)
     ports = [port for payloads in node.payloads for port in (0, *(next(numbers) for _ in range(payloads)))]
-    state = place.state(
+    state = layout.state(
         JOIN, left=int(node.kind == "left"), any_side=int(node.kind == "union"), sides=len(node.payloads),
-        side_of=place.array(np.array(side_of)), ports=place.array(np.array(ports)),
-        heads=place.buffer(np.int64, len(node.payloads)),
+        side_of=layout.array(np.array(side_of)), ports=layout.array(np.array(ports)),
+        heads=layout.buffer(np.int64, len(node.payloads)),
     )  # fmt: skip
-    return place.part(run_join, state)
+    return layout.part(run_join, state)
 
 
 def run_join(address: int) -> int:
@@ -67,8 +67,8 @@ def run_join(address: int) -> int:
     node = node_at(address)
     s = state_at(node.state)
     while True:
-        seen = _look(node, s)
-        if seen == WAIT:
+        visible_at = _look(node, s)
+        if visible_at == WAIT:
             return 0
         least, limit, holders = MANY, MANY, 0
         for side in range(s.sides):
@@ -84,7 +84,7 @@ def run_join(address: int) -> int:
             if free == WAIT:
                 return 0
             word = head_run(source(node, 0)).word
-            t = close(node, seen, free)
+            t = close(node, visible_at, free)
             take_everywhere(node, word, t)
             push_everywhere(node, word, t)
             if word == DONE or node.fault != 0:
@@ -96,21 +96,21 @@ def run_join(address: int) -> int:
         free = 0
         if emits:
             for q in range(node.ports):
-                k = min(k, rooms(node, q))
+                k = min(k, room_at(node, q))
                 if k == 0:
                     return 0
                 free = max(free, target(node, q).free)
-        t = fire(node, seen, free, k)
-        named = False
+        t = fire(node, visible_at, free, k)
+        has_coordinate = False
         for q in range(node.arity):
             reader, port = source(node, q), get_int(s.ports, q)
             holds = get_int(s.heads, get_int(s.side_of, q)) == least
-            if emits and (port > 0 or (holds and not named)):
+            if emits and (port > 0 or (holds and not has_coordinate)):
                 kind, word = EMPTY, 0
                 if holds:
                     kind, word = pass_on(head_run(reader), reader.offset, target(node, port), k)
                 push(target(node, port), kind, word, k, t)
-                named = named or port == 0
+                has_coordinate = has_coordinate or port == 0
             if holds:
                 take(reader, k, t)
 
@@ -118,15 +118,15 @@ def run_join(address: int) -> int:
 @inline
 def _look(node: Any, s: Any) -> int:
     """Note the coordinate at the head of each side, MANY at a stop; the cycle by which all heads are visible, or WAIT."""
-    seen = 0
+    visible_at = 0
     for q in range(node.arity):
-        if awaits(node, q) == 0:
+        if tokens_at(node, q) == 0:
             return WAIT
         reader = source(node, q)
-        seen = max(seen, visible(reader))
+        visible_at = max(visible_at, visible(reader))
         if get_int(s.ports, q) == 0:
             set_int(s.heads, get_int(s.side_of, q), MANY if is_control(reader) else next_word(reader))
-    return seen
+    return visible_at
 
 
 @inline
@@ -136,7 +136,7 @@ def _piece(node: Any, s: Any, least: int, limit: int) -> int:
     for q in range(node.arity):
         if get_int(s.heads, get_int(s.side_of, q)) == least:
             reader = source(node, q)
-            k = min(k, left(reader))
+            k = min(k, tokens_left(reader))
             if get_int(s.ports, q) == 0:
                 affine = affine and head_run(reader).kind == AFFINE
                 first = q if first < 0 else first
@@ -157,4 +157,4 @@ def _piece(node: Any, s: Any, least: int, limit: int) -> int:
     return k
 
 
-RULES: dict[type[n.Node], Rule] = {n.Join: join}
+RULES: dict[type[n.Node], LayoutRule] = {n.Join: join}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, words
-from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
+from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, WAIT, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
@@ -17,12 +17,12 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     REPEATED,
     SCRATCH,
     SLICE,
-    coming,
     copy,
     head_run,
     push,
-    scratch,
+    scratch_address,
     take,
+    upcoming_word,
     visible,
     word_in,
 )
@@ -35,21 +35,21 @@ state_at = LOAD.at
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
 
 
-def load(node: n.Load, place: NodeLayout) -> list[Part]:
-    fields = values_of(node, place)
-    return place.part(run_load_tiles if fields["words"] > 1 else run_load, place.state(LOAD, **fields))
+def load(node: n.Load, layout: NodeLayout) -> list[Part]:
+    fields = load_fields(node, layout)
+    return layout.part(run_load_tiles if fields["words"] > 1 else run_load, layout.state(LOAD, **fields))
 
 
-def values_of(node: n.Load, place: NodeLayout) -> dict[str, float]:
+def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
     """The fields of `LOAD` that say where the values are."""
-    values = place.tensors[node.tensor].values
+    values = layout.tensors[node.tensor].values
     if values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
     single = int(values.dtype == np.float32)
-    decl = place.declared[node.tensor]
+    decl = layout.declared[node.tensor]
     return {
-        "values": place.array(values), "count": len(values), "single": single, "fill": decl.fill,
-        "words": words(decl.tile), "tile": place.filled(decl.tile, decl.fill),
+        "values": layout.array(values), "count": len(values), "single": single, "fill": decl.fill,
+        "words": word_count(decl.tile), "tile": layout.constant_element(decl.tile, decl.fill),
     }  # fmt: skip
 
 
@@ -59,34 +59,34 @@ def run_load(address: int) -> int:
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
-        k = min(k, rooms(node, 0))
+        k = min(k, room_at(node, 0))
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        prefetch(s.values + (4 if s.single != 0 else 8) * coming(ref))
-        seen = visible(ref)
+        prefetch(s.values + (4 if s.single != 0 else 8) * upcoming_word(ref))
+        visible_at = visible(ref)
         if run.kind == CONTROL:
             word = run.word
-            t = close(node, seen, out.free)
+            t = close(node, visible_at, out.free)
             take(ref, 1, t)
             push(out, CONTROL, word, 1, t)
             if word == DONE:
                 node.waits = ENDED
                 return 0
             continue
-        kind, word = scalars(node, s, run, first, k, out, node.state + FILL, node.state + VALUE)
+        kind, word = load_scalars(node, s, run, first, k, out, node.state + FILL, node.state + VALUE)
         if node.fault != 0:
             return 0
-        t = fire(node, seen, out.free, k)
+        t = fire(node, visible_at, out.free, k)
         take(ref, k, t)
         push(out, kind, word, k, t)
 
 
 @inline
-def scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int, value: int) -> tuple[int, int]:
+def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int, value: int) -> tuple[int, int]:
     """Kind and word of the values at the k references from `first` on of a run, or a fault. `fill`, `value`: addresses of two fields."""
     if run.kind == EMPTY:
         s.absent += k
@@ -105,11 +105,11 @@ def scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int
             return WAIT, 0
         if s.single == 0:
             return SLICE, s.values + 8 * r
-        word = scratch(out)
+        word = scratch_address(out)
         for i in range(k):
             set_float(word, i, get_float32(s.values, r + i))
         return SCRATCH, word
-    word = scratch(out)
+    word = scratch_address(out)
     for i in range(k):
         r = get_int(run.word, first + i)
         if r < 0 or r >= s.count:
@@ -126,51 +126,51 @@ def run_load_tiles(address: int) -> int:
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
-        k = min(k, rooms(node, 0))
+        k = min(k, room_at(node, 0))
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        seen = visible(ref)
+        visible_at = visible(ref)
         if run.kind == CONTROL:
             word = run.word
-            t = close(node, seen, out.free)
+            t = close(node, visible_at, out.free)
             take(ref, 1, t)
             push(out, CONTROL, word, 1, t)
             if word == DONE:
                 node.waits = ENDED
                 return 0
             continue
-        kind, word = tiles(node, s, run, first, k, out)
+        kind, word = load_tiles(node, s, run, first, k, out)
         if node.fault != 0:
             return 0
-        t = fire(node, seen, out.free, k)
+        t = fire(node, visible_at, out.free, k)
         take(ref, k, t)
         push(out, kind, word, k, t)
 
 
 @inline
-def tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
+def load_tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
     """The same of tiles."""
-    copied = run.kind != AFFINE or s.single != 0
-    into = scratch(out)
+    copies = run.kind != AFFINE or s.single != 0
+    into = scratch_address(out)
     for i in range(k):
-        place = into + out.bytes * i
+        tile_address = into + out.bytes * i
         if run.kind == EMPTY:
-            copy(place, s.tile, s.words)
+            copy(tile_address, s.tile, s.words)
             continue
         r = word_in(run, first + i)
         if r < 0 or r >= s.count:
             node.firings += i
             node.fault = OUTSIDE
             return WAIT, 0
-        if copied:
-            _copy_tile(s, place, s.words * r)
+        if copies:
+            _copy_tile(s, tile_address, s.words * r)
     if run.kind == EMPTY:
         s.absent += k
-    if not copied:
+    if not copies:
         return SLICE, s.values + out.bytes * (run.word + first)
     return SCRATCH, into
 
@@ -184,4 +184,4 @@ def _copy_tile(s: Any, into: int, first: int) -> None:
             set_float(into, i, get_float32(s.values, first + i))
 
 
-RULES: dict[type[n.Node], Rule] = {n.Load: load}
+RULES: dict[type[n.Node], LayoutRule] = {n.Load: load}

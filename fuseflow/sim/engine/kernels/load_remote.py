@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.sim.engine.kernels import load
-from fuseflow.sim.engine.kernels.load import scalars, tiles
-from fuseflow.sim.engine.memory_ports import answer, answered, requester_at
-from fuseflow.sim.engine.node_records import ENDED, WAIT, awaits, close, fire, node_at, rooms, source, target
+from fuseflow.sim.engine.kernels.load import load_scalars, load_tiles
+from fuseflow.sim.engine.memory_ports import answer_cycle, requester_at, wait_for_answer
+from fuseflow.sim.engine.node_records import ENDED, WAIT, close, fire, node_at, room_at, source, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, next_word, push, take, visible
 from fuseflow.sim.native.records import Record, inline
 
-REMOTE_LOAD = Record(f"{load.FIELDS} seen val", load.FLOATS)
+REMOTE_LOAD = Record(f"{load.FIELDS} visible_at val", load.FLOATS)
 """Of a load; when the next token was answered; the requester."""
 state_at = REMOTE_LOAD.at
 FILL, VALUE = REMOTE_LOAD.offset("fill"), REMOTE_LOAD.offset("value")
@@ -23,14 +23,14 @@ def run_load_answered(address: int) -> int:
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
     while True:
-        k = _answered(node, s)
+        k = _answered_tokens(node, s)
         if k == 0:
             return 0
         run, first = head_run(ref), ref.offset
-        seen = s.seen
+        visible_at = s.visible_at
         if run.kind == CONTROL:
             word = run.word
-            t = close(node, seen, out.free)
+            t = close(node, visible_at, out.free)
             take(ref, 1, t)
             take(source(node, 1), 1, t)
             push(out, CONTROL, word, 1, t)
@@ -39,30 +39,30 @@ def run_load_answered(address: int) -> int:
                 return 0
             continue
         if s.words > 1:
-            kind, word = tiles(node, s, run, first, k, out)
+            kind, word = load_tiles(node, s, run, first, k, out)
         else:
-            kind, word = scalars(node, s, run, first, k, out, node.state + FILL, node.state + VALUE)
-        t = fire(node, seen, out.free, k)
+            kind, word = load_scalars(node, s, run, first, k, out, node.state + FILL, node.state + VALUE)
+        t = fire(node, visible_at, out.free, k)
         take(ref, k, t)
         take(source(node, 1), k, t)
         push(out, kind, word, k, t)
 
 
 @inline
-def _answered(node: Any, s: Any) -> int:
-    """How many of the next tokens have one answer, known and noted in `s.seen`, and room."""
-    k = min(awaits(node, 0), node.burst)
+def _answered_tokens(node: Any, s: Any) -> int:
+    """How many of the next tokens have one answer, known and noted in `s.visible_at`, and room."""
+    k = min(tokens_at(node, 0), node.burst)
     if k == 0:
         return 0
-    k = min(k, awaits(node, 1))
+    k = min(k, tokens_at(node, 1))
     if k == 0:
         return 0
-    told = 0
+    answer = 0
     if head_run(source(node, 1)).kind == REPEATED:
-        told = answer(node, requester_at(s.val), next_word(source(node, 1)))
-        if told == WAIT:
+        answer = answer_cycle(node, requester_at(s.val), next_word(source(node, 1)))
+        if answer == WAIT:
             return 0
-    k = min(k, rooms(node, 0))
+    k = min(k, room_at(node, 0))
     if k > 0:
-        s.seen = answered(node, visible(source(node, 0)), told)
+        s.visible_at = wait_for_answer(node, visible(source(node, 0)), answer)
     return k

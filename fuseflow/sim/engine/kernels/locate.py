@@ -6,9 +6,9 @@ from typing import Any, assert_never
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
@@ -18,7 +18,7 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     head_run,
     next_word,
     push,
-    scratch,
+    scratch_address,
     take,
     visible,
     word_in,
@@ -35,19 +35,19 @@ stored_at = STORED.at
 ABSENT = -1
 
 
-def locate(node: n.Locate, place: NodeLayout) -> list[Part]:
-    decl = place.declared[node.tensor]
+def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
+    decl = layout.declared[node.tensor]
     if decl.format.levels[node.level].stored:
-        return place.part(run_locate_stored, place.state(STORED, **fibers_of(node, place)))
-    return place.part(run_locate, place.state(LOCATE, size=decl.shape[decl.format.order[node.level]]))
+        return layout.part(run_locate_stored, layout.state(STORED, **locate_fields(node, layout)))
+    return layout.part(run_locate, layout.state(LOCATE, size=decl.shape[decl.format.order[node.level]]))
 
 
-def fibers_of(node: n.Locate, place: NodeLayout) -> dict[str, int]:
+def locate_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
     """The fields of `STORED` that say where the fibers of the level are."""
-    match walk := place.tensors[node.tensor].levels[node.level].walk():
+    match walk := layout.tensors[node.tensor].levels[node.level].walk():
         case Listed():
             fields = {"lows": walk.lows, "highs": walk.highs, "crds": walk.crds, "refs": walk.refs}
-            arrays = {name: place.array(values) for name, values in fields.items() if values is not None}
+            arrays = {name: layout.array(values) for name, values in fields.items() if values is not None}
             return {**arrays, "parents": walk.parents}
         case Computed():
             raise SimulationError(f"node `{node.name}`: the fibers of a stored level of `{node.tensor}` are computed")
@@ -62,16 +62,16 @@ def run_locate(address: int) -> int:
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
     alone = node.arity == 1
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
-        seen = visible(crd)
+        visible_at = visible(crd)
         if not alone:
-            k = min(k, awaits(node, 1))
+            k = min(k, tokens_at(node, 1))
             if k == 0:
                 return 0
-            seen = max(seen, visible(ref))
-        k = min(k, rooms(node, 0))
+            visible_at = max(visible_at, visible(ref))
+        k = min(k, room_at(node, 0))
         if k == 0:
             return 0
         run, first = head_run(crd), crd.offset
@@ -81,7 +81,7 @@ def run_locate(address: int) -> int:
             return 0
         if run.kind == CONTROL:
             word = run.word
-            t = close(node, seen, out.free)
+            t = close(node, visible_at, out.free)
             take(crd, 1, t)
             if not alone:
                 take(ref, 1, t)
@@ -97,11 +97,11 @@ def run_locate(address: int) -> int:
             if not alone:
                 word += parents.word * s.size
         else:
-            kind, word = SCRATCH, scratch(out)
+            kind, word = SCRATCH, scratch_address(out)
             for i in range(k):
                 above = 0 if alone else word_in(parents, parent + i) * s.size
                 set_int(word, i, above + word_in(run, first + i))
-        t = fire(node, seen, out.free, k)
+        t = fire(node, visible_at, out.free, k)
         take(crd, k, t)
         if not alone:
             take(ref, k, t)
@@ -115,19 +115,19 @@ def run_locate_stored(address: int) -> int:
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
     alone = node.arity == 1
     while True:
-        if awaits(node, 0) == 0 or (not alone and awaits(node, 1) == 0) or rooms(node, 0) == 0:
+        if tokens_at(node, 0) == 0 or (not alone and tokens_at(node, 1) == 0) or room_at(node, 0) == 0:
             return 0
-        seen = max(visible(crd), visible(ref))
-        kind, word = look_up(node, s, crd, ref)
+        visible_at = max(visible(crd), visible(ref))
+        kind, word = look_up_coordinate(node, s, crd, ref)
         if node.fault != 0:
             return 0
-        t = close(node, seen, out.free) if kind == CONTROL else fire(node, seen, out.free, 1)
+        t = close(node, visible_at, out.free) if kind == CONTROL else fire(node, visible_at, out.free, 1)
         take(crd, 1, t)
         if not alone:
             take(ref, 1, t)
         if kind == SCRATCH:
-            set_int(scratch(out), 0, word)
-            word = scratch(out)
+            set_int(scratch_address(out), 0, word)
+            word = scratch_address(out)
         push(out, kind, word, 1, t)
         if kind == CONTROL and word == DONE:
             node.waits = ENDED
@@ -135,7 +135,7 @@ def run_locate_stored(address: int) -> int:
 
 
 @inline
-def look_up(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
+def look_up_coordinate(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
     """What a locate gives for the next tokens: the kind of a run, and its word; of a reference (`SCRATCH`) the number itself."""
     run, parents = head_run(crd), head_run(ref)
     alone = node.arity == 1
@@ -150,17 +150,17 @@ def look_up(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
         node.fault = OUTSIDE
         return EMPTY, 0
     s.asked += 1
-    wanted = next_word(crd)
+    coordinate = next_word(crd)
     low, high = get_int(s.lows, parent), get_int(s.highs, parent)
     while low < high:
         middle = (low + high) >> 1
-        if get_int(s.crds, middle) < wanted:
+        if get_int(s.crds, middle) < coordinate:
             low = middle + 1
         else:
             high = middle
-    if low == get_int(s.highs, parent) or get_int(s.crds, low) != wanted:
+    if low == get_int(s.highs, parent) or get_int(s.crds, low) != coordinate:
         return EMPTY, 0
     return SCRATCH, low if s.refs == 0 else get_int(s.refs, low)
 
 
-RULES: dict[type[n.Node], Rule] = {n.Locate: locate}
+RULES: dict[type[n.Node], LayoutRule] = {n.Locate: locate}

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from fuseflow.sim.engine.kernels.locate import look_up, stored_at
-from fuseflow.sim.engine.node_records import ENDED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, SCRATCH, head_run, next_word, push, scratch, take, visible
+from fuseflow.sim.engine.kernels.locate import look_up_coordinate, stored_at
+from fuseflow.sim.engine.node_records import ENDED, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
+    CONTROL,
+    DONE,
+    EMPTY,
+    SCRATCH,
+    head_run,
+    next_word,
+    push,
+    scratch_address,
+    take,
+    visible,
+)
 from fuseflow.sim.native.records import set_int
 
 
@@ -15,25 +26,25 @@ def run_point(address: int) -> int:
     crd, ref, elements, out = source(node, 0), source(node, node.arity - 1), target(node, 0), target(node, 1)
     alone = node.arity == 1
     while True:
-        if awaits(node, 0) == 0 or (not alone and awaits(node, 1) == 0) or rooms(node, 0) == 0 or rooms(node, 1) == 0:
+        if tokens_at(node, 0) == 0 or (not alone and tokens_at(node, 1) == 0) or room_at(node, 0) == 0 or room_at(node, 1) == 0:
             return 0
-        seen = max(visible(crd), visible(ref))
-        kind, word = look_up(node, s, crd, ref)
+        visible_at = max(visible(crd), visible(ref))
+        kind, word = look_up_coordinate(node, s, crd, ref)
         if node.fault != 0:
             return 0
-        asked, element = kind, word
+        element_kind, element_word = kind, word
         if kind != CONTROL and head_run(crd).kind != EMPTY and (alone or head_run(ref).kind != EMPTY):
             parent = 0 if alone else next_word(ref)
-            set_int(scratch(elements), 0, parent * s.fiber + next_word(crd) // s.told)
-            asked, element = SCRATCH, scratch(elements)
-        t = close(node, seen, out.free) if kind == CONTROL else fire(node, seen, out.free, 1)
+            set_int(scratch_address(elements), 0, parent * s.fiber + next_word(crd) // s.told)
+            element_kind, element_word = SCRATCH, scratch_address(elements)
+        t = close(node, visible_at, out.free) if kind == CONTROL else fire(node, visible_at, out.free, 1)
         take(crd, 1, t)
         if not alone:
             take(ref, 1, t)
         if kind == SCRATCH:
-            set_int(scratch(out), 0, word)
-            word = scratch(out)
-        push(elements, asked, element, 1, t)
+            set_int(scratch_address(out), 0, word)
+            word = scratch_address(out)
+        push(elements, element_kind, element_word, 1, t)
         push(out, kind, word, 1, t)
         if kind == CONTROL and word == DONE:
             node.waits = ENDED

@@ -12,31 +12,31 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.accumulate import BUFFERS, halves, make_state, run_fill
-from fuseflow.sim.engine.nested_streams import enter
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
+from fuseflow.sim.engine.kernels.accumulate import BUFFERS, fill_and_emit, run_fill, workspace_state
+from fuseflow.sim.engine.nested_streams import take_coordinates
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import TWICE
-from fuseflow.sim.engine.stream_rings import REPEATED, WORD_OFFSET, copy, element, head_address, head_run, word_in
-from fuseflow.sim.engine.workspace import BLOCK, place_of
+from fuseflow.sim.engine.stream_rings import REPEATED, WORD_OFFSET, copy, element_address, head_address, head_run, word_in
+from fuseflow.sim.engine.workspace import BLOCK, find_or_insert
 from fuseflow.sim.native.jit import Function, specialize
 from fuseflow.sim.native.records import get_int, set_int
 
 
-def permute(node: n.Permute, place: NodeLayout) -> list[Part]:
+def permute(node: n.Permute, layout: NodeLayout) -> list[Part]:
     levels = [node.inputs[level] for level in node.order]
-    state = make_state(place, levels, BUFFERS)
+    state = workspace_state(layout, levels, BUFFERS)
     weights = np.zeros((len(levels), 2), np.int64)
     row = 1
     for level, port in reversed(list(zip(node.order[:-1], levels, strict=False))):
         weights[level, 0] = row
-        row *= place.bounds[port]
+        row *= layout.bounds[port]
     weights[node.order[-1], 1] = 1
-    state["weights"] = place.array(weights)
-    return halves(fill(), state, place)
+    state["weights"] = layout.array(weights)
+    return fill_and_emit(permuting_fill(), state, layout)
 
 
 @cache
-def fill() -> Function:
+def permuting_fill() -> Function:
     return specialize(run_fill, "run_fill_permuted", open_row=open_entries, put_run=scatter)
 
 
@@ -44,7 +44,7 @@ def open_entries(node: Any, s: Any, nest: Any, t: int) -> None:
     """Take the outer coordinates of a run of entries that begins in cycle t."""
     if nest.open == nest.depth:
         return
-    enter(node, nest, nest.depth, t)
+    take_coordinates(node, nest, nest.depth, t)
     s.prefix = s.column = 0
     for level in range(nest.depth):
         c = get_int(nest.crds, level)
@@ -56,13 +56,13 @@ def scatter(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
     """Put the next k values into their places, where there must be none."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 8 * s.words
-    at = head_address(val) + WORD_OFFSET if stride == 0 else element(val)
+    at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
     in_row = get_int(s.weights, 2 * s.order - 2)
     in_column = get_int(s.weights, 2 * s.order - 1)
     for i in range(k):
         c = word_in(coordinates, crd.offset + i)
         column = s.column + in_column * c
-        place = place_of(w, (s.prefix + in_row * c) * s.row + (column >> 3))
+        place = find_or_insert(w, (s.prefix + in_row * c) * s.row + (column >> 3))
         bit = column & 7
         mask = get_int(w.masks, place)
         if mask >> bit & 1 != 0:
@@ -72,4 +72,4 @@ def scatter(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
         copy(w.values + 8 * s.words * (BLOCK * place + bit), at + stride * i, s.words)
 
 
-RULES: dict[type[n.Node], Rule] = {n.Permute: permute}
+RULES: dict[type[n.Node], LayoutRule] = {n.Permute: permute}

@@ -8,7 +8,7 @@ from typing import Any
 
 from fuseflow.ops import Operator, operator
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_records import ENDED, awaits, close, fire, rooms, source, take_everywhere, target
+from fuseflow.sim.engine.node_records import ENDED, close, fire, room_at, source, take_everywhere, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, head_run, is_control, push, take, visible
 from fuseflow.sim.native.jit import Function, specialize
 from fuseflow.sim.native.records import COMPILED, get_float, inline, set_float
@@ -16,7 +16,7 @@ from fuseflow.sim.native.records import COMPILED, get_float, inline, set_float
 NO_INPUT = -1
 
 
-def inputs_of(node: n.Alu) -> Iterator[tuple[int, float]]:
+def operand_inputs(node: n.Alu) -> Iterator[tuple[int, float]]:
     """Of each of three operand slots: which input feeds it (NO_INPUT: none), and its constant or the value of an `N`."""
     streams = iter(range(len(node.inputs)))
     for slot in range(3):
@@ -25,24 +25,24 @@ def inputs_of(node: n.Alu) -> Iterator[tuple[int, float]]:
 
 
 @inline
-def look(node: Any) -> tuple[int, int, int]:
+def look_at_operands(node: Any) -> tuple[int, int, int]:
     """Tokens that all inputs have in one piece, and for which there is room (0: the node waits); the cycle by which the first ones are
     visible; how many of them are control tokens."""
-    k, seen, controls = node.burst, 0, 0
+    k, visible_at, controls = node.burst, 0, 0
     for q in range(node.arity):
-        k = min(k, awaits(node, q))
+        k = min(k, tokens_at(node, q))
         if k == 0:
             return 0, 0, 0
-        seen = max(seen, visible(source(node, q)))
+        visible_at = max(visible_at, visible(source(node, q)))
         controls += is_control(source(node, q))
-    return min(k, rooms(node, 0)), seen, controls
+    return min(k, room_at(node, 0)), visible_at, controls
 
 
 @inline
-def pass_control(node: Any, seen: int) -> bool:
+def pass_control(node: Any, visible_at: int) -> bool:
     """Take a control token from all inputs and give it. False after `D`, or if they differ."""
     out, word = target(node, 0), head_run(source(node, 0)).word
-    t = close(node, seen, out.free)
+    t = close(node, visible_at, out.free)
     take_everywhere(node, word, t)
     if node.fault != 0:
         return False
@@ -54,10 +54,10 @@ def pass_control(node: Any, seen: int) -> bool:
 
 
 @inline
-def give(node: Any, seen: int, kind: int, word: int, k: int) -> None:
+def push_results(node: Any, visible_at: int, kind: int, word: int, k: int) -> None:
     """k firings, with these results."""
     out = target(node, 0)
-    t = fire(node, seen, out.free, k)
+    t = fire(node, visible_at, out.free, k)
     for q in range(node.arity):
         take(source(node, q), k, t)
     push(out, kind, word, k, t)
@@ -66,14 +66,14 @@ def give(node: Any, seen: int, kind: int, word: int, k: int) -> None:
 @cache
 def elementwise(name: str) -> Function:
     """The operator on arrays, results and operands at addresses; an operand of stride 0 is the same for all."""
-    row = operator(name)
-    template = {1: _unary, 2: _binary, 3: _ternary}[row.arity]
-    return specialize(template, f"elementwise_{name}", function=scalar(row))
+    op = operator(name)
+    template = {1: _unary, 2: _binary, 3: _ternary}[op.arity]
+    return specialize(template, f"elementwise_{name}", function=scalar_function(op))
 
 
-def scalar(row: Operator) -> Function:
+def scalar_function(op: Operator) -> Function:
     """The operator on numbers, for kernels."""
-    return row.compiled if COMPILED else row.scalar
+    return op.compiled if COMPILED else op.scalar
 
 
 def function(*operands: float) -> float:

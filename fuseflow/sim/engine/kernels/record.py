@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fuseflow.samml.nodes import Port
-from fuseflow.sim.engine.node_layout import Array, Part, fitting, words
-from fuseflow.sim.engine.node_records import ENDED, GROW, awaits, node_at, source
-from fuseflow.sim.engine.stream_rings import CONTROL, DONE, SLICE, copy, element, head_run, take, visible, word_in
+from fuseflow.sim.engine.node_layout import Array, Part, element_capacity, word_count
+from fuseflow.sim.engine.node_records import ENDED, GROW, node_at, source, tokens_at
+from fuseflow.sim.engine.stream_rings import CONTROL, DONE, SLICE, copy, element_address, head_run, take, visible, word_in
 from fuseflow.sim.native.records import Record, address, set_int
 from fuseflow.tile_ops import Tile
 
@@ -15,12 +15,12 @@ RECORD = Record("tokens count limit words")
 state_at = RECORD.at
 
 
-def recorder(port: Port, tile: Tile, limit: int, keep: dict[int, Array]) -> Part:
+def recorder(port: Port, tile: Tile, limit: int, arrays: dict[int, Array]) -> Part:
     """A part that reads the stream: (kind, visible cycle, word or words) of every token."""
-    limit = fitting(limit, tile)
-    tokens, state = np.zeros((limit, 2 + words(tile)), np.int64), RECORD.array(1)
-    keep[address(tokens)] = tokens
-    state["tokens"], state["limit"], state["words"] = address(tokens), limit, words(tile)
+    limit = element_capacity(limit, tile)
+    tokens, state = np.zeros((limit, 2 + word_count(tile)), np.int64), RECORD.array(1)
+    arrays[address(tokens)] = tokens
+    state["tokens"], state["limit"], state["words"] = address(tokens), limit, word_count(tile)
     return Part(run_record, state, (port,), ())
 
 
@@ -29,24 +29,24 @@ def run_record(at: int) -> int:
     s = state_at(node.state)
     reader = source(node, 0)
     while True:
-        k = awaits(node, 0)
+        k = tokens_at(node, 0)
         if k == 0:
             return 0
         k = min(k, s.limit - s.count)
         if k == 0:
             node.waits = GROW
             return 0
-        run, first, seen = head_run(reader), reader.offset, visible(reader)
+        run, first, visible_at = head_run(reader), reader.offset, visible(reader)
         for i in range(k):
             cell = s.tokens + 8 * (2 + s.words) * (s.count + i)
             set_int(cell, 0, run.kind)
-            set_int(cell, 1, seen + i)
+            set_int(cell, 1, visible_at + i)
             if run.kind >= SLICE:
-                copy(cell + 16, element(reader) + 8 * s.words * i, s.words)
+                copy(cell + 16, element_address(reader) + 8 * s.words * i, s.words)
             else:
                 set_int(cell, 2, word_in(run, first + i))
         last = run.kind == CONTROL and run.word == DONE
-        take(reader, k, seen)
+        take(reader, k, visible_at)
         node.firings += k
         s.count += k
         if last:

@@ -6,9 +6,9 @@ from functools import cache
 
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, words
-from fuseflow.sim.engine.node_records import ENDED, REFUSED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
+from fuseflow.sim.engine.node_records import ENDED, REFUSED, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,
     EMPTY,
@@ -16,14 +16,14 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     SCRATCH,
     WORD_OFFSET,
     copy,
-    element,
+    element_address,
     head_address,
     head_run,
     high_of,
     low_of,
+    lower_stop,
     push,
-    scratch,
-    seen_above,
+    scratch_address,
     take,
     visible,
 )
@@ -36,17 +36,23 @@ state_at = REDUCE.at
 VALUE = REDUCE.offset("value")
 
 
-def reduce(node: n.Reduce, place: NodeLayout) -> list[Part]:
+def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
     identity = reducer(node.function).identity
-    (value,) = place.types
-    state = place.state(
-        REDUCE, value=identity, identity=identity, words=words(value.tile), tile=place.filled(value.tile, identity)
+    (value,) = layout.types
+    state = layout.state(
+        REDUCE,
+        value=identity,
+        identity=identity,
+        words=word_count(value.tile),
+        tile=layout.constant_element(value.tile, identity),
     )
-    tiles = words(value.tile) > 1
+    tiles = word_count(value.tile) > 1
     state["fold"] = (
-        place.library.address(fold_into(node.function), FOLD_INTO) if tiles else place.library.address(fold(node.function), FOLD)
+        layout.library.address(fold_into(node.function), FOLD_INTO)
+        if tiles
+        else layout.library.address(fold(node.function), FOLD)
     )
-    return place.part(run_reduce, state, computes=tiles)
+    return layout.part(run_reduce, state, computes=tiles)
 
 
 @cache
@@ -90,41 +96,41 @@ def run_reduce(address: int) -> int:
     val, out = source(node, 0), target(node, 0)
     while True:
         if s.pending != 0:
-            if rooms(node, 0) == 0:
+            if room_at(node, 0) == 0:
                 return 0
             push(out, CONTROL, s.pending - 1, 1, close(node, 0, out.free))
             s.pending = 0
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
         run = head_run(val)
-        seen, word = visible(val), run.word
+        visible_at, word = visible(val), run.word
         if run.kind == EMPTY:
             node.fault = REFUSED
             return 0
         if run.kind != CONTROL:
             if s.words > 1:
                 for i in range(k):
-                    call_fold_into(s.fold, s.tile, element(val) + 8 * s.words * i, 1, s.words)
+                    call_fold_into(s.fold, s.tile, element_address(val) + 8 * s.words * i, 1, s.words)
             elif run.kind == REPEATED:
                 s.value = call_fold(s.fold, s.value, head_address(val) + WORD_OFFSET, 0, k)
             else:
                 s.value = call_fold(s.fold, s.value, run.word + 8 * val.offset, 1, k)
-            take(val, k, fire(node, seen, 0, k))
+            take(val, k, fire(node, visible_at, 0, k))
             continue
-        if rooms(node, 0) == 0:
+        if room_at(node, 0) == 0:
             return 0
-        t = close(node, seen, out.free)
+        t = close(node, visible_at, out.free)
         take(val, 1, t)
         if word == DONE:
             push(out, CONTROL, DONE, 1, t)
             node.waits = ENDED
             return 0
         if low_of(word) > 0:
-            push(out, CONTROL, seen_above(word, 1), 1, t)
+            push(out, CONTROL, lower_stop(word, 1), 1, t)
             continue
         if s.words > 1:
-            into = scratch(out)
+            into = scratch_address(out)
             copy(into, s.tile, s.words)
             push(out, SCRATCH, into, 1, t)
             for i in range(s.words):
@@ -133,7 +139,7 @@ def run_reduce(address: int) -> int:
             push(out, REPEATED, get_int(node.state + VALUE, 0), 1, t)
             s.value = s.identity
         if high_of(word) > 0:
-            s.pending = seen_above(word, 1) + 1
+            s.pending = lower_stop(word, 1) + 1
 
 
-RULES: dict[type[n.Node], Rule] = {n.Reduce: reduce}
+RULES: dict[type[n.Node], LayoutRule] = {n.Reduce: reduce}

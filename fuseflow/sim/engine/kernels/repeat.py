@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, words
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, word_count
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     CONTROL,
     DONE,
     EMPTY,
     REPEATED,
     SCRATCH,
     copy,
-    element,
+    element_address,
     head_run,
     high_of,
     is_control,
     low_of,
+    lower_stop,
     next_word,
     push,
-    scratch,
-    seen_above,
+    scratch_address,
     take,
     visible,
 )
@@ -31,10 +31,10 @@ REPEAT = Record("holds kind word words tile")
 state_at = REPEAT.at
 
 
-def repeat(node: n.Repeat, place: NodeLayout) -> list[Part]:
-    tile = place.types[0].tile
-    state = place.state(REPEAT, words=words(tile), tile=place.filled(tile, 0.0))
-    return place.part(run_repeat, state, computes=words(tile) > 1)
+def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
+    tile = layout.types[0].tile
+    state = layout.state(REPEAT, words=word_count(tile), tile=layout.constant_element(tile, 0.0))
+    return layout.part(run_repeat, state, computes=word_count(tile) > 1)
 
 
 def run_repeat(address: int) -> int:
@@ -44,19 +44,19 @@ def run_repeat(address: int) -> int:
     s = state_at(node.state)
     x, signal, out = source(node, 0), source(node, 1), target(node, 0)
     while True:
-        k = awaits(node, 1)
+        k = tokens_at(node, 1)
         if k == 0:
             return 0
         control = is_control(signal)
         word = head_run(signal).word if control else 0
         closes = control and (word == DONE or (high_of(word) > 0 and (s.holds != 0 or low_of(word) > 0)))
         opens = s.holds == 0 and not (control and (word == DONE or low_of(word) > 0))
-        seen = visible(signal)
+        visible_at = visible(signal)
         first = False
         if opens or closes:
-            if awaits(node, 0) == 0:
+            if tokens_at(node, 0) == 0:
                 return 0
-            seen = max(seen, visible(x))
+            visible_at = max(visible_at, visible(x))
         if opens:
             if is_control(x):
                 node.fault = MISALIGNED
@@ -65,20 +65,20 @@ def run_repeat(address: int) -> int:
             s.word = next_word(x)
             if s.words > 1 and s.kind != EMPTY:
                 s.kind, s.word = SCRATCH, s.tile
-                copy(s.tile, element(x), s.words)
+                copy(s.tile, element_address(x), s.words)
             if control:
                 s.holds = 1
-                take(x, 1, fire(node, seen, 0, 1))
+                take(x, 1, fire(node, visible_at, 0, 1))
                 continue
             first = True
-        if closes and not (is_control(x) and head_run(x).word == (word if word == DONE else seen_above(word, 1))):
+        if closes and not (is_control(x) and head_run(x).word == (word if word == DONE else lower_stop(word, 1))):
             node.fault = MISALIGNED
             return 0
-        k = min(k, rooms(node, 0), node.burst)
+        k = min(k, room_at(node, 0), node.burst)
         if k == 0:
             return 0
         if control:
-            t = close(node, seen, out.free)
+            t = close(node, visible_at, out.free)
             if closes:
                 take(x, 1, t)
             take(signal, 1, t)
@@ -88,17 +88,17 @@ def run_repeat(address: int) -> int:
                 node.waits = ENDED
                 return 0
             continue
-        t = fire(node, seen, out.free, k)
+        t = fire(node, visible_at, out.free, k)
         if first:
             take(x, 1, t)
             s.holds = 1
         take(signal, k, t)
         word = s.word
         if s.kind == SCRATCH:
-            word = scratch(out)
+            word = scratch_address(out)
             for i in range(k):
                 copy(word + 8 * s.words * i, s.word, s.words)
         push(out, s.kind, word, k, t)
 
 
-RULES: dict[type[n.Node], Rule] = {n.Repeat: repeat}
+RULES: dict[type[n.Node], LayoutRule] = {n.Repeat: repeat}

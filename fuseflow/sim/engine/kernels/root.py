@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import ENDED, close, fire, node_at, rooms, target
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import ENDED, close, fire, node_at, room_at, target
 from fuseflow.sim.engine.stream_rings import AFFINE, CONTROL, DONE, push
 
 
-def root(node: n.Root, place: NodeLayout) -> list[Part]:
-    return place.part(run_root, computes=False)
+def root(node: n.Root, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_root, computes=False)
 
 
 def run_root(address: int) -> int:
     """Two firings: the reference, then `D`."""
     node = node_at(address)
     out = target(node, 0)
-    while rooms(node, 0) > 0:
+    while room_at(node, 0) > 0:
         if node.firings == 0:
             push(out, AFFINE, 0, 1, fire(node, 0, out.free, 1))
         else:
@@ -26,4 +26,4 @@ def run_root(address: int) -> int:
     return 0
 
 
-RULES: dict[type[n.Node], Rule] = {n.Root: root}
+RULES: dict[type[n.Node], LayoutRule] = {n.Root: root}

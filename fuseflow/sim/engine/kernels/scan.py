@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import Link, NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part
+from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
     EMPTY,
     SLICE,
-    coming,
     head_run,
     low_of,
     next_word,
     push,
-    raised,
-    stop,
+    raise_stop,
+    stop_word,
     take,
+    upcoming_word,
     visible,
 )
 from fuseflow.sim.native.records import Record, get_int, inline, prefetch
@@ -31,32 +31,32 @@ FIELDS = (
     "phase next end base references entries"  # `every`: an `N` has a full fiber too
 )
 SCAN = Record(FIELDS)
-BETWEEN, OPENED, INSIDE, CLOSING = 0, 1, 2, 3
+IDLE, OPENING, EMITTING, CLOSING = 0, 1, 2, 3
 """Before a reference; its fiber looked up, nothing emitted; some elements emitted; all emitted, the end not yet."""
-ANY = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
+ANY_PARENT = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
 state_at = SCAN.at
 
 
-def scan(node: n.Scan, place: NodeLayout) -> list[Part]:
-    return place.part(run_scan, place.state(SCAN, **fibers_of(node, place)), computes=False)
+def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_scan, layout.state(SCAN, **scan_fields(node, layout)), computes=False)
 
 
-def fibers_of(node: n.Scan, place: NodeLayout) -> dict[str, int]:
+def scan_fields(node: n.Scan, layout: NodeLayout) -> dict[str, int]:
     """The fields of `SCAN` that say where the fibers of the level are."""
-    match walk := place.tensors[node.tensor].levels[node.level].walk():
+    match walk := layout.tensors[node.tensor].levels[node.level].walk():
         case Computed():
-            return {"size": walk.size, "parents": ANY if walk.parents is None else walk.parents}
+            return {"size": walk.size, "parents": ANY_PARENT if walk.parents is None else walk.parents}
         case Listed():
             fields = {"lows": walk.lows, "highs": walk.highs, "crds": walk.crds, "refs": walk.refs, "spans": walk.spans}
-            arrays = {name: place.array(values) for name, values in fields.items() if values is not None}
+            arrays = {name: layout.array(values) for name, values in fields.items() if values is not None}
             return {**arrays, "parents": walk.parents}
         case _:
             assert_never(walk)
 
 
-def range_(node: n.Range, place: NodeLayout) -> list[Part]:
-    state = place.state(SCAN, size=node.size, parents=ANY, every=1)
-    return [Part(run_scan, state, node.inputs, (*place.outputs, Link()), computes=False)]
+def range_(node: n.Range, layout: NodeLayout) -> list[Part]:
+    state = layout.state(SCAN, size=node.size, parents=ANY_PARENT, every=1)
+    return [Part(run_scan, state, node.inputs, (*layout.outputs, Link()), computes=False)]
 
 
 def run_scan(address: int) -> int:
@@ -66,56 +66,56 @@ def run_scan(address: int) -> int:
     s = state_at(node.state)
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
     while True:
-        seen = 0
-        if s.phase != INSIDE:
-            if awaits(node, 0) == 0:
+        visible_at = 0
+        if s.phase != EMITTING:
+            if tokens_at(node, 0) == 0:
                 return 0
-            seen = visible(ref)
+            visible_at = visible(ref)
             control = head_run(ref).kind == CONTROL
             if control or s.phase == CLOSING:
-                if rooms(node, 0) == 0 or rooms(node, 1) == 0:
+                if room_at(node, 0) == 0 or room_at(node, 1) == 0:
                     return 0
                 word = next_word(ref)
-                end = stop(0, 0)
-                taken = control and (s.phase == BETWEEN or word != DONE)
-                if taken:
-                    end = word if word == DONE else raised(word, 1)
+                end = stop_word(0, 0)
+                takes_stop = control and (s.phase == IDLE or word != DONE)
+                if takes_stop:
+                    end = word if word == DONE else raise_stop(word, 1)
                     if s.phase == CLOSING:
                         if low_of(word) != 0:
                             node.fault = MISALIGNED
                             return 0
-                        end -= stop(1, 0)  # the fiber's own end is part of it
-                t = close(node, seen, max(crds.free, refs.free))
-                if taken:
+                        end -= stop_word(1, 0)  # the fiber's own end is part of it
+                t = close(node, visible_at, max(crds.free, refs.free))
+                if takes_stop:
                     take(ref, 1, t)
                 push(crds, CONTROL, end, 1, t)
                 push(refs, CONTROL, end, 1, t)
-                s.phase = BETWEEN
+                s.phase = IDLE
                 if end == DONE:
                     node.waits = ENDED
                     return 0
                 continue
-            if s.phase == BETWEEN:
+            if s.phase == IDLE:
                 if s.lows != 0:
-                    prefetch(s.lows + 8 * coming(ref))
-                if not look_up(s, ref):
+                    prefetch(s.lows + 8 * upcoming_word(ref))
+                if not look_up_fiber(s, ref):
                     node.fault = OUTSIDE
                     return 0
-                s.phase = OPENED
+                s.phase = OPENING
             if s.next == s.end:
-                take(ref, 1, fire(node, seen, 0, 1))
+                take(ref, 1, fire(node, visible_at, 0, 1))
                 s.phase = CLOSING
                 continue
-        k = min(rooms(node, 0), node.burst, s.end - s.next)
+        k = min(room_at(node, 0), node.burst, s.end - s.next)
         if k == 0:
             return 0
-        k = min(k, rooms(node, 1))
+        k = min(k, room_at(node, 1))
         if k == 0:
             return 0
-        t = fire(node, seen, max(crds.free, refs.free), k)
-        if s.phase == OPENED:
+        t = fire(node, visible_at, max(crds.free, refs.free), k)
+        if s.phase == OPENING:
             take(ref, 1, t)
-            s.phase = INSIDE
+            s.phase = EMITTING
         if s.lows == 0:
             push(crds, AFFINE, s.next, k, t)
             push(refs, AFFINE, s.base + s.next, k, t)
@@ -131,7 +131,7 @@ def run_scan(address: int) -> int:
 
 
 @inline
-def look_up(s: Any, ref: Any) -> bool:
+def look_up_fiber(s: Any, ref: Any) -> bool:
     """Find the fiber below the next reference; False if there is no such reference."""
     s.next, s.end = 0, s.size
     if head_run(ref).kind == EMPTY:
@@ -149,4 +149,4 @@ def look_up(s: Any, ref: Any) -> bool:
     return True
 
 
-RULES: dict[type[n.Node], Rule] = {n.Scan: scan, n.Range: range_}
+RULES: dict[type[n.Node], LayoutRule] = {n.Scan: scan, n.Range: range_}

@@ -10,10 +10,27 @@ import numpy as np
 
 from fuseflow.ops import operator, reducer
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.pointwise import NO_INPUT, elementwise, give, inputs_of, look, pass_control, scalar
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, words
+from fuseflow.sim.engine.kernels.pointwise import (
+    NO_INPUT,
+    elementwise,
+    look_at_operands,
+    operand_inputs,
+    pass_control,
+    push_results,
+    scalar_function,
+)
+from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import node_at, source, target
-from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, SLICE, WORD_OFFSET, element, head_address, head_run, scratch
+from fuseflow.sim.engine.stream_rings import (
+    REPEATED,
+    SCRATCH,
+    SLICE,
+    WORD_OFFSET,
+    element_address,
+    head_address,
+    head_run,
+    scratch_address,
+)
 from fuseflow.sim.native.jit import ELEMENTWISE, Function, call_elementwise, specialize
 from fuseflow.sim.native.records import Record, get_float, inline, set_float
 from fuseflow.tile_ops import FOLDS, TILE_OPERATORS, Tile
@@ -32,20 +49,20 @@ from, and the words from one row to the next, and from one column to the next, o
 tiles_at, shape_at = TILES.at, SHAPE.at
 
 
-def on_tiles(node: n.Alu, place: NodeLayout) -> bool:
-    return node.function in TILE_OPERATORS or any(words(type_.tile) > 1 for type_ in place.types)
+def takes_tiles(node: n.Alu, layout: NodeLayout) -> bool:
+    return node.function in TILE_OPERATORS or any(word_count(type_.tile) > 1 for type_ in layout.types)
 
 
-def alu_on_tiles(node: n.Alu, place: NodeLayout) -> list[Part]:
-    tiles = [type_.tile for type_ in place.types]
-    (result,) = node.outputs(place.types)
-    state: dict[str, float] = {"calls": 1, "count": words(result.tile), "size": words(result.tile)}
+def alu_on_tiles(node: n.Alu, layout: NodeLayout) -> list[Part]:
+    tiles = [type_.tile for type_ in layout.types]
+    (result,) = node.outputs(layout.types)
+    state: dict[str, float] = {"calls": 1, "count": word_count(result.tile), "size": word_count(result.tile)}
     if node.function in TILE_OPERATORS:
         function = tile_operator(node.function)
         strides = [(0, 0)] * len(tiles)
         shape = _shape(node.function, tiles)
-        shape["buffer"] = place.buffer(np.float64, words(tiles[1])) if node.function == "matmul_t" else 0
-        state["value2"] = place.array(place.state(SHAPE, **shape))
+        shape["buffer"] = layout.buffer(np.float64, word_count(tiles[1])) if node.function == "matmul_t" else 0
+        state["value2"] = layout.array(layout.state(SHAPE, **shape))
     elif all(tile == result.tile for tile in tiles):
         function = elementwise(node.function)
         strides = [(1, 0)] * len(tiles)
@@ -54,16 +71,16 @@ def alu_on_tiles(node: n.Alu, place: NodeLayout) -> list[Part]:
         function = elementwise(node.function)
         strides = [_broadcast(tile, result.tile) for tile in tiles]
         state["calls"], state["count"] = result.tile
-    for slot, (q, value) in enumerate(inputs_of(node)):
+    for slot, (q, value) in enumerate(operand_inputs(node)):
         state[f"input{slot}"] = q
         if q != NO_INPUT:
-            state[f"value{slot}"] = place.filled(tiles[q], value)
+            state[f"value{slot}"] = layout.constant_element(tiles[q], value)
             state[f"stride{slot}"], state[f"step{slot}"] = strides[q]
-            state[f"size{slot}"] = words(tiles[q])
+            state[f"size{slot}"] = word_count(tiles[q])
         elif slot < len(node.operands):
-            state[f"value{slot}"] = place.filled((), value)
-    state["function"] = place.library.address(function, ELEMENTWISE)
-    return place.part(run_alu_on_tiles, place.state(TILES, **state))
+            state[f"value{slot}"] = layout.constant_element((), value)
+    state["function"] = layout.library.address(function, ELEMENTWISE)
+    return layout.part(run_alu_on_tiles, layout.state(TILES, **state))
 
 
 def _broadcast(tile: Tile, result: Tile) -> tuple[int, int]:
@@ -99,7 +116,7 @@ _SUM = reducer("sum")
 def tile_operator(name: str) -> Function:
     """The operator on tiles at addresses."""
     if name in ("matmul", "matmul_t"):
-        return specialize(_product, "tiles_product", total=_SUM.scalar, times=scalar(operator("mul")))
+        return specialize(_product, "tiles_product", total=_SUM.scalar, times=scalar_function(operator("mul")))
     if name == "transpose":
         return _transpose
     fold, _ = FOLDS[name]
@@ -112,17 +129,17 @@ def run_alu_on_tiles(address: int) -> int:
     s = tiles_at(node.state)
     out = target(node, 0)
     while True:
-        k, seen, controls = look(node)
+        k, visible_at, controls = look_at_operands(node)
         if k == 0:
             return 0
         if controls > 0:
-            if not pass_control(node, seen):
+            if not pass_control(node, visible_at):
                 return 0
             continue
         a, sa, ta, na = _operand(node, s.input0, s.value0, s.stride0, s.step0, s.size0)
         b, sb, tb, nb = _operand(node, s.input1, s.value1, s.stride1, s.step1, s.size1)
         c, sc, tc, nc = _operand(node, s.input2, s.value2, s.stride2, s.step2, s.size2)
-        into = scratch(out)
+        into = scratch_address(out)
         if s.calls == 0:
             call_elementwise(s.function, into, s.count * k, a, sa, b, sb, c, sc)
         else:
@@ -131,7 +148,7 @@ def run_alu_on_tiles(address: int) -> int:
                 for j in range(s.calls):
                     x, y, z = a + na * i + ta * j, b + nb * i + tb * j, c + nc * i + tc * j
                     call_elementwise(s.function, first + 8 * s.count * j, s.count, x, sa, y, sb, z, sc)
-        give(node, seen, SCRATCH, into, k)
+        push_results(node, visible_at, SCRATCH, into, k)
 
 
 @inline
@@ -142,7 +159,7 @@ def _operand(node: Any, q: int, value: int, stride: int, step: int, size: int) -
     reader = source(node, q)
     run = head_run(reader)
     if run.kind >= SLICE:
-        return element(reader), stride, 8 * step, 8 * size
+        return element_address(reader), stride, 8 * step, 8 * size
     if run.kind == REPEATED:
         return head_address(reader) + WORD_OFFSET, 0, 0, 0
     return value, 0, 0, 0
@@ -163,7 +180,7 @@ def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: 
     s = shape_at(shape)
     rows, inner, columns, start = s.rows, s.inner, s.columns, s.identity  # not loaded again behind every store
     if s.across != 1:
-        _turn(s.buffer, b, inner, columns)
+        _transpose_into(s.buffer, b, inner, columns)
         b = s.buffer
     width = 8 * columns
     for i in range(rows):
@@ -186,7 +203,7 @@ def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: 
 
 
 @inline
-def _turn(into: int, start: int, rows: int, columns: int) -> None:
+def _transpose_into(into: int, start: int, rows: int, columns: int) -> None:
     """The transpose, of so many rows and columns, of the tile at `start`."""
     for i in range(rows):
         for j in range(columns):

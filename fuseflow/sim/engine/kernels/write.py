@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, fitting, words
-from fuseflow.sim.engine.node_records import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part, element_capacity, word_count
+from fuseflow.sim.engine.node_records import ENDED, GROW, REFUSED, close, fire, node_at, source, tokens_at
+from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
     DONE,
     EMPTY,
     REPEATED,
     WORD_OFFSET,
-    element,
+    element_address,
     head_address,
     head_run,
     low_of,
@@ -33,33 +33,33 @@ WRITE = Record(FIELDS)
 state_at = WRITE.at
 
 
-def write_level(node: n.WriteLevel, place: NodeLayout) -> list[Part]:
-    return place.part(run_write_level, place.state(WRITE, **level_buffers(node, place)))
+def write_level(node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_write_level, layout.state(WRITE, **level_buffers(node, layout)))
 
 
-def write_values(node: n.WriteValues, place: NodeLayout) -> list[Part]:
-    return place.part(run_write_values, place.state(WRITE, **value_buffers(node, place)))
+def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
+    return layout.part(run_write_values, layout.state(WRITE, **value_buffers(node, layout)))
 
 
-def level_buffers(node: n.WriteLevel, place: NodeLayout) -> dict[str, int]:
+def level_buffers(node: n.WriteLevel, layout: NodeLayout) -> dict[str, int]:
     """The fields of `WRITE` that say where coordinates and the ends of fibers gather."""
-    decl = place.declared[node.tensor]
+    decl = layout.declared[node.tensor]
     narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
-    return _buffers(place, np.int32 if narrow else np.int64, place.limits.written)
+    return _buffers(layout, np.int32 if narrow else np.int64, layout.limits.writer_elements)
 
 
-def value_buffers(node: n.WriteValues, place: NodeLayout) -> dict[str, int]:
+def value_buffers(node: n.WriteValues, layout: NodeLayout) -> dict[str, int]:
     """The same of values."""
-    decl = place.declared[node.tensor]
-    return _buffers(place, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
+    decl = layout.declared[node.tensor]
+    return _buffers(layout, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
 
 
-def _buffers(place: NodeLayout, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
+def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
     """Buffers for elements of a dtype, and for the ends of fibers."""
-    limit, width = fitting(place.limits.written, tile), words(tile)
+    limit, width = element_capacity(layout.limits.writer_elements, tile), word_count(tile)
     return {
-        "elements": place.buffer(kind, limit * width), "words": width, "narrow": int(np.dtype(kind).itemsize == 4),
-        "ends": place.buffer(np.int64, ends), "limit": limit,
+        "elements": layout.buffer(kind, limit * width), "words": width, "narrow": int(np.dtype(kind).itemsize == 4),
+        "ends": layout.buffer(np.int64, ends), "limit": limit,
     }  # fmt: skip
 
 
@@ -69,16 +69,16 @@ def run_write_level(address: int) -> int:
     s = state_at(node.state)
     crd = source(node, 0)
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
         run = head_run(crd)
-        seen, word = visible(crd), run.word
+        visible_at, word = visible(crd), run.word
         if run.kind == CONTROL:
             if s.ended == s.limit:
                 node.waits = GROW
                 return 0
-            take(crd, 1, close(node, seen, 0))
+            take(crd, 1, close(node, visible_at, 0))
             if word == DONE:
                 node.waits = ENDED
                 return 0
@@ -89,7 +89,7 @@ def run_write_level(address: int) -> int:
             node.waits = GROW
             return 0
         append_coordinates(s, crd, k)
-        take(crd, k, fire(node, seen, 0, k))
+        take(crd, k, fire(node, visible_at, 0, k))
 
 
 def run_write_values(address: int) -> int:
@@ -98,16 +98,16 @@ def run_write_values(address: int) -> int:
     s = state_at(node.state)
     val = source(node, 0)
     while True:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
         run = head_run(val)
-        seen, word = visible(val), run.word
+        visible_at, word = visible(val), run.word
         if run.kind == EMPTY:
             node.fault = REFUSED
             return 0
         if run.kind == CONTROL:
-            take(val, 1, close(node, seen, 0))
+            take(val, 1, close(node, visible_at, 0))
             if word == DONE:
                 node.waits = ENDED
                 return 0
@@ -117,7 +117,7 @@ def run_write_values(address: int) -> int:
             node.waits = GROW
             return 0
         append_values(s, val, k)
-        take(val, k, fire(node, seen, 0, k))
+        take(val, k, fire(node, visible_at, 0, k))
 
 
 @inline
@@ -141,7 +141,7 @@ def append_coordinates(s: Any, crd: Any, k: int) -> None:
 def append_values(s: Any, val: Any, k: int) -> None:
     """Store the next k tokens."""
     stride = 0 if head_run(val).kind == REPEATED else 1
-    start = head_address(val) + WORD_OFFSET if stride == 0 else element(val)
+    start = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
     end = s.count * s.words
     if s.narrow != 0:
         for i in range(k * s.words):
@@ -161,4 +161,4 @@ def end_fiber(s: Any, word: int) -> None:
         s.ended += 1
 
 
-RULES: dict[type[n.Node], Rule] = {n.WriteLevel: write_level, n.WriteValues: write_values}
+RULES: dict[type[n.Node], LayoutRule] = {n.WriteLevel: write_level, n.WriteValues: write_values}

@@ -6,9 +6,8 @@ from typing import Any
 
 from fuseflow.sim.engine.kernels import write
 from fuseflow.sim.engine.kernels.write import append_coordinates, append_values, end_fiber
-from fuseflow.sim.engine.memory_ports import flush, requester_at, unfilled
-from fuseflow.sim.engine.memory_ports import write as send_element
-from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, awaits, close, fire, node_at, source
+from fuseflow.sim.engine.memory_ports import elements_before_full, flush, requester_at, write_element
+from fuseflow.sim.engine.node_records import ENDED, GROW, LARGE, REFUSED, WAIT, close, fire, node_at, source, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low_of, take, visible
 from fuseflow.sim.native.records import Record, get_int, inline
 
@@ -24,7 +23,7 @@ def run_write_remote(address: int) -> int:
     node = node_at(address)
     s = state_at(node.state)
     while s.phase == TAKING:
-        k = min(awaits(node, 0), node.burst)
+        k = min(tokens_at(node, 0), node.burst)
         if k == 0:
             return 0
         kind = head_run(source(node, 0)).kind
@@ -49,9 +48,9 @@ def run_write_remote(address: int) -> int:
 def _take_control(node: Any, s: Any) -> bool:
     """The firing on a stop or `D`; whether it was possible."""
     reader = source(node, 0)
-    seen, word = visible(reader), head_run(reader).word
+    visible_at, word = visible(reader), head_run(reader).word
     if s.closing == 0 or word == DONE or low_of(word) != 0:
-        take(reader, 1, close(node, seen, 0))
+        take(reader, 1, close(node, visible_at, 0))
         s.phase = FLUSHING if word == DONE else TAKING
         return True
     if s.ended == s.limit:
@@ -59,7 +58,7 @@ def _take_control(node: Any, s: Any) -> bool:
         return False
     t = WAIT
     while s.next < s.closing:
-        t = _write(node, requester_at(get_int(s.ports, s.next)), 1, seen)
+        t = _write(node, requester_at(get_int(s.ports, s.next)), 1, visible_at)
         if t == WAIT:
             return False
         s.next += 1
@@ -98,19 +97,19 @@ def _take_elements(node: Any, s: Any, k: int) -> bool:
 @inline
 def _room(node: Any, s: Any, r: Any, k: int) -> int:
     """How many of k elements can be written at once: none of them fills a line, or one does."""
-    k = min(k, s.limit - s.count, max(unfilled(r), 1))
+    k = min(k, s.limit - s.count, max(elements_before_full(r), 1))
     if k == 0:
         node.waits = GROW
     return k
 
 
 @inline
-def _write(node: Any, r: Any, k: int, seen: int) -> int:
+def _write(node: Any, r: Any, k: int, visible_at: int) -> int:
     """The firings that write so many elements: the cycle of the first, or of the last where one takes several; WAIT if it may not yet."""
-    if unfilled(r) == 0:
-        return send_element(node, r, seen)
+    if elements_before_full(r) == 0:
+        return write_element(node, r, visible_at)
     if r.filled + r.size * k > r.length:
         node.fault = LARGE
         return WAIT
     r.filled += r.size * k
-    return fire(node, seen, 0, k)
+    return fire(node, visible_at, 0, k)

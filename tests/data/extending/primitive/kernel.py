@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.pointwise import give, look, pass_control
-from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import node_at, source, target
-from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, WORD_OFFSET, head_address, head_run, scratch
-from fuseflow.sim.native.records import Record, get_float, get_int, set_float
+from fuseflow.sim.engine.kernels.pointwise import (push_results, look_at_operands, pass_control)
+from fuseflow.sim.engine.node_layout import (NodeLayout, Part, LayoutRule)
+from fuseflow.sim.engine.node_records import (node_at, source, target)
+from fuseflow.sim.engine.stream_rings import (REPEATED, SCRATCH, WORD_OFFSET, head_address, head_run, scratch_address)
+from fuseflow.sim.native.records import (Record, get_float, get_int, set_float)
 
 SCALE = Record("", floats="factor product")
 state_at = SCALE.at
@@ -24,7 +24,7 @@ def run_scale(address: int) -> int:
     s = state_at(node.state)
     value, out = source(node, 0), target(node, 0)
     while True:
-        k, seen, controls = look(node)
+        k, seen, controls = look_at_operands(node)
         if k == 0:
             return 0
         if controls > 0:
@@ -34,12 +34,12 @@ def run_scale(address: int) -> int:
         run = head_run(value)
         if run.kind == REPEATED:
             s.product = s.factor * get_float(head_address(value) + WORD_OFFSET, 0)
-            give(node, seen, REPEATED, get_int(node.state + PRODUCT, 0), k)
+            push_results(node, seen, REPEATED, get_int(node.state + PRODUCT, 0), k)
             continue
-        word, values = scratch(out), run.word + 8 * value.offset
+        word, values = scratch_address(out), run.word + 8 * value.offset
         for i in range(k):
             set_float(word, i, s.factor * get_float(values, i))
-        give(node, seen, SCRATCH, word, k)
+        push_results(node, seen, SCRATCH, word, k)
 
 
-RULES: dict[type[n.Node], Rule] = {n.Scale: scale}
+RULES: dict[type[n.Node], LayoutRule] = {n.Scale: scale}
