@@ -1,8 +1,9 @@
-"""Which parts of a network may have something to do. Most wait most of the time, so those that may not are not looked at.
+"""The agenda says which parts of a network may have something to do. Most wait most of the time, and those are not visited.
 
-A part is due at first, and whenever a neighbour has fired: one that reads what it writes, writes what it reads, or belongs to the same
-node. A part that waits for an answer of the memory is due when the memory went on; one that waits for what no firing tells (its other
-half, room) stays due. Sets of parts are bits: a sweep over thousands of parts passes over 32 that sleep at a time.
+A part is due at first, and whenever a neighbour has fired: one that reads what it writes, writes what it reads, or belongs to the
+same node. A part that waits for an answer of the memory is due once the memory has advanced. One that waits for what no firing
+tells (its other half, room) stays due. Sets of parts are bits: a sweep over thousands of parts passes over 32 that sleep at a
+time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SHIFT, BITS = 5, 32
 
 
 def new_agenda(neighbours: Sequence[Sequence[int]], arrays: dict[int, Array]) -> Array:
-    """The agenda of parts with these neighbours; `keep` gets what it refers to."""
+    """Return an agenda for parts with these neighbours. The arrays that it refers to are put into `arrays` by their addresses."""
     count = len(neighbours)
     agenda, words = AGENDA.array(1), -(-count // BITS)
     fields = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
@@ -47,13 +48,14 @@ def add(members: int, part: int) -> None:
 
 @inline
 def discard(members: int, part: int) -> None:
+    """Remove a part from a set."""
     k = part >> SHIFT
     set_int(members, k, get_int(members, k) & ~(1 << (part & BITS - 1)))
 
 
 @inline
 def next_member(word: int, after: int) -> int:
-    """The first member of a word of a set that comes after bit `after` (-1: the first of all), as a bit; -1 if there is none."""
+    """Return the first member of a word of a set after bit `after` (-1: the first of all), as a bit, or -1 if there is none."""
     bits = word >> (after + 1)
     return -1 if bits == 0 else after + 1 + trailing_zeros(bits)
 
@@ -67,13 +69,14 @@ def wake_all(a: Any) -> None:
 
 @inline
 def wake_neighbours(a: Any, part: int) -> None:
+    """Make the neighbours of a part due."""
     for q in range(get_int(a.first, part), get_int(a.first, part + 1)):
         add(a.due, get_int(a.neighbours, q))
 
 
 @inline
 def wake_answered(a: Any) -> None:
-    """The memory went on: those that wait for an answer may have it."""
+    """Make those parts due that wait for an answer, after the memory has advanced."""
     for k in range(a.words):
         set_int(a.due, k, get_int(a.due, k) | get_int(a.answers, k))
         set_int(a.answers, k, 0)

@@ -1,4 +1,4 @@
-"""A traced run of the engine: the same run, with every firing told to a sink."""
+"""A traced run of the engine is the same run, with every firing reported to a sink."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from fuseflow.sim.outcome.deadlock import explain
 from fuseflow.tensors import Tensor
 
 EVENT_CAPACITY = 1 << 17
-"""Events between two drains; where one round of the loop makes more, the run begins again with more room."""
+"""This is the number of events between two drains. Where one round of the loop makes more, the run begins again with more room."""
 
 CHECK_INTERVAL = 4096
-"""Firings after which to look whether events are to be drained."""
+"""After so many firings, the run looks whether events are to be drained."""
 
 
 class EventOverflow(Exception):
@@ -63,7 +63,8 @@ def trace(
     attach: Attach | None = None,
     room: int = EVENT_CAPACITY,
 ) -> tuple[Sink, Ending]:
-    """Run a verified graph and tell a new sink of it. A deadlock is a `SimulationError`: a graph is traced that has run."""
+    """Run a verified graph and report it to a new sink. Raise `SimulationError` at a deadlock: only a graph that has run is
+    traced."""
     functions, attach = library(), attach or machine.controller
     while True:
         layout = lay_out(graph, tensors, machine, functions, limits, controller=attach())
@@ -86,7 +87,7 @@ def trace(
 
 
 class EventCollector:
-    """Tracers of all parts of a layout, their buffer, and the sink that it is emptied into."""
+    """The tracers of all parts of a layout, their buffer, and the sink into which it is emptied."""
 
     def __init__(self, layout: NetworkLayout, functions: Library, sink: Sink, capacity: int, comal: bool) -> None:
         self.layout, self.sink, self.comal = layout, sink, comal
@@ -150,7 +151,7 @@ class EventCollector:
         layout.nodes[p]["tracer"] = address(tracer)
 
     def listen(self) -> None:
-        """Between two rounds of the loop: drain what there is, if that is much."""
+        """Drain the buffer, between two rounds of the loop, if it holds much."""
         if self.buffer["count"][0] > len(self.events) // 4:
             self.drain()
         elif self.sink.tokens:
@@ -174,7 +175,7 @@ class EventCollector:
                 self.answers.clear()
 
     def _events(self, rows: Any) -> Ints:
-        """With tracks and places in the cast in place of addresses."""
+        """Return the rows as the sink takes them, with tracks and positions in the cast in place of addresses."""
         table: Ints = np.stack(
             [rows[name] for name in ("part", "time", "count", "step", "cause", "part", "back", "detail")], axis=1
         )
@@ -196,6 +197,7 @@ class EventCollector:
         return table
 
     def _tokens(self, rows: Any) -> None:
+        """Report the tokens taken and given to the sink."""
         pops, pushes = rows[rows["part"] == POP], rows[rows["part"] == PUSH]
         reader = (pops["detail"] - address(self.layout.readers)) // READER_SIZE
         edge = self.edge_of[reader]
@@ -215,7 +217,7 @@ class EventCollector:
                 self.sink.given(np.stack(columns, axis=1))
 
     def _answers(self) -> None:
-        """Note the requests that were answered since the last time, which may soon be overwritten."""
+        """Collect the requests that were answered since the last time, which may soon be overwritten."""
         if self.layout.controller is None:
             return
         memory: Any = self.layout.controller.memory
@@ -228,7 +230,7 @@ class EventCollector:
 
 
 def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
-    """The requesters of a part at the memory, by what it does with them: addresses of their records."""
+    """Return the addresses of the requesters of a part at the memory, by the use that it makes of them."""
     state = part.state[0]
     if part.kernel is run_ask:
         return {"sends": address(part.state)} if not state["lines"] else {}
@@ -249,7 +251,7 @@ def requesters(part: Part, arrays: Mapping[int, Any]) -> dict[str, int]:
 
 
 def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
-    """The inputs of a part that every firing looks at, whether or not it takes from them."""
+    """Return the inputs of a part that every firing looks at, whether or not it takes from them."""
     if node is None:
         return []
     if comal and isinstance(node, n.Repeat):

@@ -1,4 +1,4 @@
-"""The engine as a simulator: from a graph to what every simulator hands over."""
+"""The engine as a simulator runs a graph and returns what every simulator returns."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor
 
 BUDGET = 50_000_000
-"""Firings between two calls of `progress`."""
+"""So many firings are made between two calls of `progress`."""
 DEFAULT_LIMITS = Limits()
+"""These are the limits of a run that states none."""
 
 
 def execute(
@@ -37,8 +38,9 @@ def execute(
     limits: Limits = DEFAULT_LIMITS,
     attach: Attach | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, many tokens at a time, at the memory of its machine or one that `attach` gives. `progress` is called now and
-    then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together."""
+    """Run a verified graph, many tokens at a time, at the memory of its machine or at one that `attach` makes. `progress` is
+    called now and then with the number of firings so far; with `record`, all streams are kept. Raise `SimulationError` if streams
+    do not fit together."""
     functions, attach = library(), attach or machine.controller
     layout, part_output = lay_out(graph, tensors, machine, functions, limits, record, attach()), PartOutput()
     if run(layout, part_output, functions, progress):
@@ -57,7 +59,8 @@ def _deadlock(
     depths: Mapping[n.Edge, int],
     progress: Callable[[int], None] | None,
 ) -> Deadlock:
-    """`depths`: what the run was given more than its graph says; `anew` makes one that has such from the start."""
+    """Return the deadlock of a stuck run. `depths` are those that the run was given beyond its graph; `lay_out_again` lays the
+    graph out with such depths from the start."""
 
     def run_deepened(larger_depths: Mapping[n.Edge, int]) -> Deadlock | None:
         _forget_cycles(layout)
@@ -84,7 +87,8 @@ def run(
     progress: Callable[[int], None] | None = None,
     budget: int = BUDGET,
 ) -> bool:
-    """Run to the end; whether it was reached, or the graph deadlocks. `progress` is called after `budget` firings, or soon after."""
+    """Run to the end, and return whether it was reached; if not, the graph deadlocks. `progress` is called after `budget`
+    firings, or soon after."""
     loop = _loop(layout, library, budget)
     while True:
         status, cycle = loop()
@@ -101,7 +105,7 @@ def run(
 
 
 def _loop(layout: NetworkLayout, library: Library, budget: int) -> Callable[[], tuple[int, int]]:
-    """The joint loop; it returns a status, and the cycle that it speaks of."""
+    """Return the joint loop as a function that returns a status and the cycle that it refers to."""
     nodes, agenda, controller = address(layout.nodes), address(layout.agenda), layout.controller
     if controller is None:
         plain = library.compiled(sweep, SWEEP)
@@ -119,11 +123,11 @@ def _loop(layout: NetworkLayout, library: Library, budget: int) -> Callable[[], 
 def smallest_depth(
     layout: NetworkLayout, edges: Sequence[n.Edge], library: Library, progress: Callable[[int], None] | None = None
 ) -> int | None:
-    """The smallest depth of FIFOs that are equally deep, others unchanged, with which the graph runs to its end; None if there is none.
-    From where it is: at the start, or stuck.
+    """Return the smallest depth of the FIFOs `edges`, all equally deep and the others unchanged, with which the graph runs to its
+    end, or None if there is none. The run continues from its state, at the start or stuck.
 
-    They get one slot more whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO allows all
-    that a shallower one does; its cycles are not used.
+    The FIFOs get one slot more whenever the graph is stuck on one of them. What was computed stays possible, since a deeper FIFO
+    allows all that a shallower one does; its cycles are not used.
     """
     part_output = PartOutput()
     _forget_cycles(layout)

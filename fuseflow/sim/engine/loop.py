@@ -1,4 +1,5 @@
-"""The joint loop: parts in graph order, each until it is blocked, until nothing moves. At a memory that takes time, it goes on then."""
+"""The joint loop visits parts in graph order, each until it is blocked, until nothing moves. At a memory that takes time, the
+memory then advances."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from fuseflow.sim.native.records import get_int, inline
 
 NODE_SIZE = NODE.size
 STUCK, BUSY, FAULT, HELD, SHORT = range(5)
+"""These are the statuses with which the loop returns; `sweep` and `sweep_at_memory` explain them."""
 STATUS_COUNT = 8
-"""`sweep_at_memory` gives a status plus so many times a cycle."""
+"""This is larger than every status: `sweep_at_memory` returns a status plus this number times a cycle."""
 
 
 @inline
 def visit_due_parts(nodes: int, a: Any) -> int:
-    """Every part once that is due, as far as it comes. Returns how often they fired; -1 if one has a fault."""
+    """Visit every part once that is due, and run it as far as it gets. Return the number of firings, or -1 if a part has a fault."""
     fired = 0
     for k in range(a.words):
         bit = -1
@@ -46,7 +48,7 @@ def visit_due_parts(nodes: int, a: Any) -> int:
 
 @inline
 def still_waits(node: Any) -> bool:
-    """Whether what a part waits for did not happen, as far as that is quickly seen."""
+    """Return whether what a part waits for has certainly not happened; only what is quickly checked is checked."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         return bool(tokens_left(source(node, wait - INPUT)) == 0)
@@ -57,7 +59,7 @@ def still_waits(node: Any) -> bool:
 
 @inline
 def schedule_visit(a: Any, node: Any, part: int) -> None:
-    """When to visit a part again, if no neighbour fires."""
+    """Decide when a part is visited again if no neighbour fires."""
     wait = node.waits
     if wait == ANSWER:
         add(a.answers, part)
@@ -71,7 +73,7 @@ def schedule_visit(a: Any, node: Any, part: int) -> None:
 
 @inline
 def needs_engine(node: Any) -> bool:
-    """Whether a part waits for the engine, and not for the model."""
+    """Return whether a part waits for the engine, and not for the model."""
     wait = node.waits
     if INPUT <= wait < OUTPUT:
         return bool(source(node, wait - INPUT).stalled != 0)
@@ -81,7 +83,8 @@ def needs_engine(node: Any) -> bool:
 
 
 def sweep(nodes: int, agenda: int, budget: int) -> int:
-    """Visit the parts that are due in rounds. STUCK: nothing can fire; BUSY: more than `budget` firings; FAULT: a part has a fault."""
+    """Visit the parts that are due in rounds, and return a status. STUCK means that nothing can fire, BUSY that more than
+    `budget` firings were made, FAULT that a part has a fault."""
     a = agenda_at(agenda)
     wake_all(a)
     fired, complete = 0, True
@@ -100,8 +103,9 @@ def sweep(nodes: int, agenda: int, budget: int) -> int:
 
 
 def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: int, step: int) -> int:
-    """The same; whenever nothing moves, the memory goes on by up to `step` cycles. STUCK: nothing is asked for either. HELD: the engine
-    must make room for what happens up to a cycle before the memory goes on. SHORT: the memory needs room to go on to a cycle."""
+    """Sweep as `sweep` does, and let the memory advance by up to `step` cycles whenever nothing moves. STUCK also means that
+    nothing is requested. HELD means that the engine must make room for what happens up to a cycle before the memory may advance;
+    SHORT means that the memory needs room to advance to a cycle."""
     a = agenda_at(agenda)
     wake_all(a)
     fired, complete = 0, True
@@ -134,7 +138,7 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
 
 @inline
 def next_turn(memory: int) -> int:
-    """The cycle from which the memory goes on, past those in which it idles; FOREVER if nothing is asked for."""
+    """Return the cycle from which the memory advances, past those in which it idles, or FOREVER if nothing is requested."""
     m = memory_at(memory)
     asked, idle, due = False, True, FOREVER
     for k in range(m.count):
@@ -150,8 +154,8 @@ def next_turn(memory: int) -> int:
 
 @inline
 def earliest_held_firing(nodes: int, a: Any) -> int:
-    """The first cycle in which a part may fire that waits for the engine and not for the model; -1 if that is easily served. The memory
-    must not go past it: what follows from that firing may be asked for from then on."""
+    """Return the first cycle in which a part may fire that waits for the engine and not for the model, or -1 if that is easily
+    served. The memory must not go past this cycle: requests may follow from that firing."""
     earliest = MANY
     for k in range(a.words):
         bit = -1

@@ -1,6 +1,7 @@
-"""What kernels ask of a memory that takes time: lines of the arrays of a node, as far as its answers allow (docs/memory.md).
+"""Kernels ask a memory that takes time for lines of the arrays of a node, as far as its answers allow (docs/memory.md).
 
-A requester is what a node has to do with one of its arrays: it is shared by the parts that ask, that fetch ahead and that wait for answers.
+A requester is the state of a node's traffic with one of its arrays. It is shared by the parts that ask, that fetch ahead and that
+wait for answers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ requester_at = REQUESTER.at
 
 @inline
 def answer_cycle(node: Any, r: Any, request: int) -> int:
-    """The cycle in which the answer of a request is seen; WAIT if that is not known yet. Those before it are not looked at any more."""
+    """Return the cycle in which the answer of a request is visible, or WAIT if that is not known yet. Requests before it are not
+    looked at any more."""
     if request < port_at(r.port).issued:
         visible_at: int = request_at(request_of(r.port, request)).seen
         if visible_at >= 0:
@@ -37,14 +39,15 @@ def answer_cycle(node: Any, r: Any, request: int) -> int:
 
 @inline
 def wait_for_answer(node: Any, visible: int, answer: int) -> int:
-    """The cycle by which a token that is visible from a cycle on has its answer, too. Once for each firing that waits."""
+    """Return the cycle by which a token, visible from a cycle on, also has its answer, and count the cycles of waiting. This is
+    called once for each firing that waits."""
     node.waited += max(answer - max(visible, node.last + 1), 0)
     return max(answer, visible)
 
 
 @inline
 def may_send(node: Any, r: Any) -> bool:
-    """Whether the next line may be asked for, from cycle `r.free` on."""
+    """Return whether the next line may be requested, from cycle `r.free` on."""
     p = port_at(r.port)
     credit = p.issued - r.outstanding
     r.free = 0
@@ -63,7 +66,8 @@ def may_send(node: Any, r: Any) -> bool:
 
 @outline
 def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, write: int) -> int:
-    """A firing for each of these lines, which asks for it; the cycle of the last. WAIT if one may not be sent yet: call it again."""
+    """Fire once for each of these lines, to request it, and return the cycle of the last firing. Return WAIT if one may not be
+    sent yet; the caller then calls again with the same lines."""
     if r.next < 0:
         r.next = first
     t = WAIT
@@ -81,7 +85,7 @@ def send(node: Any, r: Any, first: int, last: int, visible_at: int, free: int, w
 
 @inline
 def touch_lines(r: Any, line: int, t: int) -> None:
-    """A line of an array that is fetched ahead is needed, and those before it."""
+    """Note the cycle in which a line of an array that is fetched ahead is needed, and those before it."""
     while r.needed <= line:
         set_int(r.touched, r.needed, t)
         r.needed += 1
@@ -89,13 +93,14 @@ def touch_lines(r: Any, line: int, t: int) -> None:
 
 @inline
 def touch_cycle(r: Any, line: int) -> int:
+    """Return the cycle in which a line of an array that is fetched ahead was first needed."""
     cycle: int = get_int(r.touched, line)
     return cycle
 
 
 @inline
 def read_bytes(node: Any, r: Any, low: int, high: int, visible_at: int, free: int) -> int:
-    """The firings that read these bytes of the array: the cycle of the last, or WAIT."""
+    """Fire to read these bytes of the array, and return the cycle of the last firing, or WAIT."""
     first, last = low >> r.bits, (high - 1) >> r.bits
     if r.lines != 0:
         t = fire(node, visible_at, free, 1)
@@ -115,14 +120,15 @@ def read_bytes(node: Any, r: Any, low: int, high: int, visible_at: int, free: in
 
 @inline
 def last_element_in(r: Any, line: int) -> int:
-    """The last element that lies in a line or before it, whole."""
+    """Return the number of the last element that ends in a line or before it."""
     element: int = (((line + 1) << r.bits) - r.size) // r.stride
     return element
 
 
 @inline
 def read_elements(node: Any, r: Any, e: int, k: int, visible_at: int, free: int) -> tuple[int, int]:
-    """Read as many of the k elements from e on as one request answers: the cycle of the first, or WAIT, and how many."""
+    """Read as many of the k elements from e on as one request answers. Return the cycle of the first firing, or WAIT, and the
+    number of elements."""
     low = r.stride * e
     if r.lines != 0:
         line = (low + r.size - 1) >> r.bits
@@ -140,7 +146,7 @@ def read_elements(node: Any, r: Any, e: int, k: int, visible_at: int, free: int)
 
 @inline
 def elements_before_full(r: Any) -> int:
-    """How many elements can be written before one fills a line."""
+    """Return how many elements can be written before one fills a line."""
     line = (1 << r.bits) - 1
     count: int = (line - (r.filled & line)) // r.size
     return count
@@ -148,7 +154,7 @@ def elements_before_full(r: Any) -> int:
 
 @inline
 def write_element(node: Any, r: Any, visible_at: int) -> int:
-    """The firings that write an element that fills lines; the cycle of the last, or WAIT."""
+    """Fire to write an element that fills lines, and return the cycle of the last firing, or WAIT."""
     filled = r.filled + r.size
     if filled > r.length:
         node.fault = LARGE
@@ -161,6 +167,6 @@ def write_element(node: Any, r: Any, visible_at: int) -> int:
 
 @inline
 def flush(node: Any, r: Any) -> bool:
-    """The firing that writes the last line, if it was begun; whether all is sent."""
+    """Fire to write the last line, if it was begun, and return whether all is sent."""
     line = r.filled >> r.bits
     return bool(r.filled == line << r.bits or send(node, r, line, line, 0, 0, 1) != WAIT)

@@ -1,9 +1,10 @@
-"""Streams of different depth read together: the elements and stops of the outer ones that go with a token of the innermost.
+"""Nested streams are streams of different depth read together: for each token of the innermost, the elements and stops of the
+outer ones that go with it.
 
-The coordinate streams around an inner stream are inputs 0..depth-1 of a node, outermost first. A coordinate is *open* from the firing
-of its first inner value until the stop that ends its list. It is taken in that first firing; one with nothing below it has no inner
-value, so it is taken by a firing of its own before the inner stop. A stop of an outer stream is taken with the inner stop that it is
-part of.
+The coordinate streams around an inner stream are inputs 0..depth-1 of a node, outermost first. A coordinate is *open* from the
+firing of its first inner value until the stop that ends its list. It is taken in that first firing. One with nothing below it has
+no inner value, so it is taken by a firing of its own before the inner stop. A stop of an outer stream is taken with the inner
+stop that it is part of.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ nest_at = NEST.at
 
 @inline
 def is_childless(nest: Any, word: int) -> bool:
-    """Whether the stop ends an empty list of a coordinate that has not been taken."""
+    """Return whether the stop ends an empty list of a coordinate that has not been taken."""
     return nest.open < nest.depth - low_of(word)
 
 
 @inline
 def look_at_coordinates(node: Any, nest: Any, levels: int) -> int:
-    """The cycle by which the coordinates to be opened, down to the outermost `levels`, are visible; WAIT if one is missing."""
+    """Return the cycle by which the coordinates to be opened, down to the outermost `levels`, are visible, or WAIT if one is
+    missing."""
     visible_at = 0
     for level in range(nest.open, levels):
         if tokens_at(node, level) == 0:
@@ -37,7 +39,7 @@ def look_at_coordinates(node: Any, nest: Any, levels: int) -> int:
 
 @inline
 def take_coordinates(node: Any, nest: Any, levels: int, t: int) -> None:
-    """Take those coordinates in cycle t."""
+    """Take the coordinates to be opened, down to the outermost `levels`, in cycle t."""
     for level in range(nest.open, levels):
         reader = source(node, level)
         if is_control(reader):
@@ -50,7 +52,8 @@ def take_coordinates(node: Any, nest: Any, levels: int, t: int) -> None:
 
 @inline
 def look_at_stops(node: Any, nest: Any, word: int) -> int:
-    """The same for the outer streams in which the inner stop ends a list."""
+    """Return the cycle by which the stops are visible of the outer streams in which the inner stop ends a list, or WAIT if one is
+    missing."""
     visible_at = 0
     for level in range(max(nest.depth - high_of(word), 0), nest.depth):
         if tokens_at(node, level) == 0:
@@ -61,7 +64,7 @@ def look_at_stops(node: Any, nest: Any, word: int) -> int:
 
 @inline
 def take_stops(node: Any, nest: Any, word: int, t: int) -> None:
-    """Take the outer stops that are part of an inner stop."""
+    """Take the outer stops that are part of an inner stop, in cycle t."""
     for level in range(max(nest.depth - high_of(word), 0), nest.depth):
         reader = source(node, level)
         if not is_control(reader) or head_run(reader).word != lower_stop(word, nest.depth - level):

@@ -1,4 +1,5 @@
-"""From a graph to arrays: parts, streams and readers with their rings, and everything that kernels find by address."""
+"""The layout of a network turns a graph into arrays: parts, streams and readers with their rings, and everything that kernels
+find by address."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class StreamReader:
-    """Input `input` of part `part`. `edge` is None for those inside a node and for recorders."""
+    """Input `input` of part `part`, which reads stream number `stream`. `edge` is None for those inside a node and for recorders."""
 
     stream: int
     part: int
@@ -59,7 +60,7 @@ class NetworkLayout:
     limits: Limits
     parts: list[Part] = field(default_factory=list)
     owners: list[n.Node | None] = field(default_factory=list)
-    """Of each part the node; None of a recorder."""
+    """The node of each part, None for a recorder."""
     keys: list[StreamKey] = field(default_factory=list)
     edges: list[StreamReader] = field(default_factory=list)
     nodes: npt.NDArray[Any] = field(default_factory=lambda: NODE.array(0))
@@ -67,16 +68,16 @@ class NetworkLayout:
     readers: npt.NDArray[Any] = field(default_factory=lambda: READER.array(0))
     readers_of: list[list[int]] = field(default_factory=list)
     writer_of: list[int] = field(default_factory=list)
-    """Of each stream the part that writes it."""
+    """The part that writes each stream."""
     rings: list[Array] = field(default_factory=list)
     scratches: list[Array] = field(default_factory=list)
     histories: list[Array] = field(default_factory=list)
     tables: dict[str, list[WorkspaceTable]] = field(default_factory=dict)
     arrays: dict[int, Array] = field(default_factory=dict)
-    """Arrays that kernels find by address."""
+    """The arrays that kernels find by address."""
     agenda: npt.NDArray[Any] = field(default_factory=lambda: AGENDA.array(1))
     controller: Controller | None = None
-    """Of the memory; None where it answers at once."""
+    """The controller of the memory, None where the memory answers at once."""
 
 
 def lay_out(
@@ -88,7 +89,7 @@ def lay_out(
     record: bool = False,
     controller: Controller | None = None,
 ) -> NetworkLayout:
-    """The arrays of a verified graph on its tensors. With a `controller`, nodes read and write through it."""
+    """Return the layout of a verified graph on its tensors. With a `controller`, nodes read and write through it."""
     layout = NetworkLayout(graph, graph.types(), limits, controller=controller)
     rules = RULES | COMAL_RULES if machine.rules == "comal" else RULES
     if controller is None:
@@ -126,7 +127,7 @@ def _make_parts(
 
 
 def _number(layout: NetworkLayout) -> None:
-    """Number streams in the order of the parts that write them, readers in the order of the parts that read."""
+    """Number streams in the order of the parts that write them, and readers in the order of the parts that read."""
     for p, part in enumerate(layout.parts):
         layout.keys += part.outputs
         layout.writer_of += [p] * len(part.outputs)
@@ -140,7 +141,8 @@ def _number(layout: NetworkLayout) -> None:
 
 
 def _neighbours(layout: NetworkLayout) -> list[list[int]]:
-    """Of each part those whose firings may let it go on: at the other ends of its streams, and of the same node."""
+    """Return, for each part, those whose firings may let it go on: the parts at the other ends of its streams, and those of the
+    same node."""
     neighbours: list[set[int]] = [set() for _ in layout.parts]
     for reader in layout.edges:
         writer = layout.writer_of[reader.stream]

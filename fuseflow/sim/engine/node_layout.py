@@ -1,4 +1,5 @@
-"""Where a rule lays out a node: the parts that run it, with their state, and the arrays they use."""
+"""A layout rule turns a node into the parts that run it, with their state and the arrays they use. This module has what the rules
+are made of."""
 
 from __future__ import annotations
 
@@ -35,8 +36,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Link:
-    """A stream inside a node: between two of its parts, or one that nobody reads. `latency`: if not that of the node; `stored`: whether
-    elements are stored in its own ring, if its part does that at all; `depth`: slots of its reader, None: unbounded."""
+    """A link is a stream inside a node, between two of its parts, or one that nobody reads. `latency` is None where it is that of
+    the node. `stored` says whether elements are stored in the stream's own ring, if its part does that at all. `depth` is the
+    number of slots of its reader, None for an unbounded one."""
 
     latency: int | None = None
     stored: bool = True
@@ -44,23 +46,25 @@ class Link:
 
 
 StreamKey: TypeAlias = Port | Link
+"""A stream is identified by the port of the graph that it comes from, or by the link inside a node."""
 
 
 def word_count(tile: Tile) -> int:
-    """Of an element. One of a single word may come in a run that repeats it, be it a scalar or a tile of 1 x 1."""
+    """Return the number of words of an element. One of a single word may come in a run that repeats it, be it a scalar or a tile
+    of 1 x 1."""
     return prod(tile)
 
 
 def element_capacity(limit: int, tile: Tile) -> int:
-    """How many elements take up a limit of words: a power of two if that is one."""
+    """Return how many elements fit into a limit of words (at least one); it is a power of two if the limit is."""
     return max(limit >> (word_count(tile) - 1).bit_length(), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One kernel with its state: a node, or one of the two halves of an accumulator, on comal of a repeat. `computes`: it may store
-    elements of its own in the ring of an output. `first`: which input of the node its first input is. `helper`: it asks the memory for
-    another part, a line a cycle, and its firings are not the node's."""
+    """A part is one kernel with its state: a node, or one of the two halves of an accumulator, or on `comal` of a repeat.
+    `computes` says whether it may store elements of its own in the ring of an output. `first` is the input of the node that its
+    first input is. A `helper` asks the memory on behalf of another part, a line a cycle, and its firings are not the node's."""
 
     kernel: Function
     state: Array
@@ -73,8 +77,8 @@ class Part:
 
 @dataclass(slots=True)
 class NodeLayout:
-    """One node of the graph that is being laid out. `types` are those of its inputs, `keep` holds the arrays that kernels
-    find by address, `tables` the workspaces of each node."""
+    """The layout of one node of the graph. `types` are those of its inputs, `arrays` holds the arrays that kernels find by
+    address, `tables` the workspaces of each node."""
 
     node: Node
     types: tuple[StreamType, ...]
@@ -88,49 +92,51 @@ class NodeLayout:
 
     @property
     def outputs(self) -> tuple[Port, ...]:
+        """The output ports of the node."""
         return tuple(Port(self.node.name, k) for k in range(len(self.node.port_names())))
 
     def level(self, node: Scan | Locate | WriteLevel) -> Level:
-        """The level that a node reads or writes."""
+        """Return the level that a node reads or writes."""
         return self.declared[node.tensor].format.levels[node.level]
 
     def size(self, tensor: str, level: int) -> int:
-        """The size of the dimension that a level stores."""
+        """Return the size of the dimension that a level stores."""
         decl = self.declared[tensor]
         return decl.shape[decl.format.order[level]]
 
     def array(self, values: Array) -> int:
-        """The address of an array, kept alive; integers are 64 bits wide."""
+        """Return the address of an array, kept alive. Integers are widened to 64 bits."""
         values = np.ascontiguousarray(values, dtype=np.int64 if values.dtype.kind == "i" else values.dtype)
         self.arrays[address(values)] = values
         return address(values)
 
     def buffer(self, kind: Any, count: int) -> int:
-        """The address of a new array of a dtype."""
+        """Return the address of a new zeroed array of a dtype."""
         array = np.zeros(count, kind)
         self.arrays[address(array)] = array
         return address(array)
 
     def state(self, record: Record, **values: float) -> Array:
-        """A new record with these values, zero elsewhere."""
+        """Return a new record with these values, zero elsewhere."""
         state = record.array(1)
         for name, value in values.items():
             state[name] = value
         return state
 
     def constant_element(self, tile: Tile, value: float) -> int:
-        """The address of an element that holds one value."""
+        """Return the address of an element, a number or a tile, all of whose words are one value."""
         return self.array(np.full(word_count(tile), value))
 
     def workspaces(self, count: int, space: int, width: int = 1) -> int:
-        """The address of so many workspaces for `space` possible keys, and values of `width` words."""
+        """Return the address of so many workspaces for `space` possible keys and values of `width` words."""
         records = WORKSPACE.array(count)
         self.tables[self.node.name] = [WorkspaceTable(records[k : k + 1], space, self.limits.blocks, width) for k in range(count)]
         return self.array(records)
 
     def part(self, kernel: Function, state: Array | None = None, computes: bool = True) -> list[Part]:
-        """The one part of the node."""
+        """Return the one part of a node that needs no more, in a list."""
         return [Part(kernel, np.zeros(1, np.int64) if state is None else state, self.node.inputs, self.outputs, computes)]
 
 
 LayoutRule: TypeAlias = Callable[[Any, NodeLayout], list[Part]]
+"""A layout rule takes a node and its layout and returns the parts that run the node."""

@@ -1,4 +1,4 @@
-"""Nodes as kernels see them: the cycle of the next firing, and where the cycles between firings go."""
+"""Node records are nodes as kernels see them: the cycle of the next firing, and where the cycles between firings go."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NODE = Record(
     "tracer"  # address of what notes its firings; 0: nothing does
 )
 TRACED = Record("note")
-"""The start of a tracer (`tracer.py`): the address of the function to call."""
+"""This is the start of a tracer (`tracer.py`), with the address of the function that notes firings."""
 node_at, traced_at = NODE.at, TRACED.at
 
 # What a node waits for: an input; a slot of an output; or a service of the engine or its other half
@@ -43,19 +43,19 @@ MISALIGNED, REFUSED, OUTSIDE, TWICE, LARGE = 1, 2, 3, 4, 5
 
 @inline
 def source(node: Any, q: int) -> Any:
-    """Input q."""
+    """Return the reader at input q."""
     return reader_at(node.inputs + READER_SIZE * q)
 
 
 @inline
 def target(node: Any, q: int) -> Any:
-    """Output q."""
+    """Return the stream at output q."""
     return stream_at(node.outputs + STREAM_SIZE * q)
 
 
 @inline
 def tokens_at(node: Any, q: int) -> int:
-    """Tokens left in the run at the head of input q; if none, the node waits for it."""
+    """Return the number of tokens left in the run at the head of input q. If there are none, the node waits for the input."""
     k = tokens_left(source(node, q))
     if k == 0:
         node.waits = INPUT + q
@@ -64,7 +64,7 @@ def tokens_at(node: Any, q: int) -> int:
 
 @inline
 def room_at(node: Any, q: int) -> int:
-    """Tokens for which output q has room; if none, the node waits for it."""
+    """Return the number of tokens for which output q has room. If there is none, the node waits for the output."""
     k = room(target(node, q))
     if k == 0:
         node.waits = OUTPUT + q
@@ -73,7 +73,7 @@ def room_at(node: Any, q: int) -> int:
 
 @inline
 def look_everywhere(node: Any) -> int:
-    """The cycle by which the next tokens of all inputs are visible; WAIT if one is missing."""
+    """Return the cycle by which the next tokens of all inputs are visible, or WAIT if one is missing."""
     visible_at = 0
     for q in range(node.arity):
         if tokens_at(node, q) == 0:
@@ -84,7 +84,7 @@ def look_everywhere(node: Any) -> int:
 
 @inline
 def room_everywhere(node: Any) -> int:
-    """The cycle from which all outputs have room for a token; WAIT if one has none."""
+    """Return the cycle from which all outputs have room for a token, or WAIT if one has none."""
     free = 0
     for q in range(node.ports):
         if room_at(node, q) == 0:
@@ -95,7 +95,7 @@ def room_everywhere(node: Any) -> int:
 
 @inline
 def take_everywhere(node: Any, word: int, t: int) -> None:
-    """Take this control token from all inputs; a fault if one has another."""
+    """Take this control token from all inputs. If one has another token, the node has a fault."""
     for q in range(node.arity):
         reader = source(node, q)
         if not is_control(reader) or head_run(reader).word != word:
@@ -113,8 +113,9 @@ def push_everywhere(node: Any, word: int, t: int) -> None:
 
 @inline
 def fire(node: Any, visible_at: int, free: int, k: int) -> int:
-    """k firings on values at consecutive cycles; returns the first. `seen`: the cycle by which all that it looks at is visible;
-    `free`: from which the slots that it needs are free. k is 1 if the interval is not."""
+    """Fire k times on values, at consecutive cycles, and return the first cycle. `visible_at` is the cycle by which all tokens
+    that the firing looks at are visible, `free` the one from which the slots that it needs are free. k is 1 if the interval is
+    not."""
     t = max(node.ready, visible_at, free)
     if node.tracer != 0:
         call_note(traced_at(node.tracer).note, node.tracer, t, k, visible_at, free)
@@ -127,7 +128,7 @@ def fire(node: Any, visible_at: int, free: int, k: int) -> int:
 
 @inline
 def close(node: Any, visible_at: int, free: int) -> int:
-    """One firing on a stop or `D`, after which the next may follow after the pause."""
+    """Fire once on a stop or `D`, and return the cycle. The next firing may follow after the pause."""
     t = max(node.ready, visible_at, free)
     if node.tracer != 0:
         call_note(traced_at(node.tracer).note, node.tracer, t, 1, visible_at, free)
@@ -141,7 +142,7 @@ def close(node: Any, visible_at: int, free: int) -> int:
 
 @inline
 def _account(node: Any, t: int, visible_at: int) -> None:
-    """Of the cycles since the last firing, those until the last token looked at was visible are starved, the rest blocked."""
+    """Count the cycles since the last firing: those until the last token looked at was visible are starved, the rest blocked."""
     gap = t - node.last - 1
     if gap > 0:
         if node.firings == 0:

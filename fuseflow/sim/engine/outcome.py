@@ -1,4 +1,5 @@
-"""What the engine hands over when it stops: statistics, written elements, recorded streams, or who waits for whom."""
+"""This module collects what the engine returns when it stops: statistics, written elements, recorded streams, or which part waits
+for which."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from fuseflow.tensors.levels.base import StoredArray
 
 
 def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) -> Outcome:
-    """Of a run that came to its end."""
+    """Return the outcome of a run that came to its end."""
     collect_all(layout, part_output)
     nodes = statistics(layout)
     last_acknowledgement = -1 if layout.controller is None else layout.controller.acknowledged()
@@ -53,7 +54,7 @@ def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) ->
 
 
 def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
-    """Of every node, in graph order."""
+    """Return the statistics of every node, in graph order."""
     rows = []
     for node in layout.graph.nodes:
         parts = [p for p, owner in enumerate(layout.owners) if owner is node]
@@ -80,6 +81,7 @@ def statistics(layout: NetworkLayout) -> tuple[NodeStatistics, ...]:
 
 
 def _values(layout: NetworkLayout) -> dict[str, int]:
+    """Return the number of values that each operator node has computed."""
     counts: dict[str, int] = {}
     for node, record, part in zip(layout.owners, layout.nodes, layout.parts, strict=True):
         if node is None or not node.operator:
@@ -92,6 +94,7 @@ def _values(layout: NetworkLayout) -> dict[str, int]:
 
 
 def _elements(layout: NetworkLayout) -> dict[tuple[str, ArrayKind], int]:
+    """Return the number of elements of each array that each reading node has read."""
     counts: dict[tuple[str, ArrayKind], int] = {}
     declared = layout.graph.declared
     for p, node in enumerate(layout.owners):
@@ -118,7 +121,7 @@ def _arrays(decl: n.TensorDecl, level: int) -> tuple[StoredArray, ...]:
 
 
 def _written(layout: NetworkLayout, part_output: PartOutput) -> dict[str, WriterStream]:
-    """The pieces in one, which are let go one after the other."""
+    """Return the streams of every output. The pieces of each array are joined and released one array after the other."""
     streams = {name: WriterStream() for name in layout.graph.outputs}
     for p, node in enumerate(layout.owners):
         if isinstance(node, n.WriteLevel):
@@ -146,7 +149,7 @@ def _recording(rows: Array, type_: n.StreamType) -> Recording:
 
 
 def _elements_in(rows: Array, type_: n.StreamType) -> list[Any]:
-    """Of rows of words: numbers, or tiles."""
+    """Return the elements in rows of words, which are numbers or tiles."""
     if type_.kind != "val":
         return list(rows[:, 0].tolist())
     values = rows.copy().view(np.float64)
@@ -162,7 +165,7 @@ def describe_deadlock(
     smallest_depth: Callable[[Sequence[n.Edge]], int | None],
     run_deepened: Callable[[Mapping[n.Edge, int]], deadlock.Deadlock | None],
 ) -> deadlock.Deadlock:
-    """Of a run in which no firing is possible before its end."""
+    """Return the deadlock of a run in which no firing is possible before its end."""
     stuck_parts = [p for p, node in enumerate(layout.nodes) if node["waits"] != ENDED and layout.owners[p] is not None]
     position = {p: k for k, p in enumerate(stuck_parts)}
     processes = []
@@ -175,7 +178,7 @@ def describe_deadlock(
 
 
 def _awaited(layout: NetworkLayout, p: int) -> tuple[deadlock.Awaited, int]:
-    """What a stuck part waits for, and the part that would have to fire first."""
+    """Return what a stuck part waits for, and the part that would have to fire first."""
     wait = int(layout.nodes[p]["waits"])
     if INPUT <= wait < OUTPUT:
         reader = layout.edges[reader_number(layout, p, wait - INPUT)]
@@ -196,13 +199,13 @@ def _awaited(layout: NetworkLayout, p: int) -> tuple[deadlock.Awaited, int]:
 
 
 def full_reader(layout: NetworkLayout, p: int) -> int:
-    """The reader whose FIFO is full, of a part that waits for a slot."""
+    """Return the reader whose FIFO is full, for a part that waits for a slot."""
     k = stream_number(layout, p, int(layout.nodes[p]["waits"]) - OUTPUT)
     return layout.readers_of[k][int(layout.streams[k]["blocked"])]
 
 
 def fault_error(layout: NetworkLayout) -> SimulationError:
-    """The error of the node that found its inputs wrong."""
+    """Return the error of the node that found its inputs wrong."""
     p = int(np.flatnonzero(layout.nodes["fault"])[0])
     node, record = layout.owners[p], layout.nodes[p]
     assert node is not None

@@ -1,4 +1,5 @@
-"""How a node that reads or writes is laid out at a memory that takes time: its parts, the links between them, its ports."""
+"""At a memory that takes time, a node that reads or writes has several parts, links between them, and ports. This module lays
+them out."""
 
 from __future__ import annotations
 
@@ -29,18 +30,22 @@ from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
 
 LINK_LATENCY = 1
-"""Cycles from a firing of an asker until its responder sees what it asked for."""
+"""A token takes so many cycles from the firing of an asker until its responder sees it."""
 
 
 class RemoteLayout:
-    """Lays out the nodes that read and write, on one memory. `requesters`: with the numbers of their ports."""
+    """Layout rules for the nodes that read and write, at one memory. `requesters` holds each requester with the number of its
+    port."""
 
     def __init__(self, controller: Controller, spans: Mapping[Name, AddressRange], sequential: set[str]) -> None:
-        """`sequential`: names of the nodes that read their arrays from the first element to the last."""
+        """Store the controller and the address range of every array. `sequential` names the nodes that read their arrays from the
+        first element to the last."""
         self.controller, self.spans, self.sequential = controller, spans, sequential
         self.requesters: list[tuple[Array, int]] = []
 
     def rules(self, local: Mapping[type[n.Node], LayoutRule]) -> dict[type[n.Node], LayoutRule]:
+        """Return the rules of all nodes: `local` ones, replaced where a node reads or writes the memory."""
+
         def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
             level = layout.level(node)
             return self.scan(node, layout, level) if level.stored else local[n.Scan](node, layout)
@@ -63,12 +68,13 @@ class RemoteLayout:
         return {**local, **own}
 
     def open(self) -> None:
-        """All ports are known: make the memory, and tell the requesters where theirs are."""
+        """Make the memory, once all ports are known, and write the address of its port into every requester."""
         self.controller.open()
         for record, port in self.requesters:
             record["port"] = self.controller.memory.port(port)
 
     def load(self, node: n.Load, layout: NodeLayout) -> list[Part]:
+        """Return the parts of a load, which asks for the value at every reference."""
         fields = load_fields(node, layout)
         port = self._reader(node, layout, (node.tensor, -1, "val"), int(fields["count"]))
         state = layout.state(REMOTE_LOAD, **fields, val=address(port))
@@ -76,13 +82,15 @@ class RemoteLayout:
         return [asker, *_fetcher(port), Part(run_load_answered, state, links, layout.outputs)]
 
     def scan(self, node: n.Scan, layout: NodeLayout, level: Level) -> list[Part]:
+        """Return the parts of a scan of a stored level."""
         reads = level.reads(layout.size(node.tensor, node.level))
         if reads.entries is None:
             return self._gate_fibers(node, layout, reads.scanned)
         return self._walk_entries(node, layout, reads.entries, reads.scanned)
 
     def _walk_entries(self, node: n.Scan, layout: NodeLayout, entries: StoredArray, scanned: Sequence[StoredArray]) -> list[Part]:
-        """A scan that learns at a reference where the entries of its fiber are, if it does not know that, and then asks for these."""
+        """Return the parts of a scan of stored entries. At a reference, it learns where the entries of its fiber are, if it does
+        not know that, and then asks for these."""
         walk = layout.tensors[node.tensor].levels[node.level].walk()
         assert isinstance(walk, Listed), "what has entries is listed"
         crd, pos = self._reader(node, layout, (node.tensor, node.level, entries.kind), 0), None
@@ -104,7 +112,7 @@ class RemoteLayout:
         return [*parts, walker, *_fetcher(crd), Part(run_give, state, links, layout.outputs, computes=False)]
 
     def _gate_fibers(self, node: n.Scan, layout: NodeLayout, arrays: Sequence[StoredArray]) -> list[Part]:
-        """A scan that asks for all of a fiber at its reference, and goes through it once that is there."""
+        """Return the parts of a scan that asks for all of a fiber at its reference, and walks it once the answer is there."""
         state = layout.state(SCAN, **scan_fields(node, layout))
         count = int(state["parents"][0])
         pieces = [
@@ -118,7 +126,8 @@ class RemoteLayout:
         return [*asking, *gates, Part(run_scan, state, (last,), layout.outputs, computes=False)]
 
     def locate(self, node: n.Locate, layout: NodeLayout, level: Level) -> list[Part]:
-        """Asks for the elements that tell of a coordinate, and gives its reference once they are there."""
+        """Return the parts of a locate in a stored level. They ask for the elements that tell of a coordinate, and give its
+        reference once these are there."""
         arrays = level.points(layout.size(node.tensor, node.level))
         pieces = [self._piece(node, layout, array.kind, MANY, array.bytes, array.bytes) for array in arrays]
         depth = min(self.controller.held(int(piece["size"][0])) for piece in pieces)
@@ -129,14 +138,14 @@ class RemoteLayout:
         return [pointer, *asking, *_gates(layout, pieces, targets, requests, layout.outputs[0], counts_firings=True)]
 
     def _piece(self, node: n.Scan | n.Locate, layout: NodeLayout, kind: Kind, count: int, stride: int, size: int) -> Array:
-        """A requester that reads so many bytes at a stride."""
+        """Return a requester that reads `size` bytes at a time, `stride` bytes apart."""
         requester = self._reader(node, layout, (node.tensor, node.level, kind), count)
         requester["stride"], requester["size"] = stride, size
         return requester
 
     def _pieces(self, pieces: Sequence[Array], inputs: tuple[StreamKey, ...]) -> tuple[list[Part], Link, list[Link]]:
-        """Parts, one after the other, that each ask for a piece of an array at every token; the tokens that the last hands on, and the
-        requests of each."""
+        """Return parts in series, each of which asks for a piece of an array at every token; the link of tokens behind the last;
+        and the link of requests of each."""
         parts: list[Part] = []
         requests: list[Link] = []
         for piece in pieces:
@@ -147,6 +156,7 @@ class RemoteLayout:
         return parts, tokens, requests
 
     def write_level(self, node: n.WriteLevel, layout: NodeLayout, level: Level) -> list[Part]:
+        """Return the part that writes a stored level."""
         arrays = sorted(level.arrays(layout.size(node.tensor, node.level)), key=lambda array: array.entry == 0)
         entry, ends = 0, list[int]()
         for array in arrays:
@@ -162,6 +172,7 @@ class RemoteLayout:
         return layout.part(run_write_remote, state)
 
     def write_values(self, node: n.WriteValues, layout: NodeLayout) -> list[Part]:
+        """Return the part that writes values."""
         array = self._writer(node, layout, (node.tensor, -1, "val"))
         return layout.part(run_write_remote, layout.state(REMOTE_WRITE, **value_buffers(node, layout), array=address(array)))
 
@@ -191,8 +202,8 @@ class RemoteLayout:
     def _asker(
         self, kernel: Callable[[int], int], state: Array, port: Array, inputs: Any, count: int
     ) -> tuple[Part, tuple[Link, ...]]:
-        """A part that asks through a port, and its links: of tokens, and of the requests that answer them. As many tokens are in each;
-        only the last bounds them."""
+        """Return a part that asks through a port, and its links: `count` links of tokens and one of the requests that answer
+        them. As many tokens are in each link; only the last bounds them."""
         requests = Link(LINK_LATENCY, stored=False, depth=self.controller.held(int(port["stride"][0])))
         streams = (*(Link(LINK_LATENCY) for _ in range(count)), requests)
         return Part(kernel, state, inputs, streams, computes=kernel is run_ask, helper=True), streams
@@ -201,7 +212,8 @@ class RemoteLayout:
 def _gates(
     layout: NodeLayout, pieces: Sequence[Array], tokens: Link, requests: Sequence[Link], last: StreamKey, counts_firings: bool
 ) -> list[Part]:  # fmt: skip
-    """Parts, one after the other, that let tokens through once an answer is there; `own`: the firings of the last are the node's."""
+    """Return parts in series that let tokens through once an answer is there. With `counts_firings`, the firings of the last are
+    the node's."""
     gates: list[Part] = []
     for k, (piece, asked) in enumerate(zip(pieces, requests, strict=True)):
         inner = k < len(pieces) - 1
@@ -215,5 +227,5 @@ def _gates(
 
 
 def _fetcher(port: Array) -> list[Part]:
-    """The part that reads ahead; none where nothing is read in order."""
+    """Return the part that reads ahead, in a list, which is empty where nothing is read in order."""
     return [Part(run_fetch, port, (), (), helper=True)] if port["ahead"][0] else []

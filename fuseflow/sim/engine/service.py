@@ -1,4 +1,5 @@
-"""What kernels cannot do: make room. Rings, histories and workspaces grow, full buffers of writers are moved away."""
+"""The engine does for kernels what they cannot do: make room. Rings, histories and workspaces grow, and full buffers of writers
+are emptied."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from fuseflow.sim.native.records import address
 
 @dataclass(slots=True)
 class PartOutput:
-    """What writers and recorders have handed over, by part, piece after piece."""
+    """The output of writers and recorders, as pieces in order, by the number of the part."""
 
     elements: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
     ends: dict[int, list[Array]] = field(default_factory=lambda: defaultdict(list))
 
 
 def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
-    """Do what the stuck parts wait for of the engine; whether there was anything. Streams grow only if nothing else helps, and then
-    the last one whose part may fire by cycle `until`: those above it are full because it is."""
+    """Do what the stuck parts wait for the engine to do, and return whether there was anything. Streams grow only if nothing else
+    helps, and then only the last one whose part may fire by cycle `until`: those before it are full because it is."""
     waits = layout.nodes["waits"]
     served = False
     for p in np.flatnonzero(waits == GROW).tolist():
@@ -49,30 +50,34 @@ def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
 
 
 def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
-    """Move away what is left in the buffers."""
+    """Collect what is left in the buffers of all writers and recorders."""
     for p, owner in enumerate(layout.owners):
         if owner is None or isinstance(owner, n.Writes):
             _grow_or_collect(layout, p, part_output)
 
 
 def reader_number(layout: NetworkLayout, p: int, q: int) -> int:
+    """Return the number of the reader at input q of part p."""
     return int(reader_numbers(layout, np.array([p]), np.array([q]))[0])
 
 
 def stream_number(layout: NetworkLayout, p: int, q: int) -> int:
+    """Return the number of the stream at output q of part p."""
     return int(stream_numbers(layout, np.array([p]), np.array([q]))[0])
 
 
 def reader_numbers(layout: NetworkLayout, parts: Array, inputs: Array) -> Array:
-    """The readers of these inputs of these parts, one each."""
+    """Return the numbers of the readers at these inputs of these parts, one each."""
     return (layout.nodes["inputs"][parts] - address(layout.readers)) // READER_SIZE + inputs
 
 
 def stream_numbers(layout: NetworkLayout, parts: Array, outputs: Array) -> Array:
+    """Return the numbers of the streams at these outputs of these parts, one each."""
     return (layout.nodes["outputs"][parts] - address(layout.streams)) // STREAM_SIZE + outputs
 
 
 def _grow_or_collect(layout: NetworkLayout, p: int, part_output: PartOutput) -> None:
+    """Grow the workspace that a part fills, or collect what a writer or recorder has in its buffers."""
     state = layout.parts[p].state[0]
     owner = layout.owners[p]
     if isinstance(owner, n.Workspace):
@@ -88,7 +93,7 @@ def _grow_or_collect(layout: NetworkLayout, p: int, part_output: PartOutput) -> 
 
 
 def _make_room(layout: NetworkLayout) -> bool:
-    """For more requests at the ports that have none left."""
+    """Make room for more requests at the ports that have none left."""
     assert layout.controller is not None
     memory = layout.controller.memory
     for k, port in enumerate(memory.ports):
@@ -98,11 +103,12 @@ def _make_room(layout: NetworkLayout) -> bool:
 
 
 def _copy_array(layout: NetworkLayout, at: int, count: int) -> Array:
-    """The first elements of the array at an address."""
+    """Return a copy of the first elements of the array at an address."""
     return layout.arrays[at][:count].copy()
 
 
 def _grow_history(layout: NetworkLayout, r: int) -> None:
+    """Make the pop history of a reader eight times as large."""
     reader, old = layout.readers[r], layout.histories[r]
     new = POPS.array(8 * len(old))
     _move(old, new, min(int(reader["peak_cursor"]), int(reader["slot_cursor"])), int(reader["noted"]))
@@ -111,7 +117,7 @@ def _grow_history(layout: NetworkLayout, r: int) -> None:
 
 
 def _move(old: Array, new: Array, start: int, end: int) -> None:
-    """Elements of a ring to a larger one: each holds element n at n modulo its size, a power of two."""
+    """Copy elements of a ring to a larger one. Each ring holds element n at n modulo its size, a power of two."""
     while start < end:  # up to the end of the old ring, then from its beginning
         count = min(end - start, len(old) - (start & (len(old) - 1)))
         at, place = start & (len(old) - 1), start & (len(new) - 1)
@@ -120,6 +126,7 @@ def _move(old: Array, new: Array, start: int, end: int) -> None:
 
 
 def _grow_stream(layout: NetworkLayout, k: int) -> None:
+    """Double the ring of a stream, of runs or of elements, whichever is full."""
     stream = layout.streams[k]
     readers = layout.readers[layout.readers_of[k]]
     if int(stream["tail"]) - int(readers["head"].min()) > int(stream["mask"]):
@@ -140,7 +147,8 @@ def _grow_ring(layout: NetworkLayout, k: int, head: int) -> None:
 
 
 def _grow_scratch(layout: NetworkLayout, k: int, head: int, popped: int) -> None:
-    """Twice the elements; token m moves to its place modulo the new capacity, where every stored run stays in one piece."""
+    """Double the ring of computed elements. Token m moves to its place modulo the new capacity, where every stored run stays in
+    one piece."""
     stream, old, ring = layout.streams[k], layout.scratches[k], layout.rings[k]
     width = int(stream["bytes"]) // 8
     capacity = int(stream["capacity"])

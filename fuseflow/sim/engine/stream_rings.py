@@ -1,8 +1,8 @@
-"""Streams as runs: what a kernel can look at, take and produce, many tokens at a time.
+"""Streams are sequences of runs. A kernel can look at, take and produce many tokens at a time.
 
-A run is `length` tokens visible at consecutive cycles `time`, time + 1, ... A stream is a ring of runs at its writer; each of its
-readers has its own place in that ring, its own FIFO depth and a history of the cycles in which it took tokens (from which follow the
-free slots of a bounded FIFO, and the peak occupancy of any). A run's tokens are
+A run is `length` tokens visible at consecutive cycles `time`, time + 1, ... A stream is a ring of runs at its writer. Each of its
+readers has its own place in that ring, its own FIFO depth and a history of the cycles in which it took tokens; from these follow
+the free slots of a bounded FIFO, and the peak occupancy of any. A run's tokens are
 
     CONTROL  one stop (word low * 64 + high) or `D` (word DONE)
     EMPTY    `N`, length times
@@ -11,8 +11,8 @@ free slots of a bounded FIFO, and the peak occupancy of any). A run's tokens are
     SLICE    the elements from address `word` on  in a tensor, which stays where it is
     SCRATCH  the same, in the ring of computed elements of the stream, where token m has its place at m modulo the ring's capacity
 
-A word is an integer, or the bits of a float64. An element is one word, or a tile of them (`bytes` of the stream), which only SLICE and
-SCRATCH hold.
+A word is an integer, or the bits of a float64. An element is one word, or a tile of them (`bytes` of the stream), which only
+SLICE and SCRATCH hold.
 """
 
 from __future__ import annotations
@@ -51,28 +51,31 @@ WORD_OFFSET = RUN.offset("word")
 
 @inline
 def stop_word(low: int, high: int) -> int:
+    """Return the word of a stop that ends lists of the levels `low` to `high`."""
     return low << 6 | high
 
 
 @inline
 def low_of(word: int) -> int:
+    """Return the lowest level of a stop, given as a word."""
     return word >> 6
 
 
 @inline
 def high_of(word: int) -> int:
+    """Return the highest level of a stop, given as a word."""
     return word & 63
 
 
 @inline
 def raise_stop(word: int, levels: int) -> int:
-    """The word of the same stop seen from `levels` deeper."""
+    """Return the word of the same stop in a stream that is `levels` deeper."""
     return word + levels * 65
 
 
 @inline
 def lower_stop(word: int, levels: int) -> int:
-    """The word of the same end of lists in a stream that is `levels` shallower."""
+    """Return the word of the same end of lists in a stream that is `levels` shallower."""
     return max((word >> 6) - levels, 0) << 6 | ((word & 63) - levels)
 
 
@@ -81,7 +84,7 @@ def lower_stop(word: int, levels: int) -> int:
 
 @inline
 def tokens_left(reader: Any) -> int:
-    """Tokens left in the run at the head; 0 if there is none yet."""
+    """Return the number of tokens left in the run at the head, or 0 if there is none yet."""
     if reader.head >= reader.until:
         if reader.stalled != 0:
             return 0
@@ -93,29 +96,31 @@ def tokens_left(reader: Any) -> int:
 
 @inline
 def head_address(reader: Any) -> int:
+    """Return the address of the run at the head."""
     return reader.ring + RUN_SIZE * (reader.head & reader.mask)
 
 
 @inline
 def head_run(reader: Any) -> Any:
-    """The run at the head; there must be one."""
+    """Return the run at the head; there must be one."""
     return run_at(reader.ring + RUN_SIZE * (reader.head & reader.mask))
 
 
 @inline
 def visible(reader: Any) -> int:
-    """The cycle from which the next token is visible."""
+    """Return the cycle from which the next token is visible."""
     return head_run(reader).time + reader.offset + reader.delay
 
 
 @inline
 def is_control(reader: Any) -> bool:
+    """Return whether the next token is a stop or `D`."""
     return head_run(reader).kind == CONTROL
 
 
 @inline
 def next_word(reader: Any) -> int:
-    """The next token of a stream of words as one (of an `N`: 0)."""
+    """Return the next token of a stream of words, as a word (0 for an `N`)."""
     run = head_run(reader)
     if run.kind == AFFINE:
         return run.word + reader.offset
@@ -126,7 +131,7 @@ def next_word(reader: Any) -> int:
 
 @inline
 def word_in(run: Any, i: int) -> int:
-    """Token i of a run of words."""
+    """Return token i of a run of words."""
     if run.kind == AFFINE:
         return run.word + i
     if run.kind >= SLICE:
@@ -136,7 +141,7 @@ def word_in(run: Any, i: int) -> int:
 
 @inline
 def upcoming_word(reader: Any) -> int:
-    """The first word of a run some way behind the one at the head, or 0: what it refers to can be fetched early."""
+    """Return the first word of a run some way behind the one at the head, or 0. What it refers to can be prefetched."""
     if reader.head + AHEAD >= reader.until:
         return 0
     return word_in(run_at(reader.ring + RUN_SIZE * ((reader.head + AHEAD) & reader.mask)), 0)
@@ -144,8 +149,8 @@ def upcoming_word(reader: Any) -> int:
 
 @inline
 def second_token(reader: Any) -> tuple[int, int]:
-    """Of the token behind the next one: the cycle from which it is visible, or -1 if it is not there yet; its word if it is a stop or
-    `D`, else ELEMENT."""
+    """Return two facts on the token behind the next one: the cycle from which it is visible, or -1 if it is not there yet, and
+    its word if it is a stop or `D`, else ELEMENT."""
     run, offset = head_run(reader), reader.offset + 1
     if offset == run.length:
         if reader.head + 1 == stream_at(reader.stream).tail:
@@ -156,7 +161,7 @@ def second_token(reader: Any) -> tuple[int, int]:
 
 @inline
 def take_in_same_cycle(reader: Any, t: int) -> None:
-    """Take one token in a cycle in which others may be taken too."""
+    """Take one token in a cycle in which others may be taken, too."""
     reader.several, reader.reach = 1, -MANY
     take(reader, 1, t)
 
@@ -180,7 +185,7 @@ def take(reader: Any, k: int, t: int) -> None:
 
 @inline
 def _note(reader: Any, k: int, t: int) -> None:
-    """Add k pops from cycle t on to the history: runs of pops `step` cycles apart."""
+    """Add k pops from cycle t on to the history, which consists of runs of pops `step` cycles apart."""
     noted = reader.noted
     if noted > reader.peak_cursor:
         last = pops_at(reader.history + POPS_SIZE * ((noted - 1) & reader.history_mask))
@@ -204,7 +209,7 @@ def _note(reader: Any, k: int, t: int) -> None:
 
 @inline
 def _end(reader: Any, cursor: int) -> int:
-    """The first token behind a run of pops."""
+    """Return the number of the first token behind a run of pops."""
     if cursor + 1 == reader.noted:
         return reader.popped
     return pops_at(reader.history + POPS_SIZE * ((cursor + 1) & reader.history_mask)).first
@@ -212,10 +217,11 @@ def _end(reader: Any, cursor: int) -> int:
 
 @outline
 def _settle(reader: Any, production: int, cycles_before: int) -> None:
-    """Take the occupancy at `made`, the producing firing of the last token taken, into the peak; and at so many cycles before.
+    """Take the occupancy at `production`, the producing firing of the last token taken, and in each of the `cycles_before` cycles
+    before it, into the peak.
 
-    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens, which
-    come once a cycle, leave at most once a cycle; then the last token of each run is enough.
+    A token holds its slot from its producing firing until the cycle of its pop. Within a run the occupancy never falls if tokens,
+    which come once a cycle, leave at most once a cycle; then the last token of each run is enough.
     """
     cursor = reader.peak_cursor
     for back in range(cycles_before, -1, -1):
@@ -242,8 +248,8 @@ def _settle(reader: Any, production: int, cycles_before: int) -> None:
 
 @inline
 def room(stream: Any) -> int:
-    """How many tokens may be produced at consecutive cycles from `stream.free` on; 0 if none, then `stream.blocked` says why:
-    the reader (its position among the readers) whose FIFO is full, or FULL_RING."""
+    """Return how many tokens may be produced at consecutive cycles from `stream.free` on. If 0, `stream.blocked` says why: it is
+    the position, among the readers, of one whose FIFO is full, or FULL_RING."""
     if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
         _look_for_room(stream)
         if stream.tail >= stream.known_tail or stream.pushed >= stream.known_pushed:
@@ -266,7 +272,7 @@ def room(stream: Any) -> int:
 
 @inline
 def is_full(stream: Any) -> bool:
-    """Whether the FIFO that kept `room` from finding any is as full as it was."""
+    """Return whether the FIFO in which `room` found no slot is as full as it was."""
     if stream.blocked == FULL_RING:
         return False
     reader = reader_at(get_int(stream.readers, stream.blocked))
@@ -275,7 +281,7 @@ def is_full(stream: Any) -> bool:
 
 @outline
 def _look_for_room(stream: Any) -> None:
-    """How far the readers have made room for runs, and for elements."""
+    """Find how far the readers have made room for runs, and for elements."""
     tail, pushed = MANY, MANY
     for q in range(stream.count):
         reader = reader_at(get_int(stream.readers, q))
@@ -287,7 +293,8 @@ def _look_for_room(stream: Any) -> None:
 
 @outline
 def _slots(stream: Any, reader: Any) -> int:
-    """Slots of a bounded FIFO that are free from consecutive cycles on; raises `stream.free` to the first."""
+    """Return the number of slots of a bounded FIFO that become free in consecutive cycles, and raise `stream.free` to the first
+    of these."""
     due = stream.pushed - reader.depth  # the pop that frees the next slot
     if due < 0:
         return -due
@@ -338,7 +345,7 @@ def push(stream: Any, kind: int, word: int, k: int, t: int) -> None:
 
 @outline
 def _is_unfinished(stream: Any) -> bool:
-    """Whether no reader has finished the last run, so that it may grow."""
+    """Return whether no reader has finished the last run, so that it may grow."""
     finished = 0
     for q in range(stream.count):
         finished += reader_at(get_int(stream.readers, q)).head == stream.tail
@@ -347,26 +354,28 @@ def _is_unfinished(stream: Any) -> bool:
 
 @inline
 def scratch_address(stream: Any) -> int:
-    """The address of the next token's element in the ring of computed elements; `room` counts what is contiguous from there."""
+    """Return the address of the next token's element in the ring of computed elements. `room` counts only what is contiguous from
+    there."""
     return stream.scratch + stream.bytes * (stream.pushed & (stream.capacity - 1))
 
 
 @inline
 def element_address(reader: Any) -> int:
-    """The address of the next token's element, in a run of elements."""
+    """Return the address of the next token's element, in a run of elements."""
     return head_run(reader).word + stream_at(reader.stream).bytes * reader.offset
 
 
 @inline
 def copy(into: int, start: int, words: int) -> None:
+    """Copy so many words from one address to another."""
     for i in range(words):
         set_int(into, i, get_int(start, i))
 
 
 @inline
 def pass_on(run: Any, first: int, stream: Any, k: int) -> tuple[int, int]:
-    """Kind and word with which `stream` gives the k tokens from `first` on of a run that its node reads: computed elements are copied
-    into its own ring, for which `room` must have been found; all others stay where they are."""
+    """Return kind and word with which `stream` produces the k tokens from `first` on of a run that its node reads. Computed
+    elements are copied into the stream's own ring, for which `room` must have found room; all others stay where they are."""
     if run.kind < AFFINE:
         return run.kind, run.word
     if run.kind == AFFINE:

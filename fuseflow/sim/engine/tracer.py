@@ -1,8 +1,9 @@
-"""What a traced run notes: every firing with what it waited for last, and the tokens that it took and gave.
+"""A tracer notes every firing of a part with what it waited for last, and the tokens that it took and gave.
 
-A kernel calls `note` through its node (`nodes.fire`), in traced runs only. What made the firing as late as it is follows from the heads of
-the inputs, which are not taken yet, and from the pops that free the slots. Where several inputs could be it, those that the firing then
-took decide, or that it always looks at: `settle` sees them at the next firing, or after the run.
+A kernel calls `note_firings` through its node (`node_records.fire`), in traced runs only. What made the firing as late as it is
+follows from the heads of the inputs, which are not taken yet, and from the pops that free the slots. Several inputs may be the
+cause. Then those decide that the firing took, or that it always looks at; `_settle` sees them at the next firing, or after the
+run.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from fuseflow.sim.memory.ports import port_at, request_at, request_of
 from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 TRACER = Record(
-    "note "  # address of the function: `nodes.fire` calls it
+    "note "  # address of the function: `node_records.fire` calls it
     "node part buffer "
     "marks candidates "  # by input, then by output: tokens so far; whether, and how, it may be what a firing waited for
     "relays closings "  # by output: the track of stops that wait for values, or 0; firings on stops so far
@@ -41,14 +42,15 @@ TRACER = Record(
     "entry pending"  # addresses of the last event that may grow, of one whose cause is not settled; 0: none
 )
 EVENT_BUFFER = Record("events count limit lost start end flows")
-"""`lost`: events for which there was no room; only those in cycles `start` to `end` are noted; whether tokens are noted, too."""
+"""The buffer of events of all tracers. `lost` counts events for which there was no room. Only those in cycles `start` to `end`
+are noted; `flows` says whether tokens are noted, too."""
 EVENT = Record("part time count step cause detail back")
-"""`part` POPPED or PUSHED: so many tokens taken from the reader, given to the stream at address `detail`, in `step` cycles. `detail` of
-a firing: the address of a reader or a port."""
+"""An event is a row of firings of a part. With `part` POP or PUSH it is instead `count` tokens taken from the reader, or given to
+the stream, at address `detail`, within `step` cycles. `detail` of a firing is the address of a reader or a port."""
 POP, PUSH = -1, -2
 DELAYED_STOP = 8
-"""In place of the cause TOKEN: a stop that may have waited for the value before it. It has an event of its own, in the track of the relay,
-with the cause RELAYED: of what the part `detail` did."""
+"""This replaces the cause TOKEN for a stop that may have waited for the value before it. Such a stop has an event of its own, in
+the track of the relay, with the cause RELAY and the part `detail` that gave it."""
 RELAY = 9
 STOP_CANDIDATE = -1  # of a candidate: it is such a stop; else 1 more than the lag of the value
 TRACER_SIZE, EVENT_SIZE = TRACER.size, EVENT.size
@@ -56,8 +58,8 @@ tracer_at, buffer_at, event_at = TRACER.at, EVENT_BUFFER.at, EVENT.at
 
 
 def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> int:
-    """k firings from cycle t on, which looked at tokens visible by `seen` and filled slots free from `free` on. None: a token was taken
-    without a firing."""
+    """Note k firings from cycle t on, which looked at tokens visible by `visible_at` and filled slots free from `free` on. k is 0
+    where a token was taken without a firing."""
     tracer = tracer_at(address)
     node = node_at(tracer.node)
     buffer = buffer_at(tracer.buffer)
@@ -101,7 +103,7 @@ def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> in
 
 @inline
 def _append(buffer: Any) -> int:
-    """The address of a new event; 0 if there is no room."""
+    """Return the address of a new event, or 0 if there is no room."""
     if buffer.count == buffer.limit:
         buffer.lost += 1
         return 0
@@ -112,7 +114,7 @@ def _append(buffer: Any) -> int:
 
 @inline
 def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: int) -> None:
-    """The token that was visible last, or else the answer."""
+    """Note that a firing waited for the token that was visible last, or else for the answer."""
     event.cause = TOKEN
     candidates = 0
     for q in range(node.arity):
@@ -138,14 +140,15 @@ def _token(tracer: Any, node: Any, event: Any, event_address: int, visible_at: i
 
 @inline
 def _origin(reader: Any, control: bool) -> int:
-    """How a token that may be waited for came to be visible: see RELAYS."""
+    """Return how a token that may be waited for came to be visible: STOP_CANDIDATE, or 1 more than the lag of the value."""
     lag = stream_at(reader.stream).lag
     return STOP_CANDIDATE if control and lag != 0 else 1 + lag
 
 
 @inline
 def _slot(tracer: Any, node: Any, event: Any, event_address: int, free: int) -> None:
-    """The slot that was free last, or else the answer that allows another request, or another part of the node."""
+    """Note that a firing waited for the slot that was free last, or else for the answer that allows another request, or for
+    another part of the node."""
     event.cause = SLOT
     candidates = 0
     for q in range(node.ports):
@@ -172,7 +175,7 @@ def _slot(tracer: Any, node: Any, event: Any, event_address: int, free: int) -> 
 
 @inline
 def _slot_free_from(reader: Any, pushed: int) -> int:
-    """From when the slot of the next token is free; -1 if it was never filled, or is not free yet."""
+    """Return the cycle from which the slot of the next token is free, or -1 if it was never filled, or is not free yet."""
     pop = pushed - reader.depth
     if reader.depth == 0 or pop < 0 or pop >= reader.popped:
         return -1
@@ -186,6 +189,7 @@ def _slot_free_from(reader: Any, pushed: int) -> int:
 
 @inline
 def _credit(requester: int, event: Any, free: int) -> None:
+    """Note the answer that allowed another request, if it came in cycle `free`."""
     if requester == 0:
         return
     r = requester_at(requester)
@@ -197,7 +201,7 @@ def _credit(requester: int, event: Any, free: int) -> None:
 
 @inline
 def _settle(tracer: Any, node: Any, buffer: Any) -> None:
-    """What the last firings took and gave: note it, and which of several they waited for."""
+    """Note what the last firings took and gave, and which of several candidates they waited for."""
     if tracer.pending != 0:
         event = event_at(tracer.pending)
         if event.cause == TOKEN:
@@ -232,7 +236,7 @@ def _settle(tracer: Any, node: Any, buffer: Any) -> None:
 
 @inline
 def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
-    """A stop that was given by the last firing, or by the last value where that is later."""
+    """Note a stop that was given by the last firing, or by the last value where that is later."""
     t = max(tracer.time, stream.given)
     if t < buffer.start or t >= buffer.end:
         return
@@ -246,6 +250,7 @@ def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
 
 @inline
 def _flow(tracer: Any, buffer: Any, kind: int, tokens: int, detail: int, late: int) -> None:
+    """Note tokens taken or given."""
     event_address = _append(buffer)
     if event_address != 0:
         event = event_at(event_address)
@@ -255,8 +260,9 @@ def _flow(tracer: Any, buffer: Any, kind: int, tokens: int, detail: int, late: i
 
 @inline
 def _last_input(tracer: Any, node: Any) -> int:
-    """Of the inputs with the last token, the first that the firing took or always looks at. A merge that took none of them looked at the
-    lane behind the one that it took from. A comparison of `align` looks at its first two, and takes nothing below."""
+    """Return, of the inputs with the last token, the first that the firing took or always looks at. A merge that took none of
+    them looked at the lane behind the one that it took from. A comparison of `align` looks at its first two, and takes nothing
+    below."""
     last_taken, choice, first = -1, -1, -1
     always = tracer.unless == 0 or source(node, tracer.unless - 1).popped == get_int(tracer.marks, tracer.unless - 1)
     for q in range(node.arity - 1, -1, -1):
@@ -279,7 +285,7 @@ def _last_input(tracer: Any, node: Any) -> int:
 
 @inline
 def _filled_reader(tracer: Any, node: Any) -> int:
-    """The reader of the first of the outputs with the last slot that got a token."""
+    """Return the address of the reader of the first output, of those with the last slot, that got a token."""
     reader_address = 0
     for q in range(node.ports - 1, -1, -1):
         candidate = get_int(tracer.candidates, node.arity + q)

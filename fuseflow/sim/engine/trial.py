@@ -1,7 +1,8 @@
-"""What would become of a run, found in a copy of the process: it goes on there, and here everything stays as it is.
+"""A trial finds out what would become of a run in a copy of the process: the run goes on in the copy, and the original stays as
+it is.
 
-The state of a run is arrays that refer to each other by address; a forked process has them at the same addresses, and only copies what it
-changes.
+The state of a run is arrays that refer to each other by address. A forked process has them at the same addresses, and copies only
+what it changes.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import warnings
 from collections.abc import Callable
 
 FORK_AVAILABLE = hasattr(os, "fork")
+"""Whether this system can copy a process."""
 NO_ANSWER = b"-"
+"""The copy writes this for an answer of None."""
 
 
 class TrialFailure(Exception):
-    """The copy failed, or was ended."""
+    """The copy of the process failed, or was ended, before it gave an answer."""
 
 
 def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int | None:
-    """What `attempt` returns, in a copy of the process; it gets what to call now and then, which ends the copy if the original has
-    ended. Raises `TrialFailure` if the copy ends without an answer."""
+    """Return what `attempt` returns in a copy of the process. `attempt` gets a function to call now and then, which ends the copy
+    if the original has ended. Raise `TrialFailure` if the copy ends without an answer."""
     read_end, write_end = os.pipe()
     parent = os.getpid()
     with warnings.catch_warnings():
@@ -40,7 +43,8 @@ def run_in_copy(attempt: Callable[[Callable[[int], None]], int | None]) -> int |
 
 
 def _answer(attempt: Callable[[Callable[[int], None]], int | None], write_end: int, parent: int) -> None:
-    """Ends the process, whatever happens: nothing that the original would do on its way out is done twice."""
+    """Write the answer of `attempt` and end the process, whatever happens: nothing that the original would do on its way out is
+    done twice."""
 
     def check_parent(_: int) -> None:
         if os.getppid() != parent:

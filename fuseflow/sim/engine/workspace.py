@@ -1,8 +1,8 @@
-"""The workspace of an accumulator: values by coordinate, in a hash table of blocks of eight neighbouring coordinates.
+"""The workspace of an accumulator holds values by coordinate, in a hash table of blocks of eight neighbouring coordinates.
 
-A key is the number of a block: the kept coordinates but the last, as one number, times the blocks of a row, plus the last coordinate
-divided by eight. Neighbouring keys have neighbouring places, so dense rows stay together; a table with a place for every possible key
-has every block at its own. Which coordinates of a block hold a value is a bit mask.
+The key of a block is one number: the kept coordinates but the last, as one number, times the blocks of a row, plus the last
+coordinate divided by eight. Neighbouring keys have neighbouring places, so dense rows stay together; in a table with a place for
+every possible key, every block has its own. A bit mask says which coordinates of a block hold a value.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FREE = -1
 
 @inline
 def home_place(key: Any, mask: Any) -> Any:
-    """The place that a key (or each of an array of keys) has if no other has it."""
+    """Return the place that a key (or each of an array of keys) has if no other key has it."""
     return (key + (key >> 20) * 40503) & mask
 
 
 @inline
 def find_or_insert(w: Any, key: int) -> int:
-    """The place of a block; a new one is made, with an empty mask."""
+    """Return the place of the block with a key. If there is none, insert one with an empty mask."""
     i = home_place(key, w.mask)
     while True:
         stored_key = get_int(w.keys, i)
@@ -46,7 +46,7 @@ def find_or_insert(w: Any, key: int) -> int:
 
 @outline
 def sort_keys(w: Any) -> None:
-    """Sort the keys in use: as they are if in order, by insertion if few, else by heap sort."""
+    """Sort the keys in use. Sorted keys stay as they are, few are sorted by insertion, many by heap sort."""
     order, count = w.order, w.used
     if count <= 24:
         for i in range(1, count):
@@ -91,7 +91,7 @@ def _sift(order: int, root: int, end: int) -> None:
 
 @outline
 def clear(w: Any) -> None:
-    """Free all places: first they are found, since a free place on the way to another hides it."""
+    """Free all places. All are looked up first, since a freed place on the way to another would hide it."""
     for i in range(w.used):
         set_int(w.order, i, find_or_insert(w, get_int(w.order, i)))
     for i in range(w.used):
@@ -100,7 +100,7 @@ def clear(w: Any) -> None:
 
 
 class WorkspaceTable:
-    """The arrays of a workspace, which `record` points to, and their growth. `width`: words of a value."""
+    """The arrays of a workspace, which `record` points to, and their growth. A value has `width` words."""
 
     def __init__(self, record: npt.NDArray[Any], space: int, blocks: int, width: int = 1) -> None:
         self.record, self.space, self.width = record, space, width
@@ -108,7 +108,7 @@ class WorkspaceTable:
         self._allocate(min(blocks, _power(space)))
 
     def grow(self) -> None:
-        """A table of four times the places."""
+        """Move all blocks to a table with four times as many places, or with one for every possible key."""
         order = self.order[: int(self.record["used"][0])]
         in_use = self.keys != FREE
         keys, masks, values = self.keys[in_use], self.masks[in_use], self.values[in_use]
@@ -119,7 +119,7 @@ class WorkspaceTable:
         self.record[0]["used"] = len(order)
 
     def _insert(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The places of new keys: of several that want the same one gets it, the others try the next."""
+        """Insert new keys and return their places. Of several keys with the same home place one gets it; the others try the next."""
         mask = len(self.keys) - 1
         places = home_place(keys, mask)
         pending = np.arange(len(keys))

@@ -1,1 +1,1 @@
-"""Machine code: kernels compiled once and cached on disk, and the records of memory that they share."""
+"""This package compiles kernels to machine code, once, and gives them records at addresses, through which they see memory."""

@@ -1,7 +1,7 @@
-"""Compiling kernels: each once, when a graph first needs it, then from a cache on disk.
+"""This module compiles kernels, each once, when a graph first needs it, and keeps them in a cache on disk.
 
-Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. The cache
-directory is named after the sources that kernels are made of, since a compiled kernel contains the helpers that it calls.
+Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. The
+cache directory is named after the sources that kernels are made of, since a compiled kernel contains the helpers that it calls.
 """
 
 from __future__ import annotations
@@ -29,28 +29,35 @@ Function = Callable[..., Any]
 _log = logging.getLogger(__name__)
 
 KERNEL = int64(int64)
-"""Of a kernel: the address of its node; returns 0."""
+"""This is the signature of a kernel. It takes the address of its node and returns 0."""
 ELEMENTWISE = int64(int64, int64, int64, int64, int64, int64, int64, int64)
-"""Of an operator: address of the results, how many, then address and stride (in words) of each of three operands."""
+"""This is the signature of an operator on arrays. It takes the address of the results, their number, and address and stride (in
+words) of each of three operands."""
 FOLD = float64(float64, int64, int64, int64)
-"""Of a fold: the value so far, then address and stride of the values, and how many."""
+"""This is the signature of a fold. It takes the value so far, then address and stride of the values, and their number; it returns
+the new value."""
 SWEEP = int64(int64, int64, int64)
-"""Of the joint loop: addresses of the nodes and of the agenda, firings after which to return."""
+"""This is the signature of the joint loop. It takes the addresses of the nodes and of the agenda, and the number of firings after
+which it returns."""
 FOLD_INTO = int64(int64, int64, int64, int64)
-"""Of an elementwise fold: address of the values so far, address and stride of the new ones, how many."""
+"""This is the signature of an elementwise fold. It takes the address of the values so far, address and stride of the new ones,
+and their number."""
 NOTE = int64(int64, int64, int64, int64, int64)
-"""Of what notes firings: the address of the tracer, the first cycle, how many, until when tokens came and slots were filled."""
+"""This is the signature of the function that notes firings. It takes the address of the tracer, the first cycle, the number of
+firings, the cycle by which their tokens were visible, and the cycle from which their slots were free."""
 
 ADVANCE = int64(int64, int64)
-"""Of a memory model: the address of the memory, the cycle to which it goes on."""
+"""This is the signature of a memory model. It takes the address of the memory and the cycle to which it advances."""
 SWEEP_AT_MEMORY = int64(int64, int64, int64, int64, int64, int64)
-"""Of the joint loop at a memory: the same as `SWEEP`, the addresses of the memory and of its model, and the cycles of a turn."""
+"""This is the signature of the joint loop at a memory. It takes the arguments of `SWEEP`, the addresses of the memory and of its
+model, and the number of cycles of a turn."""
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 
 
 def specialize(template: Function, name: str, **meanings: Function) -> Function:
-    """The template as a function of its own, called `name`, whose global names in `meanings` mean these functions."""
+    """Return the template as a function of its own, called `name`, in which each global name in `meanings` refers to the given
+    function."""
     assert isinstance(template, FunctionType)
     helpers = {key: numba.njit(function, **_OPTIONS) if COMPILED else function for key, function in meanings.items()}
     specialized = FunctionType(template.__code__, {**template.__globals__, **helpers}, name)
@@ -59,14 +66,14 @@ def specialize(template: Function, name: str, **meanings: Function) -> Function:
 
 
 class Library:
-    """Functions by address."""
+    """A library compiles functions on demand and finds the compiled ones by name and by address."""
 
     def __init__(self) -> None:
         self.functions: dict[str, Any] = {}
         self.announced = False
 
     def compiled(self, function: Function, signature: Any) -> Any:
-        """The function, callable; without a compiler as it is."""
+        """Return the function as a compiled callable; without a compiler, return it as it is."""
         if not COMPILED:
             return function
         name = f"{function.__module__}.{function.__qualname__}"
@@ -78,7 +85,7 @@ class Library:
         return self.functions[name].ctypes
 
     def _announce(self, function: Function) -> None:
-        """Say once why the first run takes longer."""
+        """Log once why the first run takes longer."""
         if self.announced or is_cached(function):
             return
         self.announced = True
@@ -89,7 +96,7 @@ class Library:
         _log.info("compiling the simulator's kernels, some 20 seconds, %s", occasion)
 
     def address(self, function: Function, signature: Any = KERNEL) -> int:
-        """The address of the compiled function, for calls from kernels."""
+        """Return the address of the compiled function, for calls from kernels."""
         if not COMPILED:
             return _register(function)
         self.compiled(function, signature)
@@ -98,20 +105,20 @@ class Library:
 
 @cache
 def library() -> Library:
-    """The functions of this process: what one graph needed is there for the next."""
+    """Return the library of this process; what one graph had compiled is there for the next."""
     return Library()
 
 
 def is_cached(function: Function) -> bool:
-    """Whether an earlier run left the compiled function in the cache."""
+    """Return whether an earlier run left the compiled function in the cache."""
     directory = cache_directory()
     return directory is not None and any(directory.rglob(f"*.{function.__qualname__}-*.nbi"))
 
 
 @cache
 def cache_directory() -> Path | None:
-    """Where compiled kernels of these sources are kept: below `FUSEFLOW_CACHE_DIR`, or the user's cache directory. None if that cannot
-    be written."""
+    """Return the directory that keeps the compiled kernels of these sources, below `FUSEFLOW_CACHE_DIR` or the user's cache
+    directory. Return None if it cannot be written."""
     root = os.environ.get("FUSEFLOW_CACHE_DIR")
     base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fuseflow"
     digest = hashlib.sha256(numba.__version__.encode())
@@ -126,13 +133,13 @@ def cache_directory() -> Path | None:
 
 
 def _sources() -> list[Path]:
-    """The files that kernels are made of."""
+    """Return the files that kernels are made of."""
     package = Path(str(resources.files("fuseflow")))
     return [
         package / "ops.py",
         package / "tile_ops.py",
         package / "sim" / "events" / "causes.py",
-        *(file for part in ("engine", "memory") for file in sorted((package / "sim" / part).rglob("*.py"))),
+        *(file for part in ("engine", "memory", "native") for file in sorted((package / "sim" / part).rglob("*.py"))),
     ]
 
 
@@ -159,7 +166,7 @@ def _register(function: Function) -> int:
 
 
 def _indirect(signature: Any) -> Any:
-    """Type and code of a call of the function at an address."""
+    """Return the type and the code generator of a call of the function at an address."""
 
     def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
         types = [context.get_value_type(kind) for kind in signature.args]

@@ -1,7 +1,7 @@
-"""Memory as kernels see it: records and cells at addresses.
+"""This module is memory as kernels see it: records and numbers at addresses.
 
-A kernel is an ordinary Python function of one address. It reaches its node, streams and runs through typed records at addresses, so
-that compiled code passes single integers around, never allocates and reads tensors where they are. Without a compiler
+A kernel is an ordinary Python function of one address. It reaches its node, streams and runs through typed records at addresses,
+so that compiled code passes single integers around, never allocates and reads tensors where they are. Without a compiler
 (`NUMBA_DISABLE_JIT=1`) the same functions run as plain Python on `ctypes` views of the same memory.
 """
 
@@ -26,19 +26,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inline(function: F) -> F:
-    """Decorates a helper of kernels; it becomes part of the kernels that call it."""
+    """Mark a helper of kernels, as a decorator, that is inlined into the kernels that call it."""
     helper: F = register_jitable(forceinline=True)(function) if COMPILED else function
     return helper
 
 
 def outline(function: F) -> F:
-    """Decorates a helper of kernels that is seldom needed: it stays a function of its own."""
+    """Mark a helper of kernels, as a decorator, that is seldom needed and stays a function of its own."""
     helper: F = register_jitable(function) if COMPILED else function
     return helper
 
 
 class Record:
-    """A record of 64-bit fields: integers, except those in `floats`. `at(address)` gives the record there, by reference."""
+    """A record type has 64-bit fields, which are integers, except those in `floats`. `at(address)` returns the record there, by
+    reference."""
 
     def __init__(self, fields: str, floats: str = "") -> None:
         names = [*fields.split(), *floats.split()]
@@ -48,12 +49,12 @@ class Record:
         self.at: Callable[[int], Any] = _pointer(self.dtype) if COMPILED else _view(names, float_names)
 
     def offset(self, field: str) -> int:
-        """Bytes from the start of a record to a field."""
+        """Return the number of bytes from the start of a record to a field."""
         assert self.dtype.fields is not None
         return int(self.dtype.fields[field][1])
 
     def array(self, count: int) -> npt.NDArray[Any]:
-        """Zeroed records."""
+        """Return an array of so many zeroed records (at least one)."""
         return np.zeros(max(count, 1), self.dtype)
 
 
@@ -78,7 +79,7 @@ def _pointer(dtype: np.dtype[Any]) -> Callable[[int], Any]:
 
 
 def _cells(numba_type: Any, llvm_type: Any, c_type: Any) -> tuple[Callable[[int, int], Any], Callable[[int, int, Any], None]]:
-    """`get(address, i)` and `set(address, i, value)` of the i-th number of an array at an address."""
+    """Return the functions `get(address, i)` and `set(address, i, value)` of the i-th number of an array at an address."""
     if not COMPILED:
         size = ctypes.sizeof(c_type)
 
@@ -116,7 +117,7 @@ get_float32, set_float32 = _cells(types.float32, ir.FloatType(), ctypes.c_float)
 
 
 def _prefetch() -> Callable[[int], None]:
-    """`prefetch(address)`: start to bring memory close that is read soon; reads nothing."""
+    """Return `prefetch(address)`, which asks the processor to bring memory close that is read soon, and reads nothing."""
     if not COMPILED:
         return lambda address: None
 
@@ -140,7 +141,7 @@ prefetch = _prefetch()
 
 
 def _trailing_zeros() -> Callable[[int], int]:
-    """`trailing_zeros(bits)`: the number of zeros below the lowest one; there must be one."""
+    """Return `trailing_zeros(bits)`, the number of zeros below the lowest one; `bits` must have a one."""
     if not COMPILED:
         return lambda bits: (bits & -bits).bit_length() - 1
 
@@ -159,6 +160,6 @@ trailing_zeros = _trailing_zeros()
 
 
 def address(array: npt.NDArray[Any]) -> int:
-    """Where the elements of a contiguous array are; the caller keeps the array alive."""
+    """Return the address of the elements of a contiguous array; the caller keeps the array alive."""
     assert array.flags.c_contiguous
     return int(array.ctypes.data)

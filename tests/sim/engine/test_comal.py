@@ -1,4 +1,4 @@
-"""The fast engine on the `comal` machine: the published cycles, and everything else as the reference says it."""
+"""On the `comal` machine the engine gives the published cycles, and agrees with the reference in everything else."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_golden_cases(case: comal.Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", SMALLEST.values(), ids=lambda case: case.id)
 def test_golden_cases_field_by_field(case: comal.Case, tmp_path: Path) -> None:
     """With workspaces that the rings hold a few tokens of at a time."""
-    found = Case(*load_graph(case.graph, case.listing(tmp_path / "tensors.yaml")), COMAL)
-    assert not list(differences(found, on_reference(found), on_engine(found, TINY)))
+    same_case = Case(*load_graph(case.graph, case.listing(tmp_path / "tensors.yaml")), COMAL)
+    assert not list(differences(same_case, on_reference(same_case), on_engine(same_case, TINY)))
 
 
 @pytest.mark.parametrize("limits", range(len(LIMITS)))

@@ -1,4 +1,4 @@
-"""Without a compiler the kernels are plain Python functions, and say the same."""
+"""Without a compiler the kernels are plain Python functions, and give the same results."""
 
 from __future__ import annotations
 

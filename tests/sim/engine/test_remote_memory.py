@@ -1,4 +1,4 @@
-"""The engine at a memory that takes time: it says what the reference says, token for token, and asks for the same lines."""
+"""At a memory that takes time, the engine agrees with the reference token for token, and asks for the same lines."""
 
 from __future__ import annotations
 
@@ -52,11 +52,12 @@ write_Y_val = write(A_val) Y.vals
 
 
 def disagreements(case: Case, limits: Limits, attach: Attach | None = None) -> Iterator[str]:
-    """One line for everything in which the engine differs from the reference at the memory of the machine. `attach`: of the engine."""
+    """Yield one line for everything in which the engine differs from the reference at the memory of the machine, or at one that
+    `attach` makes for the engine."""
     expected = _run(reference, case)
-    found = _run(fast, case, attach=attach, limits=limits)
-    yield from differences(case, expected, found)
-    yield from contradictions(found)
+    outcome = _run(fast, case, attach=attach, limits=limits)
+    yield from differences(case, expected, outcome)
+    yield from contradictions(outcome)
 
 
 def _run(execute: Any, case: Case, **options: Any) -> Found:
@@ -67,34 +68,34 @@ def _run(execute: Any, case: Case, **options: Any) -> Found:
 
 
 def cycle_by_cycle(machine: Machine) -> Controller | None:
-    """Its memory, which never goes on by more than a cycle."""
-    found = machine.controller()
-    return found and replace(found, window=1)
+    """Return the controller of the machine's memory, which never advances by more than a cycle."""
+    controller = machine.controller()
+    return controller and replace(controller, window=1)
 
 
 @pytest.mark.parametrize("first", range(0, GRAPHS, CHUNK))
 def test_random_graphs_agree_token_for_token(first: int) -> None:
-    """Outputs, cycles, statistics of nodes, edges and memory, streams and deadlocks, on machines with a memory that takes time; on the
-    engine with its usual limits and with tiny ones."""
+    """Outputs, cycles, statistics of nodes, edges and memory, streams and deadlocks agree on machines with a memory that takes
+    time, on the engine with its usual limits and with tiny ones."""
     for seed in range(first, first + CHUNK):
         case, limits = at_memory(random_case(seed), seed), LIMITS[seed % len(LIMITS)]
-        found = list(disagreements(case, limits, None if seed % 5 else partial(cycle_by_cycle, case.machine)))
-        assert not found, f"seed {seed} with {limits}: " + "\n".join(found[:5])
+        differing = list(disagreements(case, limits, None if seed % 5 else partial(cycle_by_cycle, case.machine)))
+        assert not differing, f"seed {seed} with {limits}: " + "\n".join(differing[:5])
 
 
 @pytest.mark.parametrize("execute", [reference, fast])
 def test_the_advised_depth_clears_a_deadlock_and_one_less_does_not(execute: Any) -> None:
-    advised = 0
+    advice_count = 0
     for seed in range(100):
         case = at_memory(random_case(seed), seed)
-        found = _run(execute, case)
-        advice = remedy(found, case.graph) if isinstance(found, Deadlock) else None
+        outcome = _run(execute, case)
+        advice = remedy(outcome, case.graph) if isinstance(outcome, Deadlock) else None
         if advice is None:
             continue
-        advised += 1
+        advice_count += 1
         assert isinstance(_run(execute, with_depth(case, advice.edge, advice.clears)), Outcome), seed
         assert isinstance(_run(execute, with_depth(case, advice.edge, advice.clears - 1)), Deadlock), seed
-    assert advised >= 5
+    assert advice_count >= 5
 
 
 def with_depth(case: Case, edge: Edge, depth: int) -> Case:
@@ -135,7 +136,7 @@ write_Y_val = write(acc.val) Y.vals
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize(("outstanding", "ahead", "channels"), [(32, 8, 8), (32, 8, 1), (1, 8, 1), (2, 0, 8), (64, 100, 1)])
 def test_a_product_agrees(limits: Limits, outstanding: int, ahead: int, channels: int) -> None:
-    """Long enough that rings of requests and of runs turn over many times, and refreshes come between."""
+    """The run is long enough that rings of requests and of runs turn over many times, and refreshes come between."""
     case = case_of(ROWS.format(n=12, m=40).partition("graph rows")[2], seed=1)
     memory = Hbm2Memory(channels=channels, outstanding=outstanding, prefetch=ahead)
     case = replace(case, machine=case.machine.model_copy(update={"memory": memory}))
@@ -143,7 +144,8 @@ def test_a_product_agrees(limits: Limits, outstanding: int, ahead: int, channels
 
 
 def test_memory_does_not_grow_with_what_is_far_ahead() -> None:
-    """The scans of dense levels need no memory, and run ahead of the load: as far as their rings go, while the memory is behind them."""
+    """The scans of dense levels need no memory and run ahead of the load, as far as their rings go, while the memory is behind
+    them."""
     text = (
         VECTOR.replace("[{n}]", "[2000, 50]")
         .replace("load(A_i.ref)", "load(A_j.ref)")

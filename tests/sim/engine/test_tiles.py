@@ -1,4 +1,4 @@
-"""Tiles on the engine: equal to the reference element by element, in rings that wrap and grow."""
+"""On tiles the engine equals the reference element by element, in rings that wrap and grow."""
 
 from __future__ import annotations
 

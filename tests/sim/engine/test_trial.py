@@ -1,4 +1,4 @@
-"""What would become of a run, tried in a copy of the process."""
+"""A trial runs in a copy of the process, and only its answer comes back."""
 
 from __future__ import annotations
 

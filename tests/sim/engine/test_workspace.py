@@ -1,4 +1,4 @@
-"""Workspaces in use again: blocks that share a place must all be gone when a fiber ends."""
+"""Workspaces are used again: blocks that share a place must all be gone when a fiber ends."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ Y_v = write(acc.val) Y.vals
     a, x = np.ones((4, 3), np.float32), np.zeros((3, COLUMNS), np.float32)
     x[0, 0], x[1, 512], x[2, 1024], x[2, 0] = 1, 2, 3, 4
     tensors = {name: pack(array, graph.declared[name].format) for name, array in (("A", a), ("X", x))}
-    found = simulate(graph, tensors, load_machine("ideal"), engine="fast")
-    np.testing.assert_array_equal(found.outputs["Y"].to_dense(), a @ x)
-    assert found.cycles == simulate(graph, tensors, load_machine("ideal"), engine="reference").cycles
+    result = simulate(graph, tensors, load_machine("ideal"), engine="fast")
+    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), a @ x)
+    assert result.cycles == simulate(graph, tensors, load_machine("ideal"), engine="reference").cycles

@@ -1,4 +1,5 @@
-"""Compiled kernels: once a machine, and said once; without a place for them, in every process."""
+"""Kernels are compiled once a machine, and the log says so once. Without a directory for them, they are compiled in every
+process."""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ def test_a_kernel_is_compiled_once_and_that_is_said(place: Path, caplog: pytest.
     assert [record.getMessage() for record in caplog.records] == [
         f"compiling the simulator's kernels, some 20 seconds, once: they are kept in {jit.cache_directory()}"
     ]
-    kept = {file: file.stat().st_mtime_ns for file in place.rglob("*.nbc")}
-    assert len(kept) == 1
+    time_by_file = {file: file.stat().st_mtime_ns for file in place.rglob("*.nbc")}
+    assert len(time_by_file) == 1
     second.address(run_root)
     assert len(caplog.records) == 1
-    assert {file: file.stat().st_mtime_ns for file in place.rglob("*.nbc")} == kept
+    assert {file: file.stat().st_mtime_ns for file in place.rglob("*.nbc")} == time_by_file
 
 
 def test_without_a_place_kernels_are_compiled_all_the_same(place: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -43,6 +44,6 @@ def test_without_a_place_kernels_are_compiled_all_the_same(place: Path, caplog: 
 
 def test_the_directory_is_named_after_the_sources(place: Path) -> None:
     names = {file.name for file in jit._sources()}
-    assert {"ops.py", "tile_ops.py", "streams.py", "nodes.py", "scan.py"} <= names
+    assert {"ops.py", "tile_ops.py", "records.py", "stream_rings.py", "node_records.py", "scan.py"} <= names
     directory = jit.cache_directory()
     assert directory is not None and directory.is_relative_to(place)

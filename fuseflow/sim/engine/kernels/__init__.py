@@ -1,4 +1,4 @@
-"""Kernels: one file for each primitive, with what it runs and how a node of a graph is laid out for it."""
+"""Each primitive has a file here, with the kernel that runs it and the rule that lays out a node of a graph for it."""
 
 from fuseflow.samml.nodes import Node
 from fuseflow.sim.engine.kernels import (  # fmt: skip

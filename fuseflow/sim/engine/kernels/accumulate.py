@@ -1,8 +1,9 @@
-"""Accumulate: a reduction over a loop that is not the innermost, into a sorted workspace. Two parts and two buffers.
+"""The primitive `accumulate` is a reduction over a loop that is not the innermost, into a sorted workspace. It has two parts and
+two buffers.
 
-Fill folds values into a workspace, one for each fiber of the reduced coordinates; emit writes it out while fill works on the next.
-Between them runs a link, a stream of the stops that ended the fibers (with a bit that says whether there is a workspace): its tokens
-are visible L cycles after the fill's last firing.
+The part `fill` folds values into a workspace, one for each fiber of the reduced coordinates. The part `emit` writes it out while
+`fill` works on the next. Between them runs a link, a stream of the stops that ended the fibers (with a bit that says whether
+there is a workspace). Its tokens are visible L cycles after the fill's last firing, where L is the latency of the node.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ state_at = ACCUMULATE.at
 WORKSPACE_SIZE = WORKSPACE.size
 BUFFERS = 2
 WAITING, SORTED = 0, 1
+"""These are the phases of `emit`: the next workspace is not sorted yet, or it is sorted and being written out."""
 
 
 def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
@@ -88,19 +90,21 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 
 
 def accumulate_state(node: n.Accumulate, layout: NodeLayout, buffers: int) -> Array:
+    """Return the record of an accumulate with so many empty workspaces."""
     state = workspace_state(layout, node.inputs[1:-1], buffers)
     state["fold_into"] = layout.library.address(fold_into(node.function), FOLD_INTO)
     return state
 
 
 def fill_and_emit(fill: Function, state: Array, layout: NodeLayout) -> list[Part]:
-    """The parts of a node that holds fibers back."""
+    """Return the two parts of a node that holds fibers back."""
     link = Link()
     return [Part(fill, state, layout.node.inputs, (link,)), Part(run_emit, state, (link,), layout.outputs)]
 
 
 def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) -> Array:
-    """The record of a node with so many empty workspaces. `levels`: the streams whose coordinates are keys, in the order of the keys."""
+    """Return the record of a node with so many empty workspaces. `levels` are the streams whose coordinates are keys, in the
+    order of the keys."""
     sizes = [layout.bounds[port] for port in levels]
     row = -(-sizes[-1] // BLOCK)
     space = row * int(np.prod(sizes[:-1], dtype=object))
@@ -115,7 +119,7 @@ def workspace_state(layout: NodeLayout, levels: Sequence[n.Port], buffers: int) 
 
 
 def run_fill(address: int) -> int:
-    """One firing a token of the values, and one for each coordinate with nothing below it."""
+    """Fire once for each token of the values, and once for each coordinate with nothing below it."""
     node = node_at(address)
     s = state_at(node.state)
     nest = nest_at(s.nest)
@@ -178,7 +182,8 @@ def run_fill(address: int) -> int:
 
 @inline
 def _fill_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int, free: int) -> bool:
-    """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the reduced coordinates."""
+    """Take an inner stop with all that it ends, and hand the workspace over if it ends a fiber of the reduced coordinates. Return
+    False if something is missing, or after a fault."""
     crd, val, link = source(node, nest.depth), source(node, nest.depth + 1), target(node, 0)
     opens = s.working == 0 and low_of(word) <= nest.depth
     if is_childless(nest, word):
@@ -256,7 +261,7 @@ def put_run(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
 
 
 def run_emit(address: int) -> int:
-    """One firing an entry, an outer coordinate with its first entry; one for every stop of the innermost streams."""
+    """Fire once for each entry, an outer coordinate with its first entry, and once for every stop of the innermost streams."""
     node = node_at(address)
     s = state_at(node.state)
     link = source(node, 0)
@@ -298,7 +303,8 @@ def run_emit(address: int) -> int:
 
 @inline
 def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
-    """Emit from the next entry on; whether all are out. `last`: the row that is open, `fresh`: its first coordinate not yet out."""
+    """Emit from the next entry on, and return whether all are out. `last` is the row that is open, `fresh` its first coordinate
+    that is not out yet."""
     crd, val = target(node, s.order - 1), target(node, s.order)
     while s.next < w.used:
         key = get_int(w.order, s.next)
@@ -342,7 +348,7 @@ def _emit_entries(node: Any, s: Any, w: Any, visible_at: int) -> bool:
 
 @inline
 def row_coordinate(s: Any, prefix: int, q: int) -> int:
-    """Coordinate q of a row."""
+    """Return coordinate q of a row."""
     for level in range(s.order - 2, q, -1):
         prefix //= get_int(s.sizes, level)
     return prefix % get_int(s.sizes, q)
@@ -350,7 +356,7 @@ def row_coordinate(s: Any, prefix: int, q: int) -> int:
 
 @inline
 def shared_levels(s: Any, a: int, b: int) -> int:
-    """How many outer coordinates two different rows share."""
+    """Return how many outer coordinates two different rows share."""
     count = s.order - 1
     while a != b:
         count -= 1
@@ -361,7 +367,7 @@ def shared_levels(s: Any, a: int, b: int) -> int:
 
 @inline
 def _emit_stop(node: Any, s: Any, word: int, visible_at: int) -> int:
-    """A stop of the innermost streams, and of each outer stream that it ends a list of. Its cycle, or WAIT."""
+    """Fire to give a stop of the innermost streams, and of each outer stream in which it ends a list. Return the cycle, or WAIT."""
     first = max(s.order - 1 - high_of(word), 0)
     if room_at(node, s.order) == 0:
         return WAIT

@@ -1,4 +1,4 @@
-"""Align: subtrees carried from old coordinates to new ones."""
+"""The primitive `align` carries subtrees from old coordinates to new ones."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, inline
 
 ALIGN = Record("levels phase held below")
-"""How many levels x is deeper; what is being done; the lowest level of the stop that ends the last subtree in the output, which waits for
-the next coordinate of `new` to tell how far up it reaches (-1: there is none); whether `old` had a coordinate since the last stop: if
-not, the end of x's list is no subtree's."""
+"""`levels` says how many levels x is deeper, `phase` what is being done. `held` is the lowest level of the stop that ends the
+last subtree in the output, which waits for the next coordinate of `new` to tell how far up it reaches (-1: there is none).
+`below` says whether `old` had a coordinate since the last stop; if not, the end of x's list is no subtree's."""
 COMPARING, CARRYING, LOSING = 0, 1, 2
+"""These are the phases: coordinates are compared, a subtree is carried to the output, or one is lost."""
 state_at = ALIGN.at
 
 
@@ -38,7 +39,7 @@ def align(node: n.Align, layout: NodeLayout) -> list[Part]:
 
 
 def run_align(address: int) -> int:
-    """One firing a comparison of `old` and `new`, one a token of a subtree."""
+    """Fire once for each comparison of `old` and `new`, and once for each token of a subtree."""
     node = node_at(address)
     s = state_at(node.state)
     x, out = source(node, 2), target(node, 0)
@@ -75,8 +76,8 @@ def run_align(address: int) -> int:
 
 @inline
 def _compare(node: Any, s: Any) -> bool:
-    """Take the smaller of the next coordinates of `old` and `new`, or both if they are equal; of stops both, with the end of the list
-    in the output. False if something is missing, or all is done."""
+    """Take the smaller of the next coordinates of `old` and `new`, or both if they are equal. Of stops take both, with the end of
+    the list in the output. Return False if something is missing, or all is done."""
     old, new, x, out = source(node, 0), source(node, 1), source(node, 2), target(node, 0)
     if tokens_at(node, 0) == 0 or tokens_at(node, 1) == 0:
         return False

@@ -1,4 +1,4 @@
-"""Alu: a pointwise operator on aligned values. On tiles it has a kernel of its own."""
+"""The primitive `alu` is a pointwise operator on aligned values. On tiles it has a kernel of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fuseflow.sim.native.jit import ELEMENTWISE, call_elementwise
 from fuseflow.sim.native.records import Record, get_int, inline
 
 ALU = Record("function input0 input1 input2", floats="value0 value1 value2")
-"""Of each operand slot: which input feeds it (-1: none), and its constant or the value of an `N`."""
+"""Each operand slot has the input that feeds it (NO_INPUT: none), and its constant or the value of an `N`."""
 state_at = ALU.at
 VALUE0, VALUE1, VALUE2 = (ALU.offset(f"value{slot}") for slot in range(3))
 
@@ -36,7 +36,7 @@ def alu(node: n.Alu, layout: NodeLayout) -> list[Part]:
 
 
 def run_alu(address: int) -> int:
-    """One firing a token: all operands are looked at and taken together."""
+    """Fire once for each token. All operands are looked at and taken together."""
     node = node_at(address)
     s = state_at(node.state)
     out = target(node, 0)
@@ -61,7 +61,7 @@ def run_alu(address: int) -> int:
 
 @inline
 def _operand(node: Any, q: int, constant: int) -> tuple[int, int]:
-    """Address and stride of an operand's next values."""
+    """Return address and stride of an operand's next values."""
     if q == NO_INPUT:
         return constant, 0
     reader = source(node, q)

@@ -1,6 +1,6 @@
-"""What asks a memory that takes time: for what lies at references, or ahead for all lines of an array (docs/memory.md).
+"""These kernels ask a memory that takes time for what lies at references, or ahead for all lines of an array (docs/memory.md).
 
-What is asked for goes on through links: the tokens, and with each the number of the request that answers it (an `N` has none).
+They pass two streams on through links: the tokens, and with each the number of the request that answers it (an `N` has none).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fuseflow.sim.native.records import get_int, inline
 
 
 def run_ask(address: int) -> int:
-    """One firing a reference, and one for every further line of what lies there."""
+    """Fire once for each reference, and once for every further line of what lies there."""
     node = node_at(address)
     r = requester_at(node.state)
     ref, link, requests = source(node, 0), target(node, 0), target(node, 1)
@@ -75,7 +75,7 @@ def run_ask(address: int) -> int:
 
 @inline
 def _read_words(node: Any, r: Any, run: Any, first: int, k: int, visible_at: int, free: int) -> tuple[int, int]:
-    """The same as `read` for references that do not follow each other."""
+    """Read elements as `read_elements` does, at references that do not follow each other."""
     n = 0
     if r.lines == 0 and r.next < 0:
         low, high = -(-(r.line << r.bits) // r.stride), min(last_element_in(r, r.line), r.count - 1)
@@ -90,7 +90,8 @@ def _read_words(node: Any, r: Any, run: Any, first: int, k: int, visible_at: int
 
 
 def run_fetch(address: int) -> int:
-    """Ask for all lines of an array: line n in the cycle after line n - D was first needed."""
+    """Ask for all lines of an array: for line n in the cycle after line n - D was first needed, where D is the number of lines
+    that are fetched ahead."""
     node = node_at(address)
     r = requester_at(node.state)
     p = port_at(r.port)

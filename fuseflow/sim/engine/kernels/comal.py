@@ -1,4 +1,4 @@
-"""The `comal` machine: the kernels that differ where the public Comal simulator takes other times. See docs/streams.md.
+"""These kernels replace others on the `comal` machine, where the public Comal simulator takes other times. See docs/streams.md.
 
 FIFOs are unbounded and every latency and interval is 1, so room in the rings is the only thing that a kernel ever waits for.
 """
@@ -57,21 +57,21 @@ from fuseflow.sim.native.records import Record, get_int, inline, set_float
 
 REPEAT = Record("words")
 REDUCE = Record("fold pending at words tile", floats="value identity")
-"""`pending`: the stop still to be given, plus 1, in the firing in cycle `at`; `tile`: address of the value so far, if it is a tile (`words`
-above 1)."""
+"""`pending` is the stop that is still to be given, plus 1, in the firing in cycle `at`. `tile` is the address of the value so
+far, if it is a tile (`words` above 1)."""
 VALUE = REDUCE.offset("value")
 repeat_at, reduce_at, write_at = REPEAT.at, REDUCE.at, write.WRITE.at
 
 
 def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
-    """Two parts in series. The first reads the signal, the node's input 1."""
+    """Return two parts in series, of which the first reads the signal, the node's input 1."""
     (x, signal), link, width = node.inputs, Link(), word_count(layout.types[0].tile)
     (part,) = layout.part(run_repeat, layout.state(REPEAT, words=width), computes=width > 1)
     return [replace(part, kernel=run_generator, inputs=(signal,), outputs=(link,), first=1), replace(part, inputs=(x, link))]
 
 
 def run_generator(address: int) -> int:
-    """Signal generator: one firing a token, which it passes on. What values it gives does not matter."""
+    """Run the signal generator, which fires once for each token and passes it on. The values that it gives do not matter."""
     node = node_at(address)
     signal, link = source(node, 0), target(node, 0)
     while True:
@@ -94,7 +94,7 @@ def run_generator(address: int) -> int:
 
 
 def run_repeat(address: int) -> int:
-    """One firing a token of the signal. On a value it looks at x and gives it, on a stop see `_stop_of_x`."""
+    """Fire once for each token of the signal. On a value, look at x and give it; a stop is handled by `_stop_of_x`."""
     node = node_at(address)
     x, signal, out, s = source(node, 0), source(node, 1), target(node, 0), repeat_at(node.state)
     while True:
@@ -136,8 +136,8 @@ def run_repeat(address: int) -> int:
 
 @inline
 def _stop_of_x(node: Any, x: Any, word: int, visible_at: int) -> int:
-    """Take what a stop of the signal ends: x itself, if there was a fiber of it, and the stop of x behind it if it closes more. The
-    firing looks at the token of x behind x, stop or not. Its cycle, or WAIT."""
+    """Take what a stop of the signal ends: x itself, if there was a fiber of it, and the stop of x behind it if it closes more.
+    The firing looks at the token behind x, whether it is a stop or not. Return the cycle, or WAIT."""
     has_fiber = low_of(word) == 0
     following = head_run(x).word if is_control(x) else ELEMENT
     if has_fiber:
@@ -162,14 +162,15 @@ def _stop_of_x(node: Any, x: Any, word: int, visible_at: int) -> int:
 
 
 def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
-    """Of scalars or tiles, as elsewhere."""
+    """Return the part of a reduction of scalars or tiles, as on other machines, with the kernel and the state of this one."""
     (part,) = pipelined_reduce(node, layout)
     fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile")}
     return [replace(part, kernel=run_reduce, state=layout.state(REDUCE, **fields))]
 
 
 def run_reduce(address: int) -> int:
-    """One firing a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle."""
+    """Fire once for each token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same
+    cycle."""
     node = node_at(address)
     s = reduce_at(node.state)
     val, out = source(node, 0), target(node, 0)
@@ -227,7 +228,7 @@ def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
 
 
 def run_write_level(address: int) -> int:
-    """One firing a coordinate, and one for a stop behind one; other stops are taken without a firing."""
+    """Fire once for each coordinate, and once for a stop behind one. Other stops are taken without a firing."""
     node = node_at(address)
     s = write_at(node.state)
     crd = source(node, 0)
@@ -259,7 +260,7 @@ def run_write_level(address: int) -> int:
 
 
 def run_write_values(address: int) -> int:
-    """One firing a value; stops are taken without a firing."""
+    """Fire once for each value. Stops are taken without a firing."""
     node = node_at(address)
     s = write_at(node.state)
     val = source(node, 0)
@@ -288,7 +289,7 @@ def run_write_values(address: int) -> int:
 
 @inline
 def _pass(node: Any, visible_at: int) -> int:
-    """Look at a token without firing: the node is there no earlier than the token. Returns the cycle."""
+    """Look at a token without firing, and return the cycle: the node gets there no earlier than the token is visible."""
     if node.tracer != 0:
         call_note(traced_at(node.tracer).note, node.tracer, max(node.ready, visible_at), 0, visible_at, 0)
     idle = visible_at - node.last - 1

@@ -1,6 +1,6 @@
-"""Accumulate on the `comal` machine: one part, which gives all entries of a workspace in one firing.
+"""On the `comal` machine `accumulate` is one part, which gives all entries of a workspace in one firing.
 
-Its cycle is fixed once; the entries then leave over as many visits as the rings have room for, all with one stamp.
+Its cycle is fixed once. The entries then leave in as many visits as the rings have room for, all with one stamp.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 
 
 def run_accumulate(address: int) -> int:
-    """One firing a token of the values, but for a stop that ends an empty fiber of the reduced coordinates; one for each stop of the
-    reduced coordinates."""
+    """Fire once for each token of the values, except for a stop that ends an empty fiber of the reduced coordinates, and once for
+    each stop of the reduced coordinates."""
     node = node_at(address)
     s = state_at(node.state)
     nest, w = nest_at(s.nest), workspace_at(s.workspaces)
@@ -130,8 +130,8 @@ def run_accumulate(address: int) -> int:
 
 @inline
 def _inner_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
-    """The firing that ends a list below the reduced coordinates: it also takes the outer coordinates with nothing below them, and the
-    stops of the streams between. False if it has to wait."""
+    """Fire to end a list below the reduced coordinates. The firing also takes the outer coordinates with nothing below them, and
+    the stops of the streams between. Return False if it has to wait."""
     levels, between = nest.depth - low_of(word), max(nest.depth - high_of(word), 1)
     outer = look_at_coordinates(node, nest, levels)
     if outer == WAIT:
@@ -169,7 +169,7 @@ def _take_end(node: Any, nest: Any, level: int, word: int, t: int) -> None:
 
 @inline
 def _flush(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
-    """The firing on a stop of the reduced coordinates, and everything that it gives. False if it has to wait."""
+    """Fire on a stop of the reduced coordinates, and give all that follows from it. Return False if it has to wait."""
     if s.phase == WAITING:
         if not _take_flushed(node, s, nest, word):
             return False
@@ -189,7 +189,8 @@ def _flush(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
 
 @inline
 def _take_flushed(node: Any, s: Any, nest: Any, word: int) -> bool:
-    """Fire, and take the stop of the reduced coordinates; and all others, if nothing was taken yet, for want of a list below."""
+    """Fire, and take the stop of the reduced coordinates. If nothing was taken yet, for want of a list below, take all other
+    stops, too."""
     crd, val = source(node, s.order), source(node, s.order + 1)
     alone = low_of(word) >= nest.depth
     visible_at = max(visible(crd), visible(val)) if alone else 0
@@ -210,7 +211,8 @@ def _take_flushed(node: Any, s: Any, nest: Any, word: int) -> bool:
 
 @inline
 def _give_entries(node: Any, s: Any, w: Any) -> bool:
-    """Give from the next entry on; whether all are out. `last`: the row that is open, `fresh`: its first coordinate not yet out."""
+    """Give from the next entry on, and return whether all are out. `last` is the row that is open, `fresh` its first coordinate
+    that is not out yet."""
     crd, val = target(node, s.order - 1), target(node, s.order)
     while s.next < w.used:
         key = get_int(w.order, s.next)
@@ -246,7 +248,7 @@ def _give_entries(node: Any, s: Any, w: Any) -> bool:
 
 @inline
 def _give_stop(node: Any, s: Any, word: int) -> bool:
-    """Give a stop of the innermost streams, and of each outer stream that it ends a list of; whether there was room."""
+    """Give a stop of the innermost streams, and of each outer stream in which it ends a list. Return whether there was room."""
     first = max(s.order - 1 - high_of(word), 0)
     if not _has_room(node, first, s.order + 1):
         return False
@@ -258,7 +260,7 @@ def _give_stop(node: Any, s: Any, word: int) -> bool:
 
 @inline
 def _has_room(node: Any, first: int, end: int) -> bool:
-    """Whether these outputs have room for a token each."""
+    """Return whether these outputs have room for a token each."""
     for q in range(first, end):  # noqa: SIM110 - kernels have no generators
         if room_at(node, q) == 0:
             return False

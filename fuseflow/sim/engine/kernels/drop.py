@@ -1,4 +1,4 @@
-"""Drop: entries that leave, and the coordinates below which nothing is left."""
+"""The primitive `drop` removes entries, and the coordinates below which nothing is left."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, get_float, get_int, inline
 
 DROP = Record("nest emitted held kept", floats="value")
-"""How many of the open coordinates were emitted; up to which level the held stop reaches (-1: none is held); whether the list of the
-outermost coordinates has a kept value; the value that leaves (NaN, which nothing equals: only `N` does)."""
+"""`emitted` is the number of open coordinates that were emitted. `held` is the level up to which the held stop reaches (-1: none
+is held). `kept` says whether the list of the outermost coordinates has a kept value. `value` is the one that leaves; if it is
+NaN, which nothing equals, only `N` leaves."""
 state_at = DROP.at
 
 
@@ -66,7 +67,8 @@ def drop(node: n.Drop, layout: NodeLayout) -> list[Part]:
 
 
 def run_drop(address: int) -> int:
-    """One firing an inner token, and one for each coordinate with nothing below it. A coordinate goes with its first kept value.
+    """Fire once for each inner token, and once for each coordinate with nothing below it. A coordinate goes with its first kept
+    value.
 
     A stop below the outermost coordinates divides a list only if a kept value follows in that list. It is held until then and
     goes in a firing of its own before the value.
@@ -124,14 +126,12 @@ def run_drop(address: int) -> int:
             return 0
         for q in range(first, node.ports):
             out = target(node, q)
-            kind, payload, count = AFFINE, 0, 1
             if q < depth:
-                payload = get_int(nest.crds, q)
+                push(out, AFFINE, get_int(nest.crds, q), 1, t)
             else:
                 reader = source(node, q)
                 kind, payload = pass_on(head_run(reader), reader.offset, out, k)
-                count = k
-            push(out, kind, payload, count, t)
+                push(out, kind, payload, k, t)
         if not leaves:
             s.emitted, s.kept = depth, 1
         take(crd, k, t)
@@ -140,7 +140,7 @@ def run_drop(address: int) -> int:
 
 @inline
 def _count_alike(s: Any, val: Any, k: int, leaving: bool) -> int:
-    """How many of the next k values of a run all leave, or all stay."""
+    """Return how many of the next k values of a run all leave (`leaving`), or all stay."""
     run = head_run(val)
     if run.kind == EMPTY or s.value != s.value:
         return k if leaving == (run.kind == EMPTY) else 0
@@ -155,7 +155,7 @@ def _count_alike(s: Any, val: Any, k: int, leaving: bool) -> int:
 
 @inline
 def _end(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
-    """Take an inner stop with all that it ends, or `D`. False if something is missing, or after `D`."""
+    """Take an inner stop with all that it ends, or `D`. Return False if something is missing, or after `D`."""
     depth = nest.depth
     crd, end = source(node, depth), word
     if word == DONE:
@@ -195,8 +195,8 @@ def _end(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
 
 @inline
 def _push_end(node: Any, depth: int, word: int, visible_at: int) -> int:
-    """A firing that gives a stop of the innermost streams, and of the outer streams in which it ends a list; or `D`, of all. Its cycle,
-    or WAIT."""
+    """Fire to give a stop of the innermost streams, and of the outer streams in which it ends a list, or `D` of all streams.
+    Return the cycle, or WAIT."""
     first, free = max(depth - high_of(word), 0), 0
     for q in range(first, node.ports):
         if room_at(node, q) == 0:

@@ -1,4 +1,5 @@
-"""Flatten and split: two levels as one, one as two. One firing a token of the inner stream."""
+"""The primitives `flatten` and `split` turn two levels into one, and one into two. They fire once for each token of the inner
+stream."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def split(node: n.SplitLevel, layout: NodeLayout) -> list[Part]:
 
 
 def run_flatten(address: int) -> int:
-    """An outer coordinate is taken with its first inner one; one with nothing below it costs a firing."""
+    """Fire once for each inner token. An outer coordinate is taken with its first inner one; one with nothing below it costs a
+    firing."""
     node = node_at(address)
     s = flatten_at(node.state)
     nest = nest_at(s.nest)
@@ -115,7 +117,8 @@ def run_flatten(address: int) -> int:
 
 
 def run_split(address: int) -> int:
-    """Where a coordinate starts a new outer one, the inner fiber before it is ended by a firing that only looks at it."""
+    """Fire once for each token. Where a coordinate starts a new outer one, another firing, which only looks at the coordinate,
+    ends the inner fiber before it."""
     node = node_at(address)
     s = split_at(node.state)
     crd, outer, inner = source(node, 0), target(node, 0), target(node, 1)

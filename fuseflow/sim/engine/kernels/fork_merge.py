@@ -1,4 +1,5 @@
-"""Fork and merge: elements dealt to parallel lanes in turn, and taken from them in the same turn. Never by time of arrival."""
+"""The primitive `fork` deals elements to parallel lanes in turn, and `merge` takes them in the same turn, never by time of
+arrival."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ from fuseflow.sim.native.records import Record, inline
 
 FORK = Record("turn")
 MERGE = Record("levels turn taken ends high")
-"""Levels of an element; the lane whose turn it is; elements taken of the dealt list, stops that ended it in a lane, what they close."""
+"""`levels` is the depth of an element, `turn` the lane whose turn it is, and `taken` the number of elements taken of the dealt
+list. `ends` counts the stops that ended this list in a lane; `high` is their highest level."""
 fork_at, merge_at = FORK.at, MERGE.at
 
 
@@ -52,7 +54,7 @@ def merge(node: n.Merge, layout: NodeLayout) -> list[Part]:
 
 
 def run_fork(address: int) -> int:
-    """One firing a token: a value goes to the lane whose turn it is, a stop and `D` to all."""
+    """Fire once for each token. A value goes to the lane whose turn it is, a stop or `D` to all."""
     node = node_at(address)
     s = fork_at(node.state)
     x = source(node, 0)
@@ -83,8 +85,9 @@ def run_fork(address: int) -> int:
 
 
 def run_merge(address: int) -> int:
-    """One firing a token, from the lane whose turn it is. The turn passes when an element ends: a value (`levels` 0), or a list that a
-    stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and taken from all."""
+    """Fire once for each token, from the lane whose turn it is. The turn passes when an element ends: a value (`levels` 0), or a
+    list that a stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and
+    taken from all."""
     node = node_at(address)
     s = merge_at(node.state)
     out = target(node, 0)
@@ -153,7 +156,7 @@ def run_merge(address: int) -> int:
 
 @inline
 def _ends_nothing(reader: Any, levels: int) -> bool:
-    """Whether the head is a stop that ends no element: the lane has no (further) element in the dealt list."""
+    """Return whether the head is a stop that ends no element: then the lane has no (further) element in the dealt list."""
     return is_control(reader) and low_of(head_run(reader).word) >= levels
 
 

@@ -1,4 +1,4 @@
-"""At a memory that takes time: the part that lets tokens through once what was asked for with them is there (docs/memory.md)."""
+"""At a memory that takes time, a gate lets tokens through once the answers to their requests are there (docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, 
 from fuseflow.sim.native.records import Record
 
 GATE = Record("array asked")
-"""Of a gate: the requester, and how many of the tokens asked for something."""
+"""`array` is the requester of a gate; `asked` counts the tokens that requested something."""
 state_at = GATE.at
 
 
 def run_gate(address: int) -> int:
-    """One firing a token: those of input 0, with the requests of input 1."""
+    """Fire once for each token of input 0, together with its request at input 1."""
     node = node_at(address)
     s = state_at(node.state)
     tokens, requests, out = source(node, 0), source(node, 1), target(node, 0)

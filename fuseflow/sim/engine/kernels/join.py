@@ -1,4 +1,4 @@
-"""Join: the sorted merge of several sides."""
+"""The primitive `join` is the sorted merge of several sides."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 JOIN = Record("left any_side sides side_of ports heads")
-"""Whether coordinates of side 0, or of any side, are emitted (else those of all); of each input its side, and the output that its
-payload goes to (0: it brings coordinates); the heads of the sides."""
+"""The state says whether coordinates of side 0 (`left`), or of any side, are emitted, else those of all sides. It has the side of
+each input, and the output that its payload goes to (0: the input brings coordinates), and the heads of the sides."""
 state_at = JOIN.at
 
 
@@ -59,8 +59,8 @@ def join(node: n.Join, layout: NodeLayout) -> list[Part]:
 
 
 def run_join(address: int) -> int:
-    """One firing a comparison, all heads visible; the sides at the smallest coordinate are taken together, emitted or not. A side at
-    its stop waits for the others; when all are, one firing takes and emits it.
+    """Fire once for each comparison, with all heads visible. The sides at the smallest coordinate are taken together, emitted or
+    not. A side at its stop waits for the others; when all are, one firing takes and emits it.
 
     A piece is as many coordinates as the same sides hold, one after the other, all below the heads of the other sides.
     """
@@ -117,7 +117,7 @@ def run_join(address: int) -> int:
 
 @inline
 def _look(node: Any, s: Any) -> int:
-    """Note the coordinate at the head of each side, MANY at a stop; the cycle by which all heads are visible, or WAIT."""
+    """Note the coordinate at the head of each side, MANY at a stop. Return the cycle by which all heads are visible, or WAIT."""
     visible_at = 0
     for q in range(node.arity):
         if tokens_at(node, q) == 0:
@@ -131,7 +131,7 @@ def _look(node: Any, s: Any) -> int:
 
 @inline
 def _piece(node: Any, s: Any, least: int, limit: int) -> int:
-    """For how many coordinates the sides at the smallest one stay together and below `limit`."""
+    """Return for how many coordinates the sides at the smallest one stay together and below `limit`."""
     k, first, affine = node.burst, -1, True
     for q in range(node.arity):
         if get_int(s.heads, get_int(s.side_of, q)) == least:

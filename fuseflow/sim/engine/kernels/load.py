@@ -1,4 +1,4 @@
-"""Load: the value at every reference."""
+"""The primitive `load` gives the value at every reference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from fuseflow.sim.native.records import Record, get_float, get_float32, get_int,
 
 FIELDS, FLOATS = "values count single absent words tile", "fill value"
 LOAD = Record(FIELDS, FLOATS)
-"""`single`: the array holds float32; `absent`: how many `N`; `tile`: address of a tile of the implicit value, of `words` words."""
+"""`single` says whether the array holds float32, and `absent` counts the `N`. `tile` is the address of a tile of the implicit
+value, of `words` words."""
 state_at = LOAD.at
 FILL, VALUE = LOAD.offset("fill"), LOAD.offset("value")
 
@@ -41,7 +42,7 @@ def load(node: n.Load, layout: NodeLayout) -> list[Part]:
 
 
 def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
-    """The fields of `LOAD` that say where the values are."""
+    """Return the fields of `LOAD` that say where the values are."""
     values = layout.tensors[node.tensor].values
     if values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
@@ -54,7 +55,7 @@ def load_fields(node: n.Load, layout: NodeLayout) -> dict[str, float]:
 
 
 def run_load(address: int) -> int:
-    """One firing a token. Consecutive float64 values are not copied."""
+    """Fire once for each token. Consecutive float64 values are not copied."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
@@ -87,7 +88,8 @@ def run_load(address: int) -> int:
 
 @inline
 def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill: int, value: int) -> tuple[int, int]:
-    """Kind and word of the values at the k references from `first` on of a run, or a fault. `fill`, `value`: addresses of two fields."""
+    """Return kind and word of the values at the k references from `first` on of a run, or set a fault. `fill` and `value` are the
+    addresses of two fields."""
     if run.kind == EMPTY:
         s.absent += k
         return REPEATED, get_int(fill, 0)
@@ -121,7 +123,7 @@ def load_scalars(node: Any, s: Any, run: Any, first: int, k: int, out: Any, fill
 
 
 def run_load_tiles(address: int) -> int:
-    """The same where a value is a tile."""
+    """Fire once for each token, where a value is a tile."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
@@ -153,7 +155,7 @@ def run_load_tiles(address: int) -> int:
 
 @inline
 def load_tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tuple[int, int]:
-    """The same of tiles."""
+    """Return kind and word of the tiles at the k references from `first` on of a run, or set a fault."""
     copies = run.kind != AFFINE or s.single != 0
     into = scratch_address(out)
     for i in range(k):
@@ -177,6 +179,7 @@ def load_tiles(node: Any, s: Any, run: Any, first: int, k: int, out: Any) -> tup
 
 @inline
 def _copy_tile(s: Any, into: int, first: int) -> None:
+    """Copy a tile, whose first word is element `first` of the values."""
     if s.single == 0:
         copy(into, s.values + 8 * first, s.words)
     else:

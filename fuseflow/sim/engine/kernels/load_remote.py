@@ -1,4 +1,4 @@
-"""Load at a memory that takes time: the part that gives values once they are there (docs/memory.md)."""
+"""At a memory that takes time, this part of a `load` gives values once they are there (docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fuseflow.sim.engine.stream_rings import CONTROL, DONE, REPEATED, head_run, 
 from fuseflow.sim.native.records import Record, inline
 
 REMOTE_LOAD = Record(f"{load.FIELDS} visible_at val", load.FLOATS)
-"""Of a load; when the next token was answered; the requester."""
+"""To the state of a load this adds the cycle in which the next token and its answer are visible, and the requester."""
 state_at = REMOTE_LOAD.at
 FILL, VALUE = REMOTE_LOAD.offset("fill"), REMOTE_LOAD.offset("value")
 
 
 def run_load_answered(address: int) -> int:
-    """One firing a token, once what was asked for is there: the values of a load."""
+    """Fire once for each token, once its answer is there, and give the values of a load."""
     node = node_at(address)
     s = state_at(node.state)
     ref, out = source(node, 0), target(node, 0)
@@ -50,7 +50,7 @@ def run_load_answered(address: int) -> int:
 
 @inline
 def _answered_tokens(node: Any, s: Any) -> int:
-    """How many of the next tokens have one answer, known and noted in `s.visible_at`, and room."""
+    """Return how many of the next tokens have one answer, which is there, and room. Its cycle is noted in `s.visible_at`."""
     k = min(tokens_at(node, 0), node.burst)
     if k == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Locate: random access into a level, computed or stored."""
+"""The primitive `locate` is random access into a level, computed or stored."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from fuseflow.tensors.levels.base import Computed, Listed
 LOCATE = Record("size")
 state_at = LOCATE.at
 STORED = Record("lows highs crds refs parents asked fiber told")
-"""Of a locate in fibers that are stored: their coordinates (`base.Listed`); how many were looked for; at a memory that takes time, the
-elements of a fiber, and of how many coordinates one tells."""
+"""The state of a locate in stored fibers: where their coordinates are (`base.Listed`) and how many were looked up. At a memory
+that takes time, it also has the elements of a fiber, and the number of coordinates that one element tells of."""
 stored_at = STORED.at
 ABSENT = -1
 
@@ -43,7 +43,7 @@ def locate(node: n.Locate, layout: NodeLayout) -> list[Part]:
 
 
 def locate_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
-    """The fields of `STORED` that say where the fibers of the level are."""
+    """Return the fields of `STORED` that say where the fibers of the level are."""
     match walk := layout.tensors[node.tensor].levels[node.level].walk():
         case Listed():
             fields = {"lows": walk.lows, "highs": walk.highs, "crds": walk.crds, "refs": walk.refs}
@@ -56,7 +56,7 @@ def locate_fields(node: n.Locate, layout: NodeLayout) -> dict[str, int]:
 
 
 def run_locate(address: int) -> int:
-    """One firing a token: the coordinate, and the parent unless the level is the outermost."""
+    """Fire once for each token. A firing takes the coordinate, and the parent unless the level is the outermost."""
     node = node_at(address)
     s = state_at(node.state)
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
@@ -109,7 +109,7 @@ def run_locate(address: int) -> int:
 
 
 def run_locate_stored(address: int) -> int:
-    """The same where coordinates are stored: one that is not there gives `N`."""
+    """Fire once for each token, where coordinates are stored. A coordinate that is not there gives `N`."""
     node = node_at(address)
     s = stored_at(node.state)
     crd, ref, out = source(node, 0), source(node, node.arity - 1), target(node, 0)
@@ -136,7 +136,8 @@ def run_locate_stored(address: int) -> int:
 
 @inline
 def look_up_coordinate(node: Any, s: Any, crd: Any, ref: Any) -> tuple[int, int]:
-    """What a locate gives for the next tokens: the kind of a run, and its word; of a reference (`SCRATCH`) the number itself."""
+    """Return what a locate gives for the next tokens: the kind of a run, and its word. For a reference (`SCRATCH`), the word is
+    the number itself."""
     run, parents = head_run(crd), head_run(ref)
     alone = node.arity == 1
     if run.kind == CONTROL or (not alone and parents.kind == CONTROL):

@@ -1,4 +1,4 @@
-"""Locate in a stored level at a memory that takes time: the part that says what to ask for (docs/memory.md)."""
+"""At a memory that takes time, this part of a `locate` in a stored level says what to ask for (docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from fuseflow.sim.native.records import set_int
 
 
 def run_point(address: int) -> int:
-    """One firing a token: the element of the level's arrays that tells of it, and beside it what a locate gives."""
+    """Fire once for each token. Give the element of the level's arrays that tells of the coordinate, and beside it what a locate
+    gives."""
     node = node_at(address)
     s = stored_at(node.state)
     crd, ref, elements, out = source(node, 0), source(node, node.arity - 1), target(node, 0), target(node, 1)

@@ -1,7 +1,8 @@
-"""Permute: the entries of a tensor with its levels in another order. The parts are those of an accumulate, which puts values elsewhere.
+"""The primitive `permute` gives the entries of a tensor with its levels in another order. Its parts are those of an accumulate,
+with another way to place values.
 
-The key of an entry is linear in its coordinates: each has a weight in the number of the row (all output levels but the last), and one
-in the column, which is 1 for the level that becomes the last and else 0.
+The key of an entry is linear in its coordinates. Each coordinate has a weight in the number of the row (all output levels but the
+last), and one in the column, which is 1 for the level that becomes the last and else 0.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def permute(node: n.Permute, layout: NodeLayout) -> list[Part]:
 
 @cache
 def permuting_fill() -> Function:
+    """Return the kernel that fills a workspace in another order of levels."""
     return specialize(run_fill, "run_fill_permuted", open_row=open_entries, put_run=scatter)
 
 
@@ -53,7 +55,7 @@ def open_entries(node: Any, s: Any, nest: Any, t: int) -> None:
 
 
 def scatter(node: Any, s: Any, w: Any, crd: Any, val: Any, k: int) -> None:
-    """Put the next k values into their places, where there must be none."""
+    """Put the next k values into their places, which must be empty; a fault if one is not."""
     coordinates, values = head_run(crd), head_run(val)
     stride = 0 if values.kind == REPEATED else 8 * s.words
     at = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)

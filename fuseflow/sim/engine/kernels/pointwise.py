@@ -1,4 +1,5 @@
-"""Operators as compiled functions of arrays, each found by its address; and how alus take aligned inputs."""
+"""Operators are compiled functions of arrays, each found by its address. This module makes them, and has what all alus do with
+aligned inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ NO_INPUT = -1
 
 
 def operand_inputs(node: n.Alu) -> Iterator[tuple[int, float]]:
-    """Of each of three operand slots: which input feeds it (NO_INPUT: none), and its constant or the value of an `N`."""
+    """Return, for each of three operand slots, the input that feeds it (NO_INPUT: none), and its constant or the value of an `N`."""
     streams = iter(range(len(node.inputs)))
     for slot in range(3):
         operand = node.operands[slot] if slot < len(node.operands) else n.Operand(0.0, constant=True)
@@ -26,8 +27,8 @@ def operand_inputs(node: n.Alu) -> Iterator[tuple[int, float]]:
 
 @inline
 def look_at_operands(node: Any) -> tuple[int, int, int]:
-    """Tokens that all inputs have in one piece, and for which there is room (0: the node waits); the cycle by which the first ones are
-    visible; how many of them are control tokens."""
+    """Return three numbers: the tokens that all inputs have in one piece, and for which there is room (0: the node waits); the
+    cycle by which the first ones are visible; and how many of the first ones are control tokens."""
     k, visible_at, controls = node.burst, 0, 0
     for q in range(node.arity):
         k = min(k, tokens_at(node, q))
@@ -40,7 +41,7 @@ def look_at_operands(node: Any) -> tuple[int, int, int]:
 
 @inline
 def pass_control(node: Any, visible_at: int) -> bool:
-    """Take a control token from all inputs and give it. False after `D`, or if they differ."""
+    """Take a control token from all inputs and give it. Return False after `D`, or if the inputs differ."""
     out, word = target(node, 0), head_run(source(node, 0)).word
     t = close(node, visible_at, out.free)
     take_everywhere(node, word, t)
@@ -55,7 +56,7 @@ def pass_control(node: Any, visible_at: int) -> bool:
 
 @inline
 def push_results(node: Any, visible_at: int, kind: int, word: int, k: int) -> None:
-    """k firings, with these results."""
+    """Fire k times with these results, and take the operands."""
     out = target(node, 0)
     t = fire(node, visible_at, out.free, k)
     for q in range(node.arity):
@@ -65,19 +66,19 @@ def push_results(node: Any, visible_at: int, kind: int, word: int, k: int) -> No
 
 @cache
 def elementwise(name: str) -> Function:
-    """The operator on arrays, results and operands at addresses; an operand of stride 0 is the same for all."""
+    """Return the operator on arrays, with results and operands at addresses. An operand of stride 0 is the same for all results."""
     op = operator(name)
     template = {1: _unary, 2: _binary, 3: _ternary}[op.arity]
     return specialize(template, f"elementwise_{name}", function=scalar_function(op))
 
 
 def scalar_function(op: Operator) -> Function:
-    """The operator on numbers, for kernels."""
+    """Return the operator on numbers, for kernels."""
     return op.compiled if COMPILED else op.scalar
 
 
 def function(*operands: float) -> float:
-    """Stands for the operator in the templates below."""
+    """Stand for the operator in the templates below."""
     raise NotImplementedError
 
 

@@ -1,4 +1,5 @@
-"""Record: every token of a stream with the cycle from which it is visible, for checks and comparisons. Takes no part in time."""
+"""The recorder keeps every token of a stream with the cycle from which it is visible, for checks and comparisons. It takes no
+part in time."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ state_at = RECORD.at
 
 
 def recorder(port: Port, tile: Tile, limit: int, arrays: dict[int, Array]) -> Part:
-    """A part that reads the stream: (kind, visible cycle, word or words) of every token."""
+    """Return a part that reads the stream and keeps kind, visible cycle and word or words of every token."""
     limit = element_capacity(limit, tile)
     tokens, state = np.zeros((limit, 2 + word_count(tile)), np.int64), RECORD.array(1)
     arrays[address(tokens)] = tokens
@@ -25,6 +26,7 @@ def recorder(port: Port, tile: Tile, limit: int, arrays: dict[int, Array]) -> Pa
 
 
 def run_record(at: int) -> int:
+    """Record every token, as many at a time as the buffer has room for."""
     node = node_at(at)
     s = state_at(node.state)
     reader = source(node, 0)

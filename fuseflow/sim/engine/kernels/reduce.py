@@ -1,4 +1,4 @@
-"""Reduce: the fold of every innermost fiber."""
+"""The primitive `reduce` gives the fold of every innermost fiber."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from fuseflow.sim.native.jit import FOLD, FOLD_INTO, Function, call_fold, call_f
 from fuseflow.sim.native.records import Record, get_float, get_int, set_float
 
 REDUCE = Record("fold pending words tile", floats="value identity")
-"""`pending`: the stop still to be sent, plus 1; `tile`: address of the value so far, if it is a tile (`words` above 1)."""
+"""`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the value so far, if it is a tile (`words`
+above 1)."""
 state_at = REDUCE.at
 VALUE = REDUCE.offset("value")
 
@@ -57,18 +58,18 @@ def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
 
 @cache
 def fold(name: str) -> Function:
-    """The reduction of values, in their order, into one."""
+    """Return the reduction of values, in their order, into one."""
     return specialize(_fold, f"fold_{name}", function=reducer(name).scalar)
 
 
 @cache
 def fold_into(name: str) -> Function:
-    """The reduction of values, one by one, into as many at another address."""
+    """Return the reduction of values, one by one, into as many at another address."""
     return specialize(_fold_into, f"fold_into_{name}", function=reducer(name).scalar)
 
 
 def function(a: float, b: float) -> float:
-    """Stands for the reduction in the templates below."""
+    """Stand for the reduction in the templates below."""
     raise NotImplementedError
 
 
@@ -90,7 +91,8 @@ def _fold_into(into: int, values: int, stride: int, k: int) -> int:
 
 
 def run_reduce(address: int) -> int:
-    """One firing a token. The stop that ends a fiber makes the fold; its second firing, without input, the outgoing stop."""
+    """Fire once for each token. The stop that ends a fiber gives the fold; a second firing, without input, gives the outgoing
+    stop."""
     node = node_at(address)
     s = state_at(node.state)
     val, out = source(node, 0), target(node, 0)

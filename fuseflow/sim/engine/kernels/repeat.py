@@ -1,4 +1,4 @@
-"""Repeat: a value once for every value of the signal's fiber."""
+"""The primitive `repeat` gives a value once for every value of the signal's fiber."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record
 
 REPEAT = Record("holds kind word words tile")
-"""The token of x that is being repeated; of a tile (`words` above 1) a copy, since its place is reused once it is taken."""
+"""The state holds the token of x that is being repeated. A tile (`words` above 1) is copied, since its place is reused once it is
+taken."""
 state_at = REPEAT.at
 
 
@@ -38,8 +39,9 @@ def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
 
 
 def run_repeat(address: int) -> int:
-    """One firing a value of the signal, the first in a fiber takes x too; an empty fiber of an existing x costs one that takes x. Then
-    one takes the signal's stop, and x's own if the highest level is above 0. A bare higher stop takes both."""
+    """Fire once for each value of the signal; the first in a fiber takes x, too. An empty fiber of an existing x costs a firing
+    that takes x. A stop of the signal takes one firing, which also takes x's own stop if the highest level is above 0. A higher
+    stop alone takes both."""
     node = node_at(address)
     s = state_at(node.state)
     x, signal, out = source(node, 0), source(node, 1), target(node, 0)

@@ -1,4 +1,4 @@
-"""Root: one reference, 0, and `D`."""
+"""The primitive `root` gives one reference, 0, and `D`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def root(node: n.Root, layout: NodeLayout) -> list[Part]:
 
 
 def run_root(address: int) -> int:
-    """Two firings: the reference, then `D`."""
+    """Fire twice: for the reference, then for `D`."""
     node = node_at(address)
     out = target(node, 0)
     while room_at(node, 0) > 0:

@@ -1,4 +1,4 @@
-"""Scan and range: the fiber below every reference."""
+"""The primitives `scan` and `range` give the fiber below every reference."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ FIELDS = (
 )
 SCAN = Record(FIELDS)
 IDLE, OPENING, EMITTING, CLOSING = 0, 1, 2, 3
-"""Before a reference; its fiber looked up, nothing emitted; some elements emitted; all emitted, the end not yet."""
+"""These are the phases of a scan. It is before a reference; has looked its fiber up and emitted nothing; has emitted some
+elements; or has emitted all, but not the end."""
 ANY_PARENT = 1 << 60  # parents of a level without elements, or without a tensor: no reference is outside
 state_at = SCAN.at
 
@@ -42,7 +43,7 @@ def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
 
 
 def scan_fields(node: n.Scan, layout: NodeLayout) -> dict[str, int]:
-    """The fields of `SCAN` that say where the fibers of the level are."""
+    """Return the fields of `SCAN` that say where the fibers of the level are."""
     match walk := layout.tensors[node.tensor].levels[node.level].walk():
         case Computed():
             return {"size": walk.size, "parents": ANY_PARENT if walk.parents is None else walk.parents}
@@ -60,8 +61,9 @@ def range_(node: n.Range, layout: NodeLayout) -> list[Part]:
 
 
 def run_scan(address: int) -> int:
-    """One firing an element, the first takes the reference too; a reference without elements (or `N`, except of a bare range) costs
-    one. Then the closing firing, which looks at the next reference token: a stop is merged, else the fiber ends alone."""
+    """Fire once for each element; the first takes the reference, too. A reference without elements (or `N`, except of a bare
+    range) costs a firing. The closing firing follows. It looks at the next reference token: a stop there is merged, else the
+    fiber ends alone."""
     node = node_at(address)
     s = state_at(node.state)
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
@@ -132,7 +134,7 @@ def run_scan(address: int) -> int:
 
 @inline
 def look_up_fiber(s: Any, ref: Any) -> bool:
-    """Find the fiber below the next reference; False if there is no such reference."""
+    """Find the fiber below the next reference. Return False if there is no such reference."""
     s.next, s.end = 0, s.size
     if head_run(ref).kind == EMPTY:
         s.end *= s.every

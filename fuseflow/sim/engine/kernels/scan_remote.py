@@ -1,4 +1,5 @@
-"""Scan at a memory that takes time: the part that walks fibers and asks for coordinates, and the one that gives them (docs/memory.md)."""
+"""At a memory that takes time, a `scan` has a part that walks fibers and asks for coordinates, and one that gives them
+(docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -40,12 +41,13 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, get_int, inline, prefetch
 
 REMOTE_SCAN = Record(f"{scan.FIELDS} stops stop visible_at pos crd")
-"""Of a scan; the end of each fiber in the array of coordinates, that of the open one; when its reference was answered; requesters."""
+"""To the state of a scan this adds the end of each fiber in the array of coordinates (`stops`) and that of the open one (`stop`),
+the cycle in which its reference and the answer are visible, and the requesters of positions and coordinates."""
 scan_at = REMOTE_SCAN.at
 
 
 def run_walk(address: int) -> int:
-    """The firings of a scan, and one more for every further line of its coordinates."""
+    """Fire as a scan does, and once more for every further line of its coordinates."""
     node = node_at(address)
     s = scan_at(node.state)
     ref = source(node, 0)
@@ -69,7 +71,7 @@ def run_walk(address: int) -> int:
 
 @inline
 def _close_fiber(node: Any, s: Any) -> bool:
-    """The firing on the stop behind a fiber, or on one between fibers; whether it was possible, and another may follow."""
+    """Fire on the stop behind a fiber, or on one between fibers. Return whether that was possible, and another firing may follow."""
     if room_at(node, 0) == 0 or room_at(node, 1) == 0 or room_at(node, 2) == 0:
         return False
     ref, crds, refs, requests = source(node, 0), target(node, 0), target(node, 1), target(node, 2)
@@ -96,7 +98,7 @@ def _close_fiber(node: Any, s: Any) -> bool:
 
 @inline
 def _open_fiber(node: Any, s: Any) -> bool:
-    """Find the fiber at the next reference; whether its positions are known."""
+    """Find the fiber at the next reference, and return whether its positions are known."""
     ref = source(node, 0)
     s.visible_at = visible(ref)
     if s.pos != 0 and head_run(ref).kind != EMPTY:
@@ -116,7 +118,7 @@ def _open_fiber(node: Any, s: Any) -> bool:
 
 @inline
 def _ask_for_coordinates(node: Any, s: Any) -> bool:
-    """The firings on coordinates of the open fiber that one request answers; whether there were any."""
+    """Fire on the coordinates of the open fiber that one request answers, and return whether there were any."""
     r, crds, refs, requests = requester_at(s.crd), target(node, 0), target(node, 1), target(node, 2)
     k = min(room_at(node, 0), node.burst, s.end - s.next)
     if k == 0:
@@ -158,7 +160,7 @@ def _take_reference(node: Any, s: Any, t: int) -> None:
 
 
 def run_give(address: int) -> int:
-    """One firing a token, once what was asked for is there: the coordinates and references of a scan."""
+    """Fire once for each token, once its answer is there, and give the coordinates and references of a scan."""
     node = node_at(address)
     r = requester_at(scan_at(node.state).crd)
     crd, ref, requests, crds, refs = source(node, 0), source(node, 1), source(node, 2), target(node, 0), target(node, 1)

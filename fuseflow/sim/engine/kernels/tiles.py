@@ -1,4 +1,5 @@
-"""Alu on tiles: an operator of the table element by element, products of matrices, transposes, folds of rows and columns."""
+"""On tiles, `alu` applies an operator of the table element by element, multiplies or transposes matrices, or folds rows or
+columns."""
 
 from __future__ import annotations
 
@@ -39,17 +40,19 @@ TILES = Record(
     "function calls count size "
     "input0 input1 input2 value0 value1 value2 stride0 stride1 stride2 step0 step1 step2 size0 size1 size2"
 )  # fmt: skip
-"""How often the operator is called for a token (0: once for all), and for how many results. Of each operand slot: which input feeds it,
-the address of its constant or of what `N` stands for, words from one value of a call to the next, and from one call to the next.
-`size`: words of a token, of the result and of each operand."""
+"""`calls` says how often the operator is called for a token (0: once for all tokens), and `count` for how many results. Each
+operand slot has the input that feeds it, the address of its constant or of what `N` stands for, and the words from one value of a
+call to the next (`stride`) and from one call to the next (`step`). `size` is the number of words of a token, of the result and of
+each operand."""
 SHAPE = Record("rows inner columns down across buffer", floats="identity")
-"""What an operator that exists on tiles only is told in place of a third operand: the sizes of its loops, the value that its folds start
-from, and the words from one row to the next, and from one column to the next, of the second matrix of a product, or of a folded one.
-`buffer`: where a product turns its second matrix round, if it must."""
+"""An operator that exists on tiles only gets this record in place of a third operand. It has the sizes of the loops, the value
+that folds start from, and the words from one row to the next (`down`), and from one column to the next (`across`), of the second
+matrix of a product, or of a folded one. In `buffer` a product transposes its second matrix, if it must."""
 tiles_at, shape_at = TILES.at, SHAPE.at
 
 
 def takes_tiles(node: n.Alu, layout: NodeLayout) -> bool:
+    """Return whether a node works on tiles."""
     return node.function in TILE_OPERATORS or any(word_count(type_.tile) > 1 for type_ in layout.types)
 
 
@@ -84,14 +87,15 @@ def alu_on_tiles(node: n.Alu, layout: NodeLayout) -> list[Part]:
 
 
 def _broadcast(tile: Tile, result: Tile) -> tuple[int, int]:
-    """Words from one value of a row to the next, and from one row to the next, where a row or a column may stand for all."""
+    """Return the words from one value of a row to the next, and from one row to the next, where a row or a column may stand for
+    all."""
     rows, columns = tile or (1, 1)
     return int(columns == result[1]) if columns > 1 else 0, columns if rows > 1 else 0
 
 
 def _shape(name: str, tiles: Sequence[Tile]) -> dict[str, float]:
-    """The loops of an operator. A transposed matrix is one with other words between its rows and columns; columns are folded as the
-    rows of that."""
+    """Return the loops of an operator. A transposed matrix is one with other words between its rows and columns; columns are
+    folded as the rows of that."""
     rows, inner = tiles[0]
     if name == "matmul_t":
         return {"rows": rows, "inner": inner, "columns": tiles[1][0], "down": 1, "across": inner, "identity": _SUM.identity}
@@ -114,7 +118,7 @@ _SUM = reducer("sum")
 
 @cache
 def tile_operator(name: str) -> Function:
-    """The operator on tiles at addresses."""
+    """Return the operator on tiles at addresses."""
     if name in ("matmul", "matmul_t"):
         return specialize(_product, "tiles_product", total=_SUM.scalar, times=scalar_function(operator("mul")))
     if name == "transpose":
@@ -124,7 +128,7 @@ def tile_operator(name: str) -> Function:
 
 
 def run_alu_on_tiles(address: int) -> int:
-    """One firing a token: all operands are looked at and taken together."""
+    """Fire once for each token. All operands are looked at and taken together."""
     node = node_at(address)
     s = tiles_at(node.state)
     out = target(node, 0)
@@ -153,7 +157,8 @@ def run_alu_on_tiles(address: int) -> int:
 
 @inline
 def _operand(node: Any, q: int, value: int, stride: int, step: int, size: int) -> tuple[int, int, int, int]:
-    """Address of an operand's next values, their stride, and the bytes to those of the next call and the next token."""
+    """Return the address of an operand's next values, their stride, and the bytes to those of the next call and of the next
+    token."""
     if q == NO_INPUT:
         return value, 0, 0, 0
     reader = source(node, q)
@@ -166,17 +171,18 @@ def _operand(node: Any, q: int, value: int, stride: int, step: int, size: int) -
 
 
 def total(a: float, b: float) -> float:
-    """Stands for the sum or another reduction in the templates below."""
+    """Stand for the sum or another reduction in the templates below."""
     raise NotImplementedError
 
 
 def times(a: float, b: float) -> float:
+    """Stand for the multiplication in the templates below."""
     raise NotImplementedError
 
 
 def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: int) -> int:
-    """Row by row of the result, over its columns in the innermost loop, so that several are worked on at once: each adds up in its order.
-    Four products go to a sum each time that it is loaded."""
+    """Compute a product row by row of the result, over its columns in the innermost loop, so that several are worked on at once:
+    each adds up in its order. Four products go to a sum each time that it is loaded."""
     s = shape_at(shape)
     rows, inner, columns, start = s.rows, s.inner, s.columns, s.identity  # not loaded again behind every store
     if s.across != 1:
@@ -204,7 +210,7 @@ def _product(out: int, k: int, a: int, sa: int, b: int, sb: int, shape: int, _: 
 
 @inline
 def _transpose_into(into: int, start: int, rows: int, columns: int) -> None:
-    """The transpose, of so many rows and columns, of the tile at `start`."""
+    """Write the transpose, of so many rows and columns, of the tile at `start`."""
     for i in range(rows):
         for j in range(columns):
             set_float(into, columns * i + j, get_float(start, rows * j + i))

@@ -1,4 +1,5 @@
-"""Write: streams to memory, one firing a token. Elements gather in buffers, which the engine empties when they are full."""
+"""The primitive `write` brings streams to memory, one token a firing. Elements gather in buffers, which the engine empties when
+they are full."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from fuseflow.tile_ops import Tile
 
 FIELDS = "elements count words narrow ends ended limit total behind"
 WRITE = Record(FIELDS)
-"""`narrow`: the buffer's elements have 32 bits; `behind`: the last token was a value (comal)."""
+"""`narrow` says whether the buffer's elements have 32 bits; `behind` (`comal` only) whether the last token was a value."""
 state_at = WRITE.at
 
 
@@ -42,20 +43,20 @@ def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
 
 
 def level_buffers(node: n.WriteLevel, layout: NodeLayout) -> dict[str, int]:
-    """The fields of `WRITE` that say where coordinates and the ends of fibers gather."""
+    """Return the fields of `WRITE` that say where coordinates and the ends of fibers gather."""
     decl = layout.declared[node.tensor]
     narrow = decl.shape[decl.format.order[node.level]] <= np.iinfo(np.int32).max
     return _buffers(layout, np.int32 if narrow else np.int64, layout.limits.writer_elements)
 
 
 def value_buffers(node: n.WriteValues, layout: NodeLayout) -> dict[str, int]:
-    """The same of values."""
+    """Return the fields of `WRITE` that say where values gather."""
     decl = layout.declared[node.tensor]
     return _buffers(layout, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
 
 
 def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
-    """Buffers for elements of a dtype, and for the ends of fibers."""
+    """Return the fields of new buffers for elements of a dtype, and for the ends of fibers."""
     limit, width = element_capacity(layout.limits.writer_elements, tile), word_count(tile)
     return {
         "elements": layout.buffer(kind, limit * width), "words": width, "narrow": int(np.dtype(kind).itemsize == 4),
@@ -64,7 +65,7 @@ def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: Tile = ()) -> dict[
 
 
 def run_write_level(address: int) -> int:
-    """Append every coordinate; a stop that ends a fiber appends the number of coordinates so far."""
+    """Append every coordinate. A stop that ends a fiber appends the number of coordinates so far."""
     node = node_at(address)
     s = state_at(node.state)
     crd = source(node, 0)
@@ -122,7 +123,7 @@ def run_write_values(address: int) -> int:
 
 @inline
 def append_coordinates(s: Any, crd: Any, k: int) -> None:
-    """Store the next k tokens."""
+    """Store the next k tokens, which are coordinates."""
     run, first, end = head_run(crd), crd.offset, s.count
     if s.narrow == 0:
         for i in range(k):
@@ -139,7 +140,7 @@ def append_coordinates(s: Any, crd: Any, k: int) -> None:
 
 @inline
 def append_values(s: Any, val: Any, k: int) -> None:
-    """Store the next k tokens."""
+    """Store the next k tokens, which are values."""
     stride = 0 if head_run(val).kind == REPEATED else 1
     start = head_address(val) + WORD_OFFSET if stride == 0 else element_address(val)
     end = s.count * s.words
@@ -155,7 +156,7 @@ def append_values(s: Any, val: Any, k: int) -> None:
 
 @inline
 def end_fiber(s: Any, word: int) -> None:
-    """Note where the fiber that a stop ends is over, if it ends one."""
+    """Note the end of the fiber that a stop ends, if it ends one."""
     if low_of(word) == 0:
         set_int(s.ends, s.ended, s.total)
         s.ended += 1

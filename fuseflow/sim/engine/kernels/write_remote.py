@@ -1,4 +1,5 @@
-"""Write to a memory that takes time: a line is asked for in the firing that fills it, the last ones after `D` (docs/memory.md)."""
+"""At a memory that takes time, a write asks for a line in the firing that fills it, and for the last ones after `D`
+(docs/memory.md)."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, head_run, low
 from fuseflow.sim.native.records import Record, get_int, inline
 
 REMOTE_WRITE = Record(f"{write.FIELDS} array ports closing next phase")
-"""Of a write; the requester of what is written with every element (0: nothing); an array of those of what is written at the end of a fiber,
-their number (0: of values), and which of them is next; what is left to do."""
+"""To the state of a write this adds the requester of what is written with every element (0: nothing), an array of the requesters
+of what is written at the end of a fiber, their number (0: values are written), the next of them, and the phase."""
 state_at = REMOTE_WRITE.at
 TAKING, FLUSHING, ENDING = 0, 1, 2
 
 
 def run_write_remote(address: int) -> int:
-    """Append every coordinate or value; behind coordinates, a stop that ends a fiber appends the number of them so far."""
+    """Append every coordinate or value. Among coordinates, a stop that ends a fiber appends the number of them so far."""
     node = node_at(address)
     s = state_at(node.state)
     while s.phase == TAKING:
@@ -46,7 +47,7 @@ def run_write_remote(address: int) -> int:
 
 @inline
 def _take_control(node: Any, s: Any) -> bool:
-    """The firing on a stop or `D`; whether it was possible."""
+    """Fire on a stop or `D`, and return whether that was possible."""
     reader = source(node, 0)
     visible_at, word = visible(reader), head_run(reader).word
     if s.closing == 0 or word == DONE or low_of(word) != 0:
@@ -70,7 +71,7 @@ def _take_control(node: Any, s: Any) -> bool:
 
 @inline
 def _take_elements(node: Any, s: Any, k: int) -> bool:
-    """The firings on some of k elements; whether there were any."""
+    """Fire on some of k elements, and return whether there were any."""
     reader = source(node, 0)
     if s.array == 0:
         k = min(k, s.limit - s.count)
@@ -96,7 +97,7 @@ def _take_elements(node: Any, s: Any, k: int) -> bool:
 
 @inline
 def _room(node: Any, s: Any, r: Any, k: int) -> int:
-    """How many of k elements can be written at once: none of them fills a line, or one does."""
+    """Return how many of k elements can be written at once: none of them fills a line, or one does."""
     k = min(k, s.limit - s.count, max(elements_before_full(r), 1))
     if k == 0:
         node.waits = GROW
@@ -105,7 +106,8 @@ def _room(node: Any, s: Any, r: Any, k: int) -> int:
 
 @inline
 def _write(node: Any, r: Any, k: int, visible_at: int) -> int:
-    """The firings that write so many elements: the cycle of the first, or of the last where one takes several; WAIT if it may not yet."""
+    """Fire to write so many elements. Return the cycle of the first firing, or of the last where an element takes several, or
+    WAIT if it may not be written yet."""
     if elements_before_full(r) == 0:
         return write_element(node, r, visible_at)
     if r.filled + r.size * k > r.length:

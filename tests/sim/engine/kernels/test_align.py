@@ -1,4 +1,4 @@
-"""Align on the engine: equal to the reference token by token, in long runs."""
+"""The kernel of `align` equals the reference token by token, in long runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drop on the engine: equal to the reference token by token, in long runs."""
+"""The kernel of `drop` equals the reference token by token, in long runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flatten and split on the engine: equal to the reference token by token, in long runs."""
+"""The kernels of `flatten` and `split` equal the reference token by token, in long runs."""
 
 from __future__ import annotations
 

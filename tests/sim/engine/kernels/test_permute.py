@@ -1,4 +1,4 @@
-"""Permute on the engine: equal to the reference token by token, and the transposed tensor."""
+"""The kernel of `permute` equals the reference token by token, and gives the transposed tensor."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_a_workspace_of_thousands_of_blocks(density: float) -> None:
     array = rng.random((70, 900)) * (rng.random((70, 900)) < density)
     case = matrix(array)
     for engine in ("reference", "fast"):
-        found = simulate(case.graph, case.tensors, case.machine, engine=engine, check=True)
-        np.testing.assert_array_equal(found.outputs["P"].to_dense(), array.T)
+        result = simulate(case.graph, case.tensors, case.machine, engine=engine, check=True)
+        np.testing.assert_array_equal(result.outputs["P"].to_dense(), array.T)
     assert not list(disagreements(case, LIMITS[0]))
 
 
