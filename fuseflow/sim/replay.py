@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim.events.critical_path import LIMIT, CriticalPath, Run, critical_path
-from fuseflow.sim.events.log import CycleSpan, Ending, Sink
+from fuseflow.sim.events.critical_path import EVENT_LIMIT, CriticalPath, Replay, critical_path
+from fuseflow.sim.events.log import CycleSpan, LastEvent, Sink
 from fuseflow.sim.events.timeline import Timeline
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.reference.event_log import trace as trace_reference
@@ -21,11 +21,11 @@ def replay(
     machine: Machine,
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
-) -> Run:
+) -> Replay:
     """Runs `simulation`, which was of this graph, again, as often as it is called."""
     ran = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
 
-    def run(sink: Callable[[], Sink]) -> tuple[Sink, Ending]:
+    def run(sink: Callable[[], Sink]) -> tuple[Sink, LastEvent]:
         if simulation.engine == "fast":
             from fuseflow.sim.engine.event_log import trace  # loads the compiler, which small graphs never need
 
@@ -44,7 +44,7 @@ def find_critical_path(
     machine: Machine,
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
-    limit: int = LIMIT,
+    limit: int = EVENT_LIMIT,
 ) -> CriticalPath:
     """The critical path of a run of a graph."""
     return critical_path(replay(graph, tensors, machine, simulation, progress), limit)

@@ -11,8 +11,8 @@ from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.outcome.assemble import assemble
-from fuseflow.sim.outcome.deadlock import Deadlock, deep_enough, explain
-from fuseflow.sim.outcome.lane_depths import alike, collectors, settled
+from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
+from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
 from fuseflow.sim.outcome.statistics import (
     EdgeStatistics,
     NodeStatistics,
@@ -23,7 +23,7 @@ from fuseflow.sim.outcome.statistics import (
     flops_by_operator,
     traffic,
 )
-from fuseflow.sim.simulators import Engine, run
+from fuseflow.sim.simulators import Engine, run_graph
 from fuseflow.tensors import Tensor
 
 
@@ -93,20 +93,20 @@ def simulate(
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
     auto = machine.fifo_depth == "auto"
-    depths = {edge: depth for edge, depth in collectors(graph).items() if edge not in dict(graph.depths)} if auto else {}
-    copies = alike(graph) if auto else {}
+    depths = {edge: depth for edge, depth in collector_depths(graph).items() if edge not in dict(graph.depths)} if auto else {}
+    copies = lane_copies(graph) if auto else {}
     while True:
         tried = graph.with_depths(depths)
-        outcome, ran = run(tried, tensors, machine, engine, progress, record=record or check)
+        outcome, ran = run_graph(tried, tensors, machine, engine, progress, record=record or check)
         if not isinstance(outcome, Deadlock):
             break
         if not auto:
-            raise explain(outcome, tried)
-        depths |= deep_enough(outcome, tried, copies)
+            raise deadlock_error(outcome, tried)
+        depths |= sufficient_depths(outcome, tried, copies)
         engine = "fast" if ran == "fast" else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, settled(depths, outcome.edges, machine.fifo_depth_start), ran, record)
+    return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), ran, record)
 
 
 def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool) -> Simulation:

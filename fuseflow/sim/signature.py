@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 
 from fuseflow.samml.nodes import Graph, TensorDecl
-from fuseflow.sim.memory.layout import named
+from fuseflow.sim.memory.layout import tensors_in_memory
 from fuseflow.tensors import Tensor
 
 
@@ -29,7 +29,7 @@ def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
     """What decides on the cycles of a graph, equal for graphs that differ in names and values alone. None if values decide too."""
     if any(node.by_value for node in graph.nodes):
         return None
-    names = {name: n for n, name in enumerate(named(graph))}
+    names = {name: n for n, name in enumerate(tensors_in_memory(graph))}
     place = {node.name: n for n, node in enumerate(graph.nodes)}
     nodes = tuple(
         (

@@ -15,17 +15,17 @@ from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as execute_reference
-from fuseflow.sim.reference.run import TooLong
+from fuseflow.sim.reference.run import FiringLimitError
 from fuseflow.tensors import Tensor
 
 Engine: TypeAlias = Literal["auto", "reference", "fast"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
-SMALL = 500_000
+REFERENCE_FIRINGS = 500_000
 """Firings up to which the reference is not slower than loading the engine's compiled kernels (docs/engine.md has the measurement)."""
 
 
-def run(
+def run_graph(
     graph: Graph,
     tensors: Mapping[str, Tensor],
     machine: Machine,
@@ -34,7 +34,7 @@ def run(
     record: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
     """Run a verified graph; what it gave, and the simulator that ran it. All give the same. `auto` starts on the reference, and over
-    on the engine where that takes more than `SMALL` firings."""
+    on the engine where that takes more than `REFERENCE_FIRINGS` firings."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
@@ -43,9 +43,9 @@ def run(
 
     if engine != "fast":
         work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
-        limit = None if engine == "reference" else SMALL // work
+        limit = None if engine == "reference" else REFERENCE_FIRINGS // work
         if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
-            with suppress(TooLong):
+            with suppress(FiringLimitError):
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
     return fast({}), "fast"
@@ -69,7 +69,7 @@ def _advised(
     def smallest_depth(edges: Sequence[Edge]) -> int | None:
         try:
             return deadlock.smallest_depth(edges)
-        except TooLong:
+        except FiringLimitError:
             found = fast(depths)
             assert isinstance(found, Deadlock), "simulators agree"
             return found.smallest_depth(edges)
@@ -77,7 +77,7 @@ def _advised(
     def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
         try:
             found = deadlock.deepened(more)
-        except TooLong:
+        except FiringLimitError:
             went = fast({**depths, **more})
             return went if isinstance(went, Deadlock) else None
         return found and _advised(found, fast, {**depths, **more})

@@ -21,14 +21,14 @@ from fuseflow.sim.engine.service import PartOutput
 from fuseflow.sim.engine.stream_rings import READER_SIZE, STREAM_SIZE
 from fuseflow.sim.engine.tracer import BUFFER, EVENT, POPPED, PUSHED, RELAYED, STOPPED, TRACER, TRACER_SIZE, note, settle_all
 from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
-from fuseflow.sim.events.log import Cast, Ending, Ints, Sink, Track, roles
+from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, process_tracks
 from fuseflow.sim.machine import comal
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach
+from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.ports import PORT_SIZE
 from fuseflow.sim.native.jit import NOTE, SWEEP, Library, library
 from fuseflow.sim.native.records import address
-from fuseflow.sim.outcome.deadlock import explain
+from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
 ROOM = 1 << 17
@@ -49,9 +49,9 @@ def trace(
     sink: Callable[[], Sink],
     progress: Callable[[int], None] | None = None,
     limits: Limits = DEFAULTS,
-    attach: Attach | None = None,
+    attach: ControllerFactory | None = None,
     room: int = ROOM,
-) -> tuple[Sink, Ending]:
+) -> tuple[Sink, LastEvent]:
     """Run a verified graph and tell a new sink of it. A deadlock is a `SimulationError`: a graph is traced that has run."""
     functions, attach = library(), attach or machine.controller
     while True:
@@ -70,7 +70,7 @@ def trace(
             room *= 4
             continue
         if not ended:
-            raise explain(deadlock(layout, lambda edges: None, lambda depths: None), graph)
+            raise deadlock_error(deadlock(layout, lambda edges: None, lambda depths: None), graph)
         return tracing.sink, _ending(layout, tracing, machine)
 
 
@@ -109,9 +109,9 @@ class Tracing:
                 while controller.memory.ports[port]["mask"] < 4 * controller.outstanding:
                     controller.memory.make_room(port)
         names = [owner.name for owner in layout.owners if owner is not None]
-        tracks = roles([layout.parts[p].helper for p in self.parts], names)
+        tracks = process_tracks([layout.parts[p].helper for p in self.parts], names)
         relays = tuple(Track(names[layout.writer_of[k]], "stops", relay=True) for k in late)
-        sink.open(Cast(tracks + relays, self.edges, ports))
+        sink.open(Topology(tracks + relays, self.edges, ports))
 
     def _attach(self, p: int, function: int) -> None:
         layout, part = self.layout, self.layout.parts[p]
@@ -190,13 +190,13 @@ class Tracing:
         edge = self.edge_of[reader]
         made = np.stack([edge, taken["time"], taken["count"], taken["step"]], axis=1)[edge >= 0]
         if len(made):
-            self.sink.taken(made)
+            self.sink.pops(made)
         stream = (given["detail"] - address(self.layout.streams)) // STREAM_SIZE
         for r in np.flatnonzero(self.edge_of >= 0):
             own = given[stream == self.stream_of[r]]
             if len(own):
                 columns = (np.full(len(own), self.edge_of[r]), own["time"], own["count"], own["step"])
-                self.sink.given(np.stack(columns, axis=1))
+                self.sink.pushes(np.stack(columns, axis=1))
 
     def _answers(self) -> None:
         """Note the requests that were answered since the last time, which may soon be overwritten."""
@@ -207,7 +207,7 @@ class Tracing:
         for k in np.flatnonzero(answered > self.asked).tolist():
             numbers = np.arange(self.asked[k], answered[k])
             found = memory.rings[k][numbers & int(memory.ports[k]["mask"])]
-            self.heard.append(np.stack([np.full(len(found), k), found["seen"], found["bytes"], found["write"]]))
+            self.heard.append(np.stack([np.full(len(found), k), found["visible"], found["bytes"], found["write"]]))
         self.asked = answered
 
 
@@ -243,22 +243,22 @@ def looked_at(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     return list(node.watched(inputs))
 
 
-def _ending(layout: NetworkLayout, tracing: Tracing, machine: Machine) -> Ending:
+def _ending(layout: NetworkLayout, tracing: Tracing, machine: Machine) -> LastEvent:
     parts = [p for p in tracing.parts if not layout.parts[p].helper]
     lasts = {p: int(layout.nodes[p]["last"]) for p in parts}
     if machine.rules == "comal":
-        tails = {p: int(owner is not None and owner.op in comal.ENDING) for p, owner in enumerate(layout.owners)}
+        tails = {p: int(owner is not None and owner.op in comal.ENDING_OPS) for p, owner in enumerate(layout.owners)}
         p = max(parts, key=lambda p: lasts[p] + tails[p])
-        return Ending(p, lasts[p], tails[p])
+        return LastEvent(p, lasts[p], tails[p])
     last = max(parts, key=lambda p: lasts[p])
     controller = layout.controller
     if controller is None:
-        return Ending(last, lasts[last], 1)
+        return LastEvent(last, lasts[last], 1)
     memory: Any = controller.memory
     acknowledged = controller.acknowledged()
     tracing.drain()
     if acknowledged <= lasts[last]:
-        return Ending(last, lasts[last], 1)
+        return LastEvent(last, lasts[last], 1)
     port = int(np.argmax(memory.ports["last"]))
     request = memory.rings[port][(memory.ports[port]["issued"] - 1) & memory.ports[port]["mask"]]
-    return Ending(tracing.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))
+    return LastEvent(tracing.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))

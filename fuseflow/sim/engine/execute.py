@@ -16,7 +16,7 @@ from fuseflow.sim.engine.service import PartOutput, serve
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.trial import POSSIBLE, TrialFailure, tried
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach
+from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.native.jit import ADVANCE, SWEEP, SWEEP_AT_MEMORY, Library, library
 from fuseflow.sim.native.records import address
 from fuseflow.sim.outcome.deadlock import Deadlock
@@ -35,7 +35,7 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limits: Limits = DEFAULTS,
-    attach: Attach | None = None,
+    attach: ControllerFactory | None = None,
 ) -> Outcome | Deadlock:
     """Run a verified graph, many tokens at a time, at the memory of its machine or one that `attach` gives. `progress` is called now and
     then with the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together."""

@@ -27,7 +27,7 @@ requester_at = REQUESTER.at
 def answer(node: Any, r: Any, request: int) -> int:
     """The cycle in which the answer of a request is seen; WAIT if that is not known yet. Those before it are not looked at any more."""
     if request < port_at(r.port).issued:
-        seen: int = request_at(request_of(r.port, request)).seen
+        seen: int = request_at(request_of(r.port, request)).visible
         if seen >= 0:
             r.wanted = request
             return seen
@@ -49,7 +49,7 @@ def may_send(node: Any, r: Any) -> bool:
     credit = p.issued - r.outstanding
     r.free = 0
     if credit >= 0:
-        seen = request_at(request_of(r.port, credit)).seen
+        seen = request_at(request_of(r.port, credit)).visible
         if seen < 0:
             node.waits = ANSWER
             return False

@@ -15,10 +15,10 @@ from fuseflow.sim.engine.node_layout import Array, words
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
 from fuseflow.sim.engine.service import PartOutput, gather_all, input_of, output_of
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, high_of, low_of
-from fuseflow.sim.machine.comal import cycles
+from fuseflow.sim.machine.comal import region_cycles
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.outcome import deadlock as dead
-from fuseflow.sim.outcome.statistics import Array as ArrayKind
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors.levels.base import StoredArray
@@ -32,7 +32,7 @@ def outcome(layout: NetworkLayout, machine: Machine, gathered: PartOutput) -> Ou
     reader = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
     pushed = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
-        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
+        cycles=region_cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
         nodes=nodes,
         edges=tuple(
             EdgeStatistics(
@@ -170,7 +170,7 @@ def deadlock(
     return dead.Deadlock(tuple(waiting), statistics(layout), smallest_depth, deepened)
 
 
-def _awaited(layout: NetworkLayout, p: int) -> tuple[dead.Awaited, int]:
+def _awaited(layout: NetworkLayout, p: int) -> tuple[dead.AwaitedResource, int]:
     """What a stuck part waits for, and the part that would have to fire first."""
     wait = int(layout.nodes[p]["waits"])
     if INPUT <= wait < OUTPUT:
@@ -178,17 +178,17 @@ def _awaited(layout: NetworkLayout, p: int) -> tuple[dead.Awaited, int]:
         writer = layout.writer_of[reader.stream]
         owner = layout.owners[writer]
         if reader.edge is None or owner is None:
-            return dead.Workspace(), writer
+            return dead.AwaitedWorkspace(), writer
         return dead.AwaitedToken(reader.input, owner.name), writer
     if OUTPUT <= wait < BUFFER:
         r = full_reader(layout, p)
         edge = layout.edges[r].edge
         if edge is None:
-            return dead.Workspace(), layout.edges[r].part
+            return dead.AwaitedWorkspace(), layout.edges[r].part
         return dead.AwaitedSlot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
     if wait == TOUCH:
-        return dead.Workspace(), p - 1  # who asks for what is fetched ahead
-    return dead.Workspace(), p + 1
+        return dead.AwaitedWorkspace(), p - 1  # who asks for what is fetched ahead
+    return dead.AwaitedWorkspace(), p + 1
 
 
 def full_reader(layout: NetworkLayout, p: int) -> int:

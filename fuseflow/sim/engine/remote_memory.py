@@ -24,7 +24,7 @@ from fuseflow.sim.engine.node_layout import Array, Link, NodeLayout, Part, Rule,
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange as Bytes
-from fuseflow.sim.memory.layout import Array as Name
+from fuseflow.sim.memory.layout import ArrayName as Name
 from fuseflow.sim.native.records import address
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
@@ -113,7 +113,7 @@ class RemoteLayout:
             for array in arrays
         ]
         asking, tokens, requests = self._pieces(pieces, tuple(node.inputs))
-        depth = min(self.controller.held(int(piece["size"][0])) for piece in pieces)
+        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
         last = Link(HANDED_ON, depth=depth)
         gates = _gates(place, pieces, tokens, requests, last, own=False)
         return [*asking, *gates, Part(run_scan, state, (last,), place.outputs, computes=False)]
@@ -122,7 +122,7 @@ class RemoteLayout:
         """Asks for the elements that tell of a coordinate, and gives its reference once they are there."""
         arrays = level.points(place.size(node.tensor, node.level))
         pieces = [self._piece(node, place, array.kind, MANY, array.bytes, array.bytes) for array in arrays]
-        depth = min(self.controller.held(int(piece["size"][0])) for piece in pieces)
+        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
         elements, targets = Link(HANDED_ON), Link(HANDED_ON, depth=depth)
         state = place.state(STORED, **located_in(node, place), fiber=arrays[0].fiber, told=arrays[0].told)
         pointer = Part(run_point, state, node.inputs, (elements, targets), helper=True)
@@ -169,8 +169,8 @@ class RemoteLayout:
     def _reader(self, node: n.Scan | n.Locate | n.Load, place: NodeLayout, name: Name, count: int) -> Array:
         found = self._requester(node, place, name, write=False)
         found["count"] = count
-        if node.name in self.sequential and self.controller.ahead:
-            found["ahead"], found["lines"] = self.controller.ahead, -(-self.places[name].length // self.controller.line)
+        if node.name in self.sequential and self.controller.prefetch:
+            found["ahead"], found["lines"] = self.controller.prefetch, -(-self.places[name].length // self.controller.line)
             found["touched"] = place.buffer(np.int64, int(found["lines"][0]))
         return found
 
@@ -194,7 +194,7 @@ class RemoteLayout:
     ) -> tuple[Part, tuple[Link, ...]]:
         """A part that asks through a port, and its links: of tokens, and of the requests that answer them. As many tokens are in each;
         only the last bounds them."""
-        requests = Link(HANDED_ON, stored=False, depth=self.controller.held(int(port["stride"][0])))
+        requests = Link(HANDED_ON, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
         made = (*(Link(HANDED_ON) for _ in range(links)), requests)
         return Part(kernel, state, inputs, made, computes=kernel is run_ask, helper=True), made
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fuseflow.sim.engine.memory_ports import requester_at
 from fuseflow.sim.engine.node_records import WAIT, node_at, source, target
-from fuseflow.sim.engine.stream_rings import (  # fmt: skip
+from fuseflow.sim.engine.stream_rings import (
     ELEMENT,
     POPS_SIZE,
     READER_SIZE,
@@ -191,7 +191,7 @@ def _credit(requester: int, event: Any, free: int) -> None:
     r = requester_at(requester)
     p = port_at(r.port)
     credit = p.issued - r.outstanding
-    if (r.next >= 0 or r.lines != 0) and credit >= 0 and request_at(request_of(r.port, credit)).seen == free:
+    if (r.next >= 0 or r.lines != 0) and credit >= 0 and request_at(request_of(r.port, credit)).visible == free:
         event.cause, event.detail, event.back = MEMORY, r.port, request_at(request_of(r.port, credit)).cycle
 
 

@@ -16,16 +16,16 @@ import numpy as np
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.events.bins import Bins
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import TIME, TRACK, Cast, CycleSpan, Ending, Ints, Sink
+from fuseflow.sim.events.log import TIME, TRACK, CycleSpan, Ints, LastEvent, Sink, Topology
 from fuseflow.sim.memory.statistics import MemoryPort
 
-Kind: TypeAlias = Literal["work", "latency", "full", "memory"]
-Run: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, Ending]]
+StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
+Replay: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, LastEvent]]
 """Runs a graph, the same way each time, and tells a sink of it."""
 
-KINDS: dict[int, Kind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
+STEP_KINDS: dict[int, StepKind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
 
-LIMIT = 1 << 21
+EVENT_LIMIT = 1 << 21
 """Events that are kept at a time, 64 bytes each."""
 BINS = 4096
 
@@ -39,7 +39,7 @@ class PathStep:
     """
 
     node: str
-    kind: Kind
+    kind: StepKind
     cycles: int
     times: int
     edge: Edge | None = None
@@ -55,11 +55,11 @@ class CriticalPath:
     windows: int
 
 
-class Firings:
+class FiringSink:
     """A sink that keeps all firings of a span, unless they are more than `limit`."""
 
     tokens = False
-    cast: Cast
+    topology: Topology
 
     def __init__(self, span: CycleSpan, limit: int) -> None:
         self.span, self.limit, self.count = span, limit, 0
@@ -70,8 +70,8 @@ class Firings:
     def complete(self) -> bool:
         return self.count <= self.limit
 
-    def open(self, cast: Cast) -> None:
-        self.cast = cast
+    def open(self, topology: Topology) -> None:
+        self.topology = topology
 
     def events(self, rows: Ints) -> None:
         self.count += len(rows)
@@ -82,9 +82,9 @@ class Firings:
         else:
             self.rows.clear()
 
-    def given(self, rows: Ints) -> None: ...
+    def pushes(self, rows: Ints) -> None: ...
 
-    def taken(self, rows: Ints) -> None: ...
+    def pops(self, rows: Ints) -> None: ...
 
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
@@ -93,7 +93,7 @@ class Firings:
         rows = np.concatenate(self.rows) if self.rows else np.zeros((0, 8), np.int64)
         rows = rows[np.argsort(rows[:, TRACK], kind="stable")]
         self.rows.clear()
-        return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.cast.tracks))))
+        return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.topology.tracks))))
 
     def window_before(self, end: int) -> int:
         """The start of a window up to `end` with about half as many events as are allowed, one bin at least."""
@@ -103,21 +103,21 @@ class Firings:
         return self.span.start + (bins - max(fitting, 1)) * self.density.width
 
 
-Found: TypeAlias = dict[tuple[int, Kind, int, int], list[int]]
+StepTotals: TypeAlias = dict[tuple[int, StepKind, int, int], list[int]]
 """Cycles and how often, by track, kind, edge and port."""
 
 
-def critical_path(run: Run, limit: int = LIMIT) -> CriticalPath:
+def critical_path(run: Replay, limit: int = EVENT_LIMIT) -> CriticalPath:
     """Of the run that `run` repeats, keeping `limit` events at a time."""
-    found: Found = defaultdict(lambda: [0, 0])
+    found: StepTotals = defaultdict(lambda: [0, 0])
     survey, ending = _record(run, CycleSpan(), limit)
     window, windows = survey, 1
     at = _last(ending, found)
     while True:
         if window.complete:
-            before = _walk(window.by_track(), survey.cast, at, window.span.start, found)
+            before = _walk(window.by_track(), survey.topology, at, window.span.start, found)
             if before is None:
-                return CriticalPath(ending.cycles, _merged(survey.cast, found), windows)
+                return CriticalPath(ending.cycles, _merged(survey.topology, found), windows)
             at = before
         end = at[1] + 1
         start = (survey if window.complete else window).window_before(end)
@@ -125,29 +125,31 @@ def critical_path(run: Run, limit: int = LIMIT) -> CriticalPath:
         windows += 1
 
 
-def _record(run: Run, span: CycleSpan, limit: int) -> tuple[Firings, Ending]:
-    sink, ending = run(lambda: Firings(span, limit))
-    assert isinstance(sink, Firings)
+def _record(run: Replay, span: CycleSpan, limit: int) -> tuple[FiringSink, LastEvent]:
+    sink, ending = run(lambda: FiringSink(span, limit))
+    assert isinstance(sink, FiringSink)
     return sink, ending
 
 
-def _last(ending: Ending, found: Found) -> tuple[int, int]:
+def _last(ending: LastEvent, found: StepTotals) -> tuple[int, int]:
     """The last firing, and what happened behind it."""
     if ending.port < 0:
         _add(found, ending.track, "work", ending.tail)
         return ending.track, ending.cycle
-    _add(found, ending.track, "memory", ending.cycles - ending.asked, port=ending.port)
-    return ending.track, ending.asked
+    _add(found, ending.track, "memory", ending.cycles - ending.request_cycle, port=ending.port)
+    return ending.track, ending.request_cycle
 
 
-def _add(found: Found, track: int, kind: Kind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False) -> None:
+def _add(
+    found: StepTotals, track: int, kind: StepKind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False
+) -> None:
     if cycles:
         step = found[track, kind, edge, port]
         step[0] += cycles
         step[1] += kind != "work" and not relayed
 
 
-def _walk(events: list[Ints], cast: Cast, at: tuple[int, int], start: int, found: Found) -> tuple[int, int] | None:
+def _walk(events: list[Ints], topology: Topology, at: tuple[int, int], start: int, found: StepTotals) -> tuple[int, int] | None:
     """Follow the causes back from a firing to one before cycle `start`; None if cycle 0 was reached."""
     times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
     track, cycle = at
@@ -162,21 +164,21 @@ def _walk(events: list[Ints], cast: Cast, at: tuple[int, int], start: int, found
         if first < start:  # begun in the window before
             return track, first
         edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
-        _add(found, source, KINDS[cause], first - back, edge, port, relayed=cast.tracks[track].relay)
+        _add(found, source, STEP_KINDS[cause], first - back, edge, port, relayed=topology.tracks[track].relay)
         track, cycle = source, back
     return track, cycle
 
 
-def _merged(cast: Cast, found: Found) -> tuple[PathStep, ...]:
-    steps: dict[tuple[str, Kind, int, int], list[int]] = defaultdict(lambda: [0, 0])
+def _merged(topology: Topology, found: StepTotals) -> tuple[PathStep, ...]:
+    steps: dict[tuple[str, StepKind, int, int], list[int]] = defaultdict(lambda: [0, 0])
     for (track, kind, edge, port), (cycles, times) in found.items():
-        step = steps[cast.tracks[track].node, kind, edge, port]
+        step = steps[topology.tracks[track].node, kind, edge, port]
         step[0] += cycles
         step[1] += times
     made = [
         PathStep(
             node, kind, cycles, times,
-            None if edge < 0 else cast.edges[edge], None if port < 0 else cast.ports[port],
+            None if edge < 0 else topology.edges[edge], None if port < 0 else topology.ports[port],
         )
         for (node, kind, edge, port), (cycles, times) in steps.items()
     ]  # fmt: skip

@@ -40,7 +40,7 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Topology:
     """Who takes part in a run."""
 
     tracks: tuple[Track, ...]
@@ -57,15 +57,15 @@ class CycleSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """The last thing that happened: a firing of `track` in `cycle`, or, of a `port`, the answer to what `track` asked in cycle `asked`.
+class LastEvent:
+    """The last thing that happened: a firing of `track` in `cycle`, or, of a `port`, the answer to what `track` asked in cycle `request_cycle`.
     The run takes `tail` cycles more."""
 
     track: int
     cycle: int
     tail: int
     port: int = -1
-    asked: int = -1
+    request_cycle: int = -1
 
     @property
     def cycles(self) -> int:
@@ -80,18 +80,18 @@ class Sink(Protocol):
     span: CycleSpan
     """Of the firings that it wants to hear of; of tokens all before its end."""
 
-    def open(self, cast: Cast) -> None: ...
+    def open(self, topology: Topology) -> None: ...
 
     def events(self, rows: Ints) -> None: ...
 
-    def given(self, rows: Ints) -> None: ...
+    def pushes(self, rows: Ints) -> None: ...
 
-    def taken(self, rows: Ints) -> None: ...
+    def pops(self, rows: Ints) -> None: ...
 
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
 
-def roles(helpers: list[bool], names: list[str]) -> tuple[Track, ...]:
+def process_tracks(helpers: list[bool], names: list[str]) -> tuple[Track, ...]:
     """The tracks of processes in graph order: of each the node, and whether it is a helper."""
     found = []
     for k, (name, helper) in enumerate(zip(names, helpers, strict=True)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, Cast, CycleSpan, Ints
+from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, CycleSpan, Ints, Topology
 
 WINDOWS = 2048
 """At most so many windows."""
@@ -32,7 +32,7 @@ class Timeline:
     """A sink that keeps a span of a run."""
 
     tokens = True
-    cast: Cast
+    topology: Topology
 
     def __init__(self, span: CycleSpan, share: int = 1, detail: int = DETAIL) -> None:
         """One of `share` timelines, which divide what may be told."""
@@ -42,17 +42,17 @@ class Timeline:
         self.rows: list[Ints] = []
         self.flows: list[Ints] = []  # of tokens: edge, cycle, change
 
-    def open(self, cast: Cast) -> None:
-        self.cast = cast
-        self.relays = np.array([track.relay for track in cast.tracks])
-        things = 2 * len(cast.tracks) + 2 * len(cast.edges)
+    def open(self, topology: Topology) -> None:
+        self.topology = topology
+        self.relays = np.array([track.relay for track in topology.tracks])
+        things = 2 * len(topology.tracks) + 2 * len(topology.edges)
         each = MARKS // self.share // max(things, 1)
         size = min(WINDOWS, max(64, 1 << max(each, 1).bit_length() - 1))
-        self.busy = Bins(len(cast.tracks), self.span.start, size)
-        self.put = Bins(len(cast.edges), self.span.start, size)
-        self.got = Bins(len(cast.edges), self.span.start, size)
+        self.busy = Bins(len(topology.tracks), self.span.start, size)
+        self.put = Bins(len(topology.edges), self.span.start, size)
+        self.got = Bins(len(topology.edges), self.span.start, size)
         self.moved = Bins(2, self.span.start, size)  # bytes read, written
-        self.before: Ints = np.zeros(len(cast.edges), np.int64)  # tokens on each edge when the span begins
+        self.before: Ints = np.zeros(len(topology.edges), np.int64)  # tokens on each edge when the span begins
 
     @property
     def exact(self) -> bool:
@@ -71,10 +71,10 @@ class Timeline:
         self.busy.add(*cut.T)
         self._note(self.rows, cut, len(cut))
 
-    def given(self, rows: Ints) -> None:
+    def pushes(self, rows: Ints) -> None:
         self._flow(rows, self.put, 1)
 
-    def taken(self, rows: Ints) -> None:
+    def pops(self, rows: Ints) -> None:
         self._flow(rows, self.got, -1)
 
     def _flow(self, rows: Ints, bins: Bins, sign: int) -> None:
@@ -132,7 +132,7 @@ class Timeline:
             return
         width = self.window
         put, got = _in_windows(self.put, width), _in_windows(self.got, width)
-        for edge in range(len(self.cast.edges)):
+        for edge in range(len(self.topology.edges)):
             level = self.before[edge] + np.cumsum(put[edge] - got[edge])
             cycles = np.minimum(self.span.start + np.arange(1, len(level) + 1) * width - 1, self.end)
             yield edge, *_changes(cycles, level)
@@ -143,7 +143,7 @@ class Timeline:
         cycle = rows[index, 1] + np.arange(len(index)) - np.repeat(np.cumsum(rows[:, 2]) - rows[:, 2], rows[:, 2])
         edge, change = rows[index, 0], rows[index, 3]
         cycle = cycle + (change < 0)  # a slot is in use in the cycle in which its token is taken
-        for e in range(len(self.cast.edges)):
+        for e in range(len(self.topology.edges)):
             at = edge == e
             cycles, place = np.unique(np.concatenate([[self.span.start], cycle[at]]), return_inverse=True)
             changes = np.zeros(len(cycles), np.int64)

@@ -10,16 +10,16 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.tile_ops import Tile
 
-ENDING = (n.Root.op, n.WriteValues.op)
+ENDING_OPS = (n.Root.op, n.WriteValues.op)
 """Of these the firing on `D` takes a cycle."""
 
 
-def cycles(nodes: Iterable[NodeStatistics]) -> int:
+def region_cycles(nodes: Iterable[NodeStatistics]) -> int:
     """Cycles of a region: the end of its last process. The firing on `D`, its last one, costs a cycle in roots and value writers only."""
-    return max(node.last + (node.op in ENDING) for node in nodes)
+    return max(node.last + (node.op in ENDING_OPS) for node in nodes)
 
 
-def delays(graph: n.Graph) -> dict[n.Edge, int]:
+def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
     """Broadcasts that a token passes on its way to each reader.
 
     One, if the stream has several readers. All repeats with this signal count as one, their generator, and pass one more if they are
@@ -38,12 +38,12 @@ def delays(graph: n.Graph) -> dict[n.Edge, int]:
     return found
 
 
-def interval(node: n.Node, tiles: Sequence[Tile]) -> int:
+def firing_interval(node: n.Node, tiles: Sequence[Tile]) -> int:
     """Cycles from one firing to the next, stops included: of a product of tiles one for each column of the first, of all else 1."""
     return tiles[0][1] if _multiplies(node) else 1
 
 
-def lags(graph: n.Graph) -> dict[n.Port, int]:
+def tile_lags(graph: n.Graph) -> dict[n.Port, int]:
     """By how many cycles the values of a stream come later than its stops would: of streams of tiles, and what is made of them."""
     types = graph.types()
     found: dict[n.Port, int] = {}

@@ -15,7 +15,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from fuseflow.errors import MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.sim.machine.machine import Machine, UnitCycles
-from fuseflow.sim.memory.settings import MODELS
+from fuseflow.sim.memory.settings import MODEL_SETTINGS
 
 Setting = int | float | str | bool | None
 """A YAML scalar."""
@@ -50,15 +50,15 @@ def _load(name_or_path: str | Path) -> Machine:
     return read_machine(read_text(path, "the machine"), name)
 
 
-MODEL = ("memory", "memory.model")
+MEMORY_KEYS = ("memory", "memory.model")
 """Keys that choose the memory."""
 
 
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
     """The machine with other values at dotted keys (`latency.add`). Raises `MachineError` for one that is unknown or cannot be."""
     values = machine.model_dump()
-    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MODEL):
-        if key in MODEL:
+    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
+        if key in MEMORY_KEYS:
             if value != values["memory"]["model"]:
                 values["memory"] = {"model": value}  # what is left of it are the settings of another model
             continue
@@ -103,7 +103,9 @@ def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | No
         return Machine.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODELS]  # pydantic names the model, too
+        keys = [
+            str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODEL_SETTINGS
+        ]  # pydantic names the model, too
         keys += first.get("ctx", {}).get("below", ())
         raise _refused(first, keys, place(keys)) from error
 
@@ -127,13 +129,13 @@ def _nearest(keys: list[str], error: Any) -> str:
     if keys[0] != "memory":
         return did_you_mean(keys[-1], UnitCycles.model_fields)
     model = error["loc"][1]
-    others = [f"`{name}`" for name, kind in MODELS.items() if keys[-1] in kind.model_fields]
+    others = [f"`{name}`" for name, kind in MODEL_SETTINGS.items() if keys[-1] in kind.model_fields]
     if others:
         return f"it is one of {' and '.join(others)}; the model here is `{model}`"
-    return did_you_mean(keys[-1], MODELS[model].model_fields)
+    return did_you_mean(keys[-1], MODEL_SETTINGS[model].model_fields)
 
 
 def _keys() -> list[str]:
     units = [f"{table}.{unit}" for table in ("latency", "interval") for unit in UnitCycles.model_fields]
-    memory = [f"memory.{key}" for kind in MODELS.values() for key in kind.model_fields]
+    memory = [f"memory.{key}" for kind in MODEL_SETTINGS.values() for key in kind.model_fields]
     return [*Machine.model_fields, *units, *memory]

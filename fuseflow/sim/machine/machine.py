@@ -20,7 +20,7 @@ from fuseflow.sim.memory.settings import (
     clock_ratio,
     controller,
     memory_settings,
-    whole,
+    whole_number,
 )
 
 
@@ -29,16 +29,16 @@ class _Strict(BaseModel):
 
 
 def _count(value: Any) -> Any:
-    if whole(value) < 1:
+    if whole_number(value) < 1:
         raise PydanticCustomError("count", "must be a whole number, 1 or more")
-    return whole(value)
+    return whole_number(value)
 
 
 def _depth(value: Any) -> Any:
     if value is None or value == "auto":
         return value
-    if whole(value) >= 1:
-        return whole(value)
+    if whole_number(value) >= 1:
+        return whole_number(value)
     raise PydanticCustomError("depth", "must be a number of tokens (1 or more), `auto`, or null for unbounded")
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.sim.memory.histogram import BUCKETS
-from fuseflow.sim.memory.timing import NAMES
+from fuseflow.sim.memory.timing import DISTANCE_NAMES
 from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 BANKS, GROUPS, PCS = 32, 8, 2
 QUEUE = 32
 """Entries of the read queue and of the write queue."""
 
-TIMING = Record(" ".join(NAMES))
+TIMING = Record(" ".join(DISTANCE_NAMES))
 CHANNEL = Record(
     "clock timing "
     "queued_reads queued_writes active "  # entries of the queues
@@ -112,28 +112,28 @@ def transaction_of(channel: int, slot: int) -> Any:
 
 
 @inline
-def entries(channel: int, queue: int) -> int:
+def first_entry(channel: int, queue: int) -> int:
     """The address of the first entry of a queue."""
     return channel + QUEUES_AT + QUEUE_SIZE * queue
 
 
 @inline
-def count(channel: int, queue: int) -> int:
+def queue_length(channel: int, queue: int) -> int:
     """Entries of a queue."""
     found: int = get_int(channel + COUNTS, queue)
     return found
 
 
 @inline
-def append(channel: int, queue: int, entry: int) -> None:
-    n = count(channel, queue)
-    set_int(entries(channel, queue), n, entry)
+def append_entry(channel: int, queue: int, entry: int) -> None:
+    n = queue_length(channel, queue)
+    set_int(first_entry(channel, queue), n, entry)
     set_int(channel + COUNTS, queue, n + 1)
 
 
 @inline
-def remove(channel: int, queue: int, position: int) -> None:
-    n, first = count(channel, queue) - 1, entries(channel, queue)
+def remove_entry(channel: int, queue: int, position: int) -> None:
+    n, first = queue_length(channel, queue) - 1, first_entry(channel, queue)
     for j in range(position, n):
         set_int(first, j, get_int(first, j + 1))
     set_int(channel + COUNTS, queue, n)

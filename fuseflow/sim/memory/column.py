@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.channel import (  # fmt: skip
+from fuseflow.sim.memory.channel import (
     ACTIVE,
     BANK,
     BANK_SIZE,
@@ -16,12 +16,12 @@ from fuseflow.sim.memory.channel import (  # fmt: skip
     QUEUE,
     bank_of,
     channel_at,
-    count,
-    entries,
+    first_entry,
     group_of,
     pc_of,
     place_of,
-    remove,
+    queue_length,
+    remove_entry,
     slot_of,
     timing_at,
     transaction_of,
@@ -51,7 +51,7 @@ def column_slot(channel: int) -> None:
     c = channel_at(channel)
     clock = c.clock
     queue, pick, wake, oldest = ACTIVE, -1, FOREVER, FOREVER
-    first = entries(channel, ACTIVE)
+    first = first_entry(channel, ACTIVE)
     for j in range(c.active):
         entry = get_int(first, j)
         t = transaction_of(channel, slot_of(entry))
@@ -62,8 +62,8 @@ def column_slot(channel: int) -> None:
             pick, oldest = j, t.accepted
     if pick < 0 and c.refreshes == 0:
         queue = c.writing
-        first = entries(channel, queue)
-        for j in range(count(channel, queue)):
+        first = first_entry(channel, queue)
+        for j in range(queue_length(channel, queue)):
             place = place_of(get_int(first, j))
             if bank_of(channel, place & 31).open == place:
                 ready = column_ready(channel, place & 31, queue)
@@ -75,8 +75,8 @@ def column_slot(channel: int) -> None:
         c.column_wake = wake
         return
     c.column_wake = clock + 1
-    entry = get_int(entries(channel, queue), pick)
-    remove(channel, queue, pick)
+    entry = get_int(first_entry(channel, queue), pick)
+    remove_entry(channel, queue, pick)
     if transaction_of(channel, slot_of(entry)).write == 0:
         _read(channel, place_of(entry) & 31)
         complete_read(channel, slot_of(entry), clock + timing_at(c.timing).read_data)

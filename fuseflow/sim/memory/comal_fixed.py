@@ -8,15 +8,15 @@ from its source (https://github.com/stanford-ppl/comal), not measured.
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.ports import (  # fmt: skip
+from fuseflow.sim.memory.ports import (
     LATE,
     finish,
     head_of,
+    mark_sent,
     memory_at,
     next_port,
     port_at,
     request_at,
-    sent,
     settle,
     start_sending,
 )
@@ -45,7 +45,7 @@ def advance_comal(memory: int, until: int) -> int:
         p.transactions += r.left
         for _ in range(r.left):
             finish(head_of(port), r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
-        sent(port)
+        mark_sent(port)
         port = next_port(memory, until)
     settle(memory, until)
     return 0

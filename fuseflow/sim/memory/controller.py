@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.layout import AddressRange, Array, lay_out
+from fuseflow.sim.memory.layout import AddressRange, ArrayName, lay_out
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics
 from fuseflow.tensors import Tensor
 
@@ -30,7 +30,7 @@ class MemoryDevice(Protocol):
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
 
-    def seen(self, port: int, request: int) -> int: ...
+    def answer_cycle(self, port: int, request: int) -> int: ...
 
     def advance(self, cycle: int) -> None: ...
 
@@ -42,28 +42,28 @@ class MemoryDevice(Protocol):
 
     def make_room(self, port: int) -> None: ...
 
-    def report(self, ports: Sequence[MemoryPort], places: Mapping[Array, AddressRange]) -> MemoryStatistics: ...
+    def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics: ...
 
 
 @dataclass(slots=True)
 class Controller:
     """The memory of a run, which `make` makes for so many ports. Ports join while the network is built; it opens when all are known.
 
-    `line`: bytes of a request. `outstanding`: requests of a port without an answer, at most (K). `ahead`: lines fetched ahead (D; 0: none).
+    `line`: bytes of a request. `outstanding`: requests of a port without an answer, at most (K). `prefetch`: lines fetched ahead (D; 0: none).
     `capacity`: bytes. `window`: cycles that the memory goes on at a time; all up to the model's look-ahead give the same.
     """
 
     make: Callable[[int], MemoryDevice]
     line: int = 64
     outstanding: int = 32
-    ahead: int = 8
+    prefetch: int = 8
     capacity: int = 1 << 34
     window: int = 0
     ports: list[MemoryPort] = field(default_factory=list)
-    places: dict[Array, AddressRange] = field(default_factory=dict)
+    places: dict[ArrayName, AddressRange] = field(default_factory=dict)
     memory: MemoryDevice = field(init=False)
 
-    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[Array, AddressRange]:
+    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
         """Place the arrays of a graph. Raises `SimulationError` if they are too large."""
         self.places = lay_out(graph, tensors, self.capacity, self.line)
         return self.places
@@ -71,13 +71,13 @@ class Controller:
     def open(self) -> None:
         self.memory = self.make(len(self.ports))
 
-    def join(self, node: str, array: Array, write: bool) -> int:
+    def join(self, node: str, array: ArrayName, write: bool) -> int:
         """The number of a new port of a node, for one array."""
         tensor, _, kind = array
         self.ports.append(MemoryPort(node, tensor, kind, "write" if write else "read"))
         return len(self.ports) - 1
 
-    def held(self, width: int) -> int:
+    def elements_in_flight(self, width: int) -> int:
         """How many elements of so many bytes a port holds for its node: those of all lines that may be on their way."""
         return self.outstanding * max(self.line // width, 1)
 
@@ -110,11 +110,11 @@ class Controller:
         return self.memory.report(self.ports, self.places)
 
 
-Attach: TypeAlias = Callable[[], Controller | None]
+ControllerFactory: TypeAlias = Callable[[], Controller | None]
 """Gives every run the controller of a new memory; None where memory answers at once."""
 
 
-def sequential(graph: n.Graph) -> set[str]:
+def sequential_readers(graph: n.Graph) -> set[str]:
     """Names of the scans and loads that read all of their array in order: their references come, all and as they are, from the scan of the
     level above, up to the root."""
     found: set[str] = set()

@@ -7,17 +7,17 @@ completes every transaction in the same cycle (docs/memory.md).
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, count, timing_at, transaction_of
+from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, queue_length, timing_at, transaction_of
 from fuseflow.sim.memory.column import column_slot, flips
-from fuseflow.sim.memory.ports import (  # fmt: skip
+from fuseflow.sim.memory.ports import (
     LATE,
     arrival,
     head_of,
+    mark_sent,
     memory_at,
     next_port,
     port_at,
     request_at,
-    sent,
     settle,
     start_sending,
 )
@@ -68,7 +68,7 @@ def _send(memory: int, port: int) -> int:
         enqueue(channel, cycle, unit, packed & ((1 << PLACE_BITS) - 1), r.write, port, p.sent)
         p.part += 1
     p.transactions += p.part
-    sent(port)
+    mark_sent(port)
     return 0
 
 
@@ -114,7 +114,7 @@ def next_event(channel: int) -> int:
         t = transaction_of(channel, c.first)
         if t.arrival >= c.clock:
             found = min(found, t.arrival + 1)
-        elif count(channel, t.write) < QUEUE:  # refused before, it fits now
+        elif queue_length(channel, t.write) < QUEUE:  # refused before, it fits now
             found = c.clock + 1
     if c.refreshes == 0 and flips(channel):
         found = c.clock + 1

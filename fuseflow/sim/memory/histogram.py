@@ -23,7 +23,7 @@ def count_latency(histogram: int, cycles: int) -> None:
     set_int(histogram, bucket, get_int(histogram, bucket) + 1)
 
 
-def longest(bucket: int) -> int:
+def longest_latency(bucket: int) -> int:
     """The longest latency that counts in a bucket, in cycles."""
     octave = max(bucket // STEPS - 1, 0)
     return ((bucket - STEPS * octave + 1) << octave) - 1
@@ -35,4 +35,4 @@ def percentile(histogram: npt.NDArray[np.int64], percent: int) -> int:
     if total == 0:
         return 0
     due = -(-total * percent // 100)
-    return longest(int(np.searchsorted(np.cumsum(histogram), due)))
+    return longest_latency(int(np.searchsorted(np.cumsum(histogram), due)))

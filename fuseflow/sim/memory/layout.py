@@ -15,8 +15,8 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Graph, Names, TensorDecl
 from fuseflow.tensors import DTYPES, Tensor
 
-Kind: TypeAlias = Literal["pos", "crd", "val"]
-Array: TypeAlias = tuple[str, int, Kind]
+ArrayKind: TypeAlias = Literal["pos", "crd", "val"]
+ArrayName: TypeAlias = tuple[str, int, ArrayKind]
 """A tensor, a storage level of it (-1 for the values), and which array of that."""
 
 
@@ -29,18 +29,20 @@ class AddressRange:
     width: int
 
 
-def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[Array, AddressRange]:
+def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[ArrayName, AddressRange]:
     """The place of every array of the graph, in order of addresses, each at a multiple of `line` bytes. Raises `SimulationError` if
     `capacity` bytes are too few."""
-    found: dict[Array, AddressRange] = {}
+    found: dict[ArrayName, AddressRange] = {}
     end = 0
-    inputs, outputs = (tuple(name for name in named(graph) if name in names) for names in (graph.inputs, graph.outputs))
+    inputs, outputs = (
+        tuple(name for name in tensors_in_memory(graph) if name in names) for names in (graph.inputs, graph.outputs)
+    )
     for name in inputs:
-        for array, width in arrays(graph.declared[name]):
+        for array, width in tensor_arrays(graph.declared[name]):
             length = _elements(tensors[name], array) * width
             found[array] = AddressRange(end, length, width)
             end += -(-length // line) * line
-    written = [pair for name in outputs for pair in arrays(graph.declared[name])]
+    written = [pair for name in outputs for pair in tensor_arrays(graph.declared[name])]
     share = (capacity - end) // max(len(written), 1) // line * line
     if share < line:
         raise SimulationError(
@@ -53,21 +55,21 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     return found
 
 
-def named(graph: Graph) -> tuple[str, ...]:
+def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
     """The tensors of a graph, in the order in which its nodes name them."""
     declared = graph.declared
     return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Names) and node.asks_memory(declared)))
 
 
-def arrays(tensor: TensorDecl) -> list[tuple[Array, int]]:
+def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:
     """The arrays of a tensor, outermost level first, then its values, each with the bytes of an element."""
-    found: list[tuple[Array, int]] = []
+    found: list[tuple[ArrayName, int]] = []
     for p, (level, dimension) in enumerate(zip(tensor.format.levels, tensor.format.order, strict=True)):
         found += [((tensor.name, p, array.kind), array.bytes) for array in level.arrays(tensor.shape[dimension])]
     return [*found, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
 
 
-def _elements(tensor: Tensor, array: Array) -> int:
+def _elements(tensor: Tensor, array: ArrayName) -> int:
     _, level, kind = array
     if kind == "val":
         return len(tensor.values)
@@ -76,12 +78,12 @@ def _elements(tensor: Tensor, array: Array) -> int:
     return len(fibers.arrays[name])
 
 
-def name_of(array: Array) -> str:
+def array_label(array: ArrayName) -> str:
     """As in `A.1.crd`: the coordinates of the inner level; `A.val`."""
     tensor, level, kind = array
     return f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}"
 
 
-def show(places: Mapping[Array, AddressRange]) -> str:
+def format_layout(places: Mapping[ArrayName, AddressRange]) -> str:
     """The map, one array a line."""
-    return "".join(f"{p.base:#012x}  {p.length:>16,}  {name_of(array)}\n" for array, p in places.items())
+    return "".join(f"{p.base:#012x}  {p.length:>16,}  {array_label(array)}\n" for array, p in places.items())

@@ -1,7 +1,7 @@
 """Address mappings: which bits of a byte address choose channel, bank and row.
 
 A mapping is data: the fields of an address from bit 0 upwards, then fields that are xor-ed with others. So each is linear over bits, and
-one table of moves, a run of bits to its place, serves compiled code and NumPy alike. A new mapping is a `Mapping` in `MAPPINGS`.
+one table of moves, a run of bits to its place, serves compiled code and NumPy alike. A new mapping is a `AddressMapping` in `MAPPINGS`.
 `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes; `BGint_xor` is fuseflow's.
 """
 
@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from fuseflow.errors import MachineError, did_you_mean
 
-Integers: TypeAlias = npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRANSACTION = 32
 """Bytes of one access to a channel."""
 LINE = 64
 """Bytes that stay in one channel."""
-CHANNELS = (1, 2, 4, 8, 16)
-WIDTHS = {"byte": 5, "column": 5, "bank": 2, "group": 2, "pc": 1, "row": 16}
+CHANNEL_COUNTS = (1, 2, 4, 8, 16)
+FIELD_WIDTHS = {"byte": 5, "column": 5, "bank": 2, "group": 2, "pc": 1, "row": 16}
 """Bits of the fields but `channel`. A flat bank is `pc`, `group`, `bank`, highest first; 32 a channel."""
-PLACES = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
+FIELD_OFFSETS = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
 """Where the fields stand in a packed place. Columns do not matter: a transaction hits or misses a row."""
 
 
@@ -48,7 +48,7 @@ class Xor:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class AddressMapping:
     """Bytes to channel, flat bank and row."""
 
     name: str
@@ -68,22 +68,22 @@ class Move:
 _BYTE, _LOW, _CHANNEL, _ROW = BitField("byte"), BitField("column", 1), BitField("channel"), BitField("row")
 _PC, _GROUP, _BANK = BitField("pc"), BitField("group"), BitField("bank")
 
-ROBARACOCH = Mapping("RoBaRaCoCh", (_BYTE, _LOW, _CHANNEL, BitField("column", 4, 1), _PC, _GROUP, _BANK, _ROW))
-MOP4CLXOR = Mapping(
+ROBARACOCH = AddressMapping("RoBaRaCoCh", (_BYTE, _LOW, _CHANNEL, BitField("column", 4, 1), _PC, _GROUP, _BANK, _ROW))
+MOP4CLXOR = AddressMapping(
     "MOP4CLXOR",
     (_BYTE, _LOW, _CHANNEL, BitField("column", 1, 1), _PC, _GROUP, _BANK, BitField("column", 3, 2), _ROW),
     (Xor("pc", "column"), Xor("group", "column", 1), Xor("bank", "column", 3)),
 )
-BGINT_XOR = Mapping(
+BGINT_XOR = AddressMapping(
     "BGint_xor",
     (_BYTE, _LOW, _CHANNEL, _PC, _GROUP, BitField("column", 4, 1), _BANK, _ROW),
     (Xor("bank", "row"), Xor("group", "row", 2), Xor("pc", "row", 4), Xor("channel", "row", 5)),
 )
 MAPPINGS = {mapping.name: mapping for mapping in (ROBARACOCH, MOP4CLXOR, BGINT_XOR)}
-DEFAULT = BGINT_XOR
+DEFAULT_MAPPING = BGINT_XOR
 
 
-def mapping_named(name: str) -> Mapping:
+def find_mapping(name: str) -> AddressMapping:
     """The mapping of that name. Raises `MachineError`."""
     if name not in MAPPINGS:
         raise MachineError(f"unknown mapping `{name}`", hint=did_you_mean(name, MAPPINGS))
@@ -92,17 +92,17 @@ def mapping_named(name: str) -> Mapping:
 
 def channel_bits(channels: int) -> int:
     """Address bits that choose one of so many channels. Raises `MachineError`."""
-    if channels not in CHANNELS:
+    if channels not in CHANNEL_COUNTS:
         raise MachineError(f"`channels: {channels}`: must be 1, 2, 4, 8 or 16")
     return channels.bit_length() - 1
 
 
 def capacity(channels: int) -> int:
     """Bytes of so many channels."""
-    return 1 << (sum(WIDTHS.values()) + channel_bits(channels))
+    return 1 << (sum(FIELD_WIDTHS.values()) + channel_bits(channels))
 
 
-def moves(mapping: Mapping, channels: int) -> tuple[Move, ...]:
+def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
     """The moves that make a packed place of an address. Raises `MachineError`."""
     found: list[Move] = []
     for bit, place in sorted(_bits(mapping, channels), key=lambda pair: (pair[1] - pair[0], pair[0])):
@@ -114,25 +114,25 @@ def moves(mapping: Mapping, channels: int) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def _bits(mapping: Mapping, channels: int) -> Iterator[tuple[int, int]]:
+def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
     """Bits of an address, each with the bit of the packed place into which it is xor-ed."""
-    widths = {**WIDTHS, "channel": channel_bits(channels)}
+    widths = {**FIELD_WIDTHS, "channel": channel_bits(channels)}
     stands: dict[tuple[str, int], int] = {}
     for piece in mapping.pieces:
         for k in range(piece.low, piece.low + (widths[piece.field] if piece.bits is None else piece.bits)):
             stands[piece.field, k] = len(stands)
     for (field, k), bit in stands.items():
-        if field in PLACES:
-            yield bit, PLACES[field] + k
+        if field in FIELD_OFFSETS:
+            yield bit, FIELD_OFFSETS[field] + k
     for xor in mapping.xors:
         for k in range(widths[xor.target]):
-            yield stands[xor.source, xor.low + k], PLACES[xor.target] + k
+            yield stands[xor.source, xor.low + k], FIELD_OFFSETS[xor.target] + k
 
 
-def places(mapping: Mapping, channels: int, addresses: npt.ArrayLike) -> tuple[Integers, Integers, Integers]:
+def decode_addresses(mapping: AddressMapping, channels: int, addresses: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
     """Channel, flat bank and row of each byte address."""
     given = np.asarray(addresses, np.int64)
     packed = np.zeros_like(given)
     for move in moves(mapping, channels):
         packed ^= ((given >> move.shift) & move.mask) << move.left
-    return packed >> PLACES["channel"], packed & 31, (packed >> PLACES["row"]) & 0xFFFF
+    return packed >> FIELD_OFFSETS["channel"], packed & 31, (packed >> FIELD_OFFSETS["row"]) & 0xFFFF

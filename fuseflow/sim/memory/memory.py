@@ -1,7 +1,7 @@
 """A memory: ports, and a model behind them.
 
 Simulators use it in windows of at most `lookahead` cycles: first all requests of a window, then `advance` to its end. Compiled code asks
-through `ports.issue` at the address of a port and calls the kernel of `Model.advance`; the class is for everything else.
+through `ports.issue` at the address of a port and calls the kernel of `MemoryModel.advance`; the class is for everything else.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy.typing as npt
 from numba import int64
 
 from fuseflow.sim.memory.histogram import BUCKETS, percentile
-from fuseflow.sim.memory.layout import AddressRange, Array
-from fuseflow.sim.memory.mapping import Integers
-from fuseflow.sim.memory.models import Model
+from fuseflow.sim.memory.layout import AddressRange, ArrayName
+from fuseflow.sim.memory.mapping import Ints
+from fuseflow.sim.memory.models import MemoryModel
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.sim.native.jit import ADVANCE, library
 from fuseflow.sim.native.records import address
 
 ISSUE = int64(int64, int64, int64, int64, int64)
-RING = 64
+INITIAL_RING = 64
 """Requests of a port for which there is room at first."""
 
 
@@ -34,13 +34,13 @@ class Memory:
     >>> memory = Memory(Hbm2(), ports=1)
     >>> request = memory.issue(0, address=0, size=32, write=False, cycle=0)
     >>> memory.advance(40)
-    >>> memory.seen(0, request)  # the bank was closed
+    >>> memory.answer_cycle(0, request)  # the bank was closed
     32
     """
 
-    def __init__(self, model: Model, ports: int) -> None:
+    def __init__(self, model: MemoryModel, ports: int) -> None:
         self.model = model
-        self.rings: list[npt.NDArray[Any]] = [REQUEST.array(RING) for _ in range(ports)]
+        self.rings: list[npt.NDArray[Any]] = [REQUEST.array(INITIAL_RING) for _ in range(ports)]
         self.ports = PORT.array(ports)
         self.ports["due"] = FOREVER
         for k in range(ports):
@@ -49,7 +49,7 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
-        self.latencies: Integers = np.zeros(BUCKETS, np.int64)
+        self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
 
@@ -70,14 +70,14 @@ class Memory:
             self.make_room(port)
         return int(number)
 
-    def issue_all(self, port: int, addresses: Integers, sizes: Integers | int, writes: Integers | int, cycles: Integers) -> None:
+    def issue_all(self, port: int, addresses: Ints, sizes: Ints | int, writes: Ints | int, cycles: Ints) -> None:
         """Many requests at once, in order; the same as `issue` for each."""
         p, n = self.ports[port], len(cycles)
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
         while p["issued"] + n - p["released"] > len(self.rings[port]):
             self.make_room(port)
         made = REQUEST.array(n)
-        made["address"], made["bytes"], made["write"], made["cycle"], made["seen"] = addresses, sizes, writes, cycles, -1
+        made["address"], made["bytes"], made["write"], made["cycle"], made["visible"] = addresses, sizes, writes, cycles, -1
         self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = made
         if p["sent"] == p["issued"]:
             p["due"] = cycles[0]
@@ -100,16 +100,16 @@ class Memory:
             due = int(self.ports["due"].min())  # the next request to come, if any
             self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
-    def seen(self, port: int, request: int) -> int:
+    def answer_cycle(self, port: int, request: int) -> int:
         """The cycle in which the port sees the answer; -1 if that is not known yet, or if nothing was asked."""
         if request >= self.ports[port]["issued"]:
             return -1
-        return int(self.rings[port][request & int(self.ports[port]["mask"])]["seen"])
+        return int(self.rings[port][request & int(self.ports[port]["mask"])]["visible"])
 
     def requests(self, port: int) -> npt.NDArray[Any]:
         """The records of the requests that were not released, in order of issue."""
         p = self.ports[port]
-        numbers: Integers = np.arange(p["released"], p["issued"])
+        numbers: Ints = np.arange(p["released"], p["issued"])
         found: npt.NDArray[Any] = self.rings[port][numbers & p["mask"]]
         return found
 
@@ -126,7 +126,7 @@ class Memory:
         """Of each port. Those of the channels are the model's."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
-    def report(self, ports: Sequence[MemoryPort], places: Mapping[Array, AddressRange]) -> MemoryStatistics:
+    def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics:
         """Of a run, whose ports and arrays these are."""
         found = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]

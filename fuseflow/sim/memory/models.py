@@ -15,18 +15,18 @@ from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRI
 from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.sim.memory.histogram import percentile
 from fuseflow.sim.memory.statistics import ChannelStatistics
-from fuseflow.sim.memory.timing import HBM2_2000, Device, distances, lookahead
+from fuseflow.sim.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
 from fuseflow.sim.native.jit import Function
 from fuseflow.sim.native.records import address
 
-Array = npt.NDArray[Any]
+NumpyArray = npt.NDArray[Any]
 BUS_BYTES = 32
 """Of a channel, in a memory cycle."""
 POOL = 256
 """Transactions of a channel for which there is room at first."""
 
 
-class Model(Protocol):
+class MemoryModel(Protocol):
     """What stands behind the ports.
 
     `advance` is the kernel: the address of the memory and a cycle, to 0, LATE, or what to `grow`. An answer that is not known at a cycle is
@@ -41,7 +41,7 @@ class Model(Protocol):
     delay: int
     transaction: int
     peak: Fraction
-    state: Array
+    state: NumpyArray
 
     def grow(self, short: int) -> None: ...
 
@@ -57,7 +57,7 @@ class ComalFixed:
 
     def __init__(self) -> None:
         self.free = np.zeros(CHANNELS, np.int64)
-        self.state: Array = COMAL.array(1)
+        self.state: NumpyArray = COMAL.array(1)
         self.state["free"] = address(self.free)
 
     def grow(self, short: int) -> None:
@@ -75,20 +75,20 @@ class Hbm2:
     def __init__(
         self,
         channels: int = 8,
-        mapping: maps.Mapping = maps.DEFAULT,
-        device: Device = HBM2_2000,
+        mapping: maps.AddressMapping = maps.DEFAULT_MAPPING,
+        device: DeviceTiming = HBM2_2000,
         clock: Fraction = Fraction(1),
     ) -> None:
         self.clock, self.delay = clock, lookahead(device)
         self.peak: Fraction = BUS_BYTES * channels * clock
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
         self.moves = np.array([astuple(move) for move in maps.moves(mapping, channels)], np.int64)
-        timing = distances(device)
+        timing = command_distances(device)
         self.timing = np.array(astuple(timing), np.int64)
         self.blocks = [new_channel(address(self.timing), timing.refresh_period) for _ in range(channels)]
-        self.pools: list[Array] = [TRANSACTION.array(0)[:0] for _ in range(channels)]
+        self.pools: list[NumpyArray] = [TRANSACTION.array(0)[:0] for _ in range(channels)]
         self.listed = np.array([address(block) for block in self.blocks], np.int64)
-        self.state: Array = HBM2.array(1)
+        self.state: NumpyArray = HBM2.array(1)
         self.state[0] = (address(self.listed), channels, address(self.moves), len(self.moves))
         for k in range(channels):
             self.grow(k + 1)

@@ -18,7 +18,7 @@ REQUEST = Record(
     "address bytes write "
     "cycle left "  # of issue; transactions without an answer
     "accepted done "  # the latest of its transactions, memory cycles
-    "seen"  # by the port; -1 while open
+    "visible"  # the cycle from which the port sees the answer; -1 while it is open
 )
 PORT = Record(
     "ring mask "
@@ -61,7 +61,7 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
         return FULL
     r = request_at(request_of(port, number))
     r.address, r.bytes, r.write, r.cycle = address, size, write, cycle
-    r.left, r.accepted, r.done, r.seen = 0, 0, 0, -1
+    r.left, r.accepted, r.done, r.visible = 0, 0, 0, -1
     if p.sent == number:
         p.due = cycle
     p.issued = number + 1
@@ -106,7 +106,7 @@ def head_of(port: int) -> int:
 
 
 @inline
-def sent(port: int) -> None:
+def mark_sent(port: int) -> None:
     """The first request is on its way, all of it."""
     p = port_at(port)
     p.sent += 1
@@ -155,4 +155,4 @@ def settle(memory: int, until: int) -> None:
             if r.write == 0:
                 count_latency(m.latencies, p.last - r.cycle)
             p.answered += 1
-            r.seen = p.last
+            r.visible = p.last

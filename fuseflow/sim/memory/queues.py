@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.memory.channel import (  # fmt: skip
+from fuseflow.sim.memory.channel import (
     HISTOGRAM_AT,
     QUEUE,
     WRITES,
-    append,
+    append_entry,
     channel_at,
-    count,
-    entries,
     entry_of,
+    first_entry,
     place_of,
+    queue_length,
     slot_of,
     transaction_of,
 )
@@ -49,12 +49,12 @@ def accept(channel: int) -> None:
             return
         following, queue = t.next, t.write
         queued = is_queued(channel, t)
-        if not queued and count(channel, queue) >= QUEUE:
+        if not queued and queue_length(channel, queue) >= QUEUE:
             return
         t.accepted = c.clock
         c.first = following
         if not queued:
-            append(channel, queue, entry_of(t.place, slot))
+            append_entry(channel, queue, entry_of(t.place, slot))
             c.column_wake = c.row_wake = c.clock + 1
         elif queue == WRITES:  # the queued write takes the data along
             c.absorbed += 1
@@ -67,8 +67,8 @@ def accept(channel: int) -> None:
 @inline
 def is_queued(channel: int, t: Any) -> bool:
     """Whether a write to the same 32 bytes is in the write queue. One whose row has been opened for it is no longer seen."""
-    first = entries(channel, WRITES)
-    for j in range(count(channel, WRITES)):
+    first = first_entry(channel, WRITES)
+    for j in range(queue_length(channel, WRITES)):
         entry = get_int(first, j)
         if place_of(entry) == t.place and transaction_of(channel, slot_of(entry)).unit == t.unit:
             return True

@@ -22,34 +22,34 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def whole(value: Any) -> int:
+def whole_number(value: Any) -> int:
     """The number, plain (YAML gives numbers such as 0 and 0x40 types of their own); -1 for what is no whole number."""
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
 def _lines(least: int) -> BeforeValidator:
     def check(value: Any) -> Any:
-        if not least <= whole(value) <= MOST_LINES:
+        if not least <= whole_number(value) <= MOST_LINES:
             raise PydanticCustomError("lines", f"must be a whole number of lines, {least} to {MOST_LINES:,}")
-        return whole(value)
+        return whole_number(value)
 
     return BeforeValidator(check)
 
 
 def _channels(value: Any) -> Any:
-    if whole(value) not in maps.CHANNELS:
-        listed = ", ".join(str(n) for n in maps.CHANNELS)
+    if whole_number(value) not in maps.CHANNEL_COUNTS:
+        listed = ", ".join(str(n) for n in maps.CHANNEL_COUNTS)
         raise PydanticCustomError("channels", f"must be one of {listed} channels")
-    return whole(value)
+    return whole_number(value)
 
 
 def _line(value: Any) -> Any:
-    if not maps.TRANSACTION <= whole(value) <= MOST_LINE or value & (value - 1):
+    if not maps.TRANSACTION <= whole_number(value) <= MOST_LINE or value & (value - 1):
         message = (
             f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}"
         )
         raise PydanticCustomError("line", message)
-    return whole(value)
+    return whole_number(value)
 
 
 def _mapping(value: Any) -> Any:
@@ -89,12 +89,12 @@ class Hbm2Memory(_Ports):
 
     model: Literal["hbm2"] = "hbm2"
     channels: Annotated[int, BeforeValidator(_channels)] = 8
-    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT.name
+    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT_MAPPING.name
     clock_ghz: Clock = 1.0
 
 
 MemorySettings: TypeAlias = IdealMemory | ComalFixedMemory | Hbm2Memory
-MODELS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
+MODEL_SETTINGS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
 """By name; a new one is a class above, a model in `models.py` and a line in `controller`."""
 
 
@@ -107,10 +107,10 @@ def memory_settings(value: Any) -> Any:
         value = {"model": value}
     if not isinstance(value, Mapping) or "model" not in value:
         hint = {"hint": "write `memory: hbm2`, or a mapping: `memory: {model: hbm2, channels: 8}`"}
-        raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODELS), hint)
-    if not isinstance(value["model"], str) or value["model"] not in MODELS:
+        raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODEL_SETTINGS), hint)
+    if not isinstance(value["model"], str) or value["model"] not in MODEL_SETTINGS:
         shown = "null" if value["model"] is None else value["model"]
-        found = {"hint": did_you_mean(str(shown), MODELS), "below": below}
+        found = {"hint": did_you_mean(str(shown), MODEL_SETTINGS), "below": below}
         raise PydanticCustomError("memory", f"there is no memory model `{shown}`", found)
     return dict(value)
 
@@ -131,7 +131,7 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
     if isinstance(settings, IdealMemory):
         return None
     make: Callable[[int], MemoryDevice] = _make_fixed
-    capacity = maps.capacity(maps.CHANNELS[-1])  # addresses do not matter
+    capacity = maps.capacity(maps.CHANNEL_COUNTS[-1])  # addresses do not matter
     if isinstance(settings, Hbm2Memory):
         make = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
         capacity = maps.capacity(settings.channels)
@@ -139,14 +139,14 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
 
 
 def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> MemoryDevice:
-    from fuseflow.sim.memory.memory import Memory as Ports  # loads the compiler
+    from fuseflow.sim.memory.memory import Memory  # loads the compiler
     from fuseflow.sim.memory.models import Hbm2
 
-    return Ports(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
+    return Memory(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
 
 
 def _make_fixed(ports: int) -> MemoryDevice:
-    from fuseflow.sim.memory.memory import Memory as Ports
+    from fuseflow.sim.memory.memory import Memory
     from fuseflow.sim.memory.models import ComalFixed
 
-    return Ports(ComalFixed(), ports)
+    return Memory(ComalFixed(), ports)

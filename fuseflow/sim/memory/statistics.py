@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from fuseflow.sim.memory.layout import AddressRange, Array, Kind
+from fuseflow.sim.memory.layout import AddressRange, ArrayKind, ArrayName
 
 Direction: TypeAlias = Literal["read", "write"]
 
@@ -18,7 +18,7 @@ class MemoryPort:
 
     node: str
     tensor: str
-    kind: Kind
+    kind: ArrayKind
     direction: Direction
 
 
@@ -76,7 +76,7 @@ class MemoryStatistics:
     model: str
     peak: Fraction
     clock: float
-    places: Mapping[Array, AddressRange]
+    places: Mapping[ArrayName, AddressRange]
     ports: tuple[tuple[MemoryPort, PortStatistics], ...]
     channels: tuple[ChannelStatistics, ...]
     read_latency: float

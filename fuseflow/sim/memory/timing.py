@@ -13,7 +13,7 @@ ROW_BUS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceTiming:
     """The constants of a data sheet, under their usual names (nCL: CAS latency in cycles, and so on)."""
 
     nBL: int = 2
@@ -37,11 +37,11 @@ class Device:
     nREFI: int = 3900
 
 
-HBM2_2000 = Device()
+HBM2_2000 = DeviceTiming()
 
 
 @dataclass(frozen=True, slots=True)
-class Distances:
+class CommandDistances:
     """The earliest cycle of one command after another. RD, WR: read and write; PRE: close a row; PREab, REFab: close, refresh all banks."""
 
     read_data: int
@@ -82,11 +82,11 @@ class Distances:
     refresh_period: int
 
 
-def distances(device: Device) -> Distances:
+def command_distances(device: DeviceTiming) -> CommandDistances:
     """What the constants of a device mean for pairs of commands."""
     d = device
     write_end = d.nCWL + d.nBL
-    return Distances(
+    return CommandDistances(
         read_data=d.nCL + d.nBL,
         act_to_read=d.nRCDRD + 1,
         act_to_write=d.nRCDWR + 1,
@@ -112,9 +112,9 @@ def distances(device: Device) -> Distances:
     )
 
 
-def lookahead(device: Device) -> int:
+def lookahead(device: DeviceTiming) -> int:
     """Cycles from the acceptance of a request during which it cannot be answered."""
     return device.nCL + device.nBL + 1
 
 
-NAMES = tuple(field.name for field in fields(Distances))
+DISTANCE_NAMES = tuple(field.name for field in fields(CommandDistances))

@@ -14,7 +14,7 @@ from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tensors.levels.base import Ints
 
-Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
 def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
@@ -23,7 +23,7 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
     Raises `SimulationError` if the streams do not fit together, if a dense level above a stored one lacks coordinates (the stored one
     appends a fiber for each, in order), or if a value does not fit the dtype.
     """
-    values = rounded(decl, np.asarray(written.values).reshape(-1, *decl.tile))
+    values = round_to_dtype(decl, np.asarray(written.values).reshape(-1, *decl.tile))
     if all(level.appended for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         entries = levels[-1].entries if levels else 1
@@ -34,7 +34,7 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
     return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill)
 
 
-def rounded(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Values as the declared dtype holds them: floats to the nearest (beyond the largest: infinity), integers to the nearest."""
     dtype = DTYPES[decl.dtype]
     if dtype.kind == "f":
@@ -72,12 +72,12 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
     return tuple(levels), refs
 
 
-def _complete(pos: Ints, crd: Integers, size: int) -> bool:
+def _complete(pos: Ints, crd: IntegerArray, size: int) -> bool:
     """Whether every fiber has all coordinates of the dimension, in order."""
     return bool((np.diff(pos) == size).all() and (crd.reshape(len(pos) - 1, size) == np.arange(size)).all())
 
 
-def _below(refs: Ints, pos: Ints, crd: Integers, size: int) -> Ints:
+def _below(refs: Ints, pos: Ints, crd: IntegerArray, size: int) -> Ints:
     """References in a dense level of the coordinates below each of `refs`."""
     found = np.repeat(refs * size, np.diff(pos))
     found += crd
@@ -88,14 +88,14 @@ def _placed(decl: TensorDecl, values: npt.NDArray[Any], refs: Ints | None, entri
     """The values by reference, the implicit value where none was written."""
     if refs is None:
         return values
-    stored = np.tile(rounded(decl, np.array([decl.fill])), (entries, *decl.tile))
+    stored = np.tile(round_to_dtype(decl, np.array([decl.fill])), (entries, *decl.tile))
     stored[refs] = values
     return stored
 
 
 def _coordinates(decl: TensorDecl, written: WriterStream) -> Ints:
     """Coordinates of every written value, [rank, n] in dimension order."""
-    columns: list[Integers] = []
+    columns: list[IntegerArray] = []
     count = 1
     for p in range(decl.format.rank):
         pos, crd = _received(decl, written, p, count)
@@ -107,7 +107,7 @@ def _coordinates(decl: TensorDecl, written: WriterStream) -> Ints:
     return out
 
 
-def _received(decl: TensorDecl, written: WriterStream, level: int, parents: int) -> tuple[Ints, Integers]:
+def _received(decl: TensorDecl, written: WriterStream, level: int, parents: int) -> tuple[Ints, IntegerArray]:
     """Positions and coordinates of a level, checked against its parents and its dimension."""
     pos, crd = np.asarray(written.pos[level], dtype=np.int64), np.asarray(written.crd[level])
     _fits(decl, f"level {level}", len(pos) - 1, parents, "fibers")

@@ -28,11 +28,11 @@ class AwaitedSlot:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class AwaitedWorkspace:
     """What processes of one node wait for of each other: a workspace that is full, or one that is free; what the memory is asked for."""
 
 
-Awaited: TypeAlias = AwaitedToken | AwaitedSlot | Workspace
+AwaitedResource: TypeAlias = AwaitedToken | AwaitedSlot | AwaitedWorkspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class WaitingProcess:
     to fire first; None if that one has ended."""
 
     node: str
-    awaits: Awaited
+    awaits: AwaitedResource
     on: int | None
 
 
@@ -68,10 +68,10 @@ class Remedy:
 
     edge: Edge
     depth: int
-    clears: int
+    sufficient_depth: int
 
 
-def explain(deadlock: Deadlock, graph: Graph) -> SimulationError:
+def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
     """The error that says what waits for what: a `DeadlockError` with the remedy, or streams that end apart."""
     cycle = _cycle(deadlock.waiting)
     last = max(node.last for node in deadlock.nodes)
@@ -82,11 +82,11 @@ def explain(deadlock: Deadlock, graph: Graph) -> SimulationError:
         )
     chain = "; ".join(_reason(waiting) for waiting in cycle)
     return DeadlockError(
-        f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(remedy(deadlock, graph))
+        f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(find_remedy(deadlock, graph))
     )
 
 
-def remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
+def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
     """Of the full FIFOs that wait for each other, the one that clears the deadlock with the smallest depth: of equal ones the first in
     graph order. None if none alone does. `copies`: by FIFO, those that get the same depth; else each is on its own."""
     order = {edge: k for k, edge in enumerate(edges(graph))}
@@ -100,10 +100,10 @@ def remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge
         clears = deadlock.smallest_depth(together)
         if clears is not None:
             found.append(Remedy(slot.edge, slot.depth, clears))
-    return min(found, key=lambda r: r.clears, default=None)
+    return min(found, key=lambda r: r.sufficient_depth, default=None)
 
 
-def deep_enough(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
+def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
     """What `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
 
     A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. Of several that are full and wait for each
@@ -117,10 +117,10 @@ def deep_enough(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Ed
     while stuck is not None:
         full = _full(_cycle(stuck.waiting))
         if not full:
-            raise explain(stuck, graph)
-        found = remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
+            raise deadlock_error(stuck, graph)
+        found = find_remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
         if found is not None:
-            return depths | dict.fromkeys(copies[found.edge], 1 << (found.clears - 1).bit_length())
+            return depths | dict.fromkeys(copies[found.edge], 1 << (found.sufficient_depth - 1).bit_length())
         depths |= {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
         stuck = stuck.deepened(depths)
     return depths
@@ -146,7 +146,7 @@ def _reason(waiting: WaitingProcess) -> str:
             return f"`{waiting.node}` waits for a token on its input {k} from `{writer}`"
         case AwaitedSlot(edge=edge, depth=depth):
             return f"`{waiting.node}` waits for a slot of input {edge.input} of `{edge.node}`, full at depth {depth}"
-        case Workspace():
+        case AwaitedWorkspace():
             return f"`{waiting.node}` waits for a workspace"
 
 
@@ -154,4 +154,4 @@ def _advice(found: Remedy | None) -> str:
     if found is None:
         return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine, or set it to `auto`"
     where = f"input {found.edge.input} of `{found.edge.node}`"
-    return f"depth {found.clears} of {where} clears it (now {found.depth}), and no smaller one does"
+    return f"depth {found.sufficient_depth} of {where} clears it (now {found.depth}), and no smaller one does"

@@ -13,7 +13,7 @@ UNBOUNDED = 1 << 40
 """Slots that no run fills."""
 
 
-def alike(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
+def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
     """By FIFO, all that are the same but for the lane, itself among them, in graph order: inputs of nodes that do the same with streams
     that are the same but for the lane."""
     numbers: dict[Any, int] = {}
@@ -29,12 +29,12 @@ def alike(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
     return {edge: tuple(edges) for edges in found.values() for edge in edges}
 
 
-def collectors(graph: Graph) -> dict[Edge, int]:
+def collector_depths(graph: Graph) -> dict[Edge, int]:
     """FIFOs in front of a collector, which takes a whole element of one lane before it turns to the next: as deep as it takes."""
     return {Edge(node.name, k): UNBOUNDED for node in graph.nodes if isinstance(node, Merge) for k in range(len(node.inputs))}
 
 
-def settled(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], least: int) -> dict[Edge, int]:
+def final_depths(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], least: int) -> dict[Edge, int]:
     """Depths with which the run is the same: of the FIFOs that were not limited the power of two that holds their peak, if that is more
     than the machine gives."""
     peaks = {Edge(edge.node, edge.input): edge.peak for edge in edges}

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import Stream
-from fuseflow.sim.memory.layout import Kind
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels.base import WORD_BYTES
 from fuseflow.tile_ops import flops, work
 
-Array: TypeAlias = Kind
-ARRAYS: tuple[Array, ...] = ("pos", "crd", "val")
+ARRAY_KINDS: tuple[ArrayKind, ...] = ("pos", "crd", "val")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class Traffic:
     """Elements requested from one array of a tensor, and their bytes; equal on every machine."""
 
     tensor: str
-    kind: Array
+    kind: ArrayKind
     direction: Direction
     words: int
     bytes: int
@@ -92,7 +90,7 @@ class Outcome:
     """Produced on every stream, read or not."""
     values: Mapping[str, int]
     """By node: values that an operator was applied to or a reduction folded (`alu`, `reduce`, `accumulate`)."""
-    elements: Mapping[tuple[str, Array], int]
+    elements: Mapping[tuple[str, ArrayKind], int]
     """Requested from memory by each node that reads, of each of its arrays."""
     written: Mapping[str, WriterStream]
     """By output."""
@@ -133,23 +131,23 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
     """What was read and written of every array, in tensor order. `outputs`: as assembled."""
     reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
-    read: Counter[tuple[str, Array]] = Counter()
+    read: Counter[tuple[str, ArrayKind]] = Counter()
     for (node, array), count in outcome.elements.items():
         read[reads[node], array] += count
-    wrote: Counter[tuple[str, Array]] = Counter()
+    wrote: Counter[tuple[str, ArrayKind]] = Counter()
     for name, tensor in outputs.items():
         wrote[name, "pos"] = tensor.words("pos")
         wrote[name, "crd"] = tensor.words("crd")
         wrote[name, "val"] = len(outcome.written[name].values)
-    directions: tuple[tuple[Direction, Counter[tuple[str, Array]]], ...] = ("read", read), ("write", wrote)
+    directions: tuple[tuple[Direction, Counter[tuple[str, ArrayKind]]], ...] = ("read", read), ("write", wrote)
     return tuple(
         Traffic(decl.name, array, direction, words, words * _word_bytes(decl, array))
         for decl in graph.tensors
-        for array in ARRAYS
+        for array in ARRAY_KINDS
         for direction, counts in directions
         if (words := counts[decl.name, array])
     )
 
 
-def _word_bytes(decl: n.TensorDecl, array: Array) -> int:
+def _word_bytes(decl: n.TensorDecl, array: ArrayKind) -> int:
     return DTYPES[decl.dtype].itemsize if array == "val" else WORD_BYTES[array]

@@ -9,19 +9,19 @@ from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.reduce import folding
-from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
+from fuseflow.sim.reference.reduce import fold_function
+from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fill_and_emit
 
 
 def accumulate(node: n.Accumulate, place: NodeContext) -> Sequence[Process]:
-    opened = _folded(folding(reducer(node.function), place.types[-1].tile))
-    return halves(place, lambda fill: opened)
+    opened = _folded(fold_function(reducer(node.function), place.types[-1].tile))
+    return fill_and_emit(place, lambda fill: opened)
 
 
-def _folded(fold: Callable[[Any, Any], Any]) -> Opened:
+def _folded(fold: Callable[[Any, Any], Any]) -> RowOpener:
     """Values of the same coordinates, but for the outermost, become one."""
 
-    def opened(work: Workspace, crds: Sequence[int]) -> Put:
+    def opened(work: Workspace, crds: Sequence[int]) -> PutValue:
         row = work.setdefault(tuple(crds[1:]), {})
 
         def put(key: int, value: Any) -> None:

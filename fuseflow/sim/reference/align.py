@@ -8,7 +8,7 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, Wait, look, room
+from fuseflow.sim.reference.process import Process, Steps, Wait, await_slots, await_tokens
 
 
 def align(node: n.Align, place: NodeContext) -> Sequence[Process]:
@@ -23,7 +23,7 @@ def _align(p: Process, levels: int) -> Steps:
     held: int | None = None
     empty = True  # no coordinate of `old` since the last stop: then the end of x's list is no subtree's
     while True:
-        seen = yield from look(0, (old, new))
+        seen = yield from await_tokens(0, (old, new))
         was, now = old[0][0], new[0][0]
         if now is D or (_stops(was) and _stops(now)):
             yield from _end(p, levels, held, empty)
@@ -32,7 +32,7 @@ def _align(p: Process, levels: int) -> Steps:
             held, empty = None, True
             continue
         due = None if _stops(now) else held  # the stop that goes before what follows
-        t = p.fire(seen, 0 if due is None else (yield from room(out)))
+        t = p.fire(seen, 0 if due is None else (yield from await_slots(out)))
         if due is not None:
             out.push(stop(due, levels - 1), t)
             held = None
@@ -65,7 +65,7 @@ def _subtree(p: Process, levels: int, carried: bool) -> Generator[Wait, None, in
         is_stop = token.__class__ is Stop
         ended = is_stop and token.high >= levels - 1
         emit = carried and not ended
-        free = (yield from room(out)) if emit and p.bounded else 0
+        free = (yield from await_slots(out)) if emit and p.bounded else 0
         t = p.close(seen, free) if is_stop else p.fire(seen, free)
         x.take(t)
         if emit:
@@ -80,12 +80,12 @@ def _end(p: Process, levels: int, held: int | None, empty: bool) -> Steps:
     (old, new, x), (out,) = p.inputs, p.outputs
     token = new[0][0]
     taken = (old, new, x) if empty else (old, new)
-    seen = yield from look(0, taken)
+    seen = yield from await_tokens(0, taken)
     heads = [fifo[0][0] for fifo in taken]
     due = D if token is D else token.raised(levels)
     if heads[0] is not token or (empty and heads[2] is not due):
         raise p.misaligned(*heads)
-    t = p.close(seen, (yield from room(out)))
+    t = p.close(seen, (yield from await_slots(out)))
     for fifo in taken:
         fifo.take(t)
     out.push(due if held is None else due.with_low(held), t)

@@ -31,8 +31,8 @@ from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference import pointwise, write
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, look, output
-from fuseflow.sim.reference.reduce import folding
+from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, make_output
+from fuseflow.sim.reference.reduce import fold_function
 from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
 from fuseflow.tile_ops import filled
 
@@ -79,7 +79,7 @@ def alu(node: n.Alu, place: NodeContext) -> Sequence[Process]:
 def repeat(node: n.Repeat, place: NodeContext) -> Sequence[Process]:
     x, signal = place.inputs
     link = Fifo(signal.edge)
-    generator = Process(node, (signal,), (output(place.latency, (link,)),), place.interval)
+    generator = Process(node, (signal,), (make_output(place.latency, (link,)),), place.interval)
     generator.steps = _generate(generator)
     process = Process(node, (x, link), place.outputs, place.interval)
     process.steps = _repeat(process)
@@ -105,7 +105,7 @@ def _repeat(p: Process) -> Steps:
     """One firing a token of the signal. On a value it looks at x and gives it, on a stop see `_repeat_stop`."""
     (x, signal), (out,) = p.inputs, p.outputs
     while True:
-        seen = yield from look(0, (signal, x))
+        seen = yield from await_tokens(0, (signal, x))
         token, given = signal[0][0], x[0][0]
         if token is D:
             t = p.close(seen)
@@ -148,14 +148,14 @@ def _repeat_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, in
 def _look_behind(seen: int, fifo: Fifo) -> Generator[Wait, None, int]:
     """Wait for the token behind the head of a FIFO; the cycle by which it is visible, or `seen` if that is later."""
     head = fifo.popleft()
-    seen = yield from look(seen, (fifo,))
+    seen = yield from await_tokens(seen, (fifo,))
     fifo.appendleft(head)
     return seen
 
 
 def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
     op, (value,) = reducer(node.function), place.types
-    return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
+    return place.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
@@ -186,7 +186,7 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
 def accumulate(node: n.Accumulate, place: NodeContext) -> Sequence[Process]:
     process = Process(node, place.inputs, place.outputs, place.interval)
     burst = _Burst(node, (), place.outputs, place.interval)
-    process.steps = _accumulate(process, burst, node.order, folding(reducer(node.function), place.types[-1].tile))
+    process.steps = _accumulate(process, burst, node.order, fold_function(reducer(node.function), place.types[-1].tile))
     return [process]
 
 
@@ -221,14 +221,14 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
         if token is N:
             raise p.refused()
         if token is D:
-            t = p.close((yield from look(seen, p.inputs)))
+            t = p.close((yield from await_tokens(seen, p.inputs)))
             nest.finish(t)
             crd.take(t)
             val.take(t)
             for out in p.outputs:
                 out.push(D, t)
             return
-        seen = yield from look(seen, (crd,))
+        seen = yield from await_tokens(seen, (crd,))
         if token.__class__ is Stop:
             if crd[0][0] is not token:
                 raise p.misaligned(crd[0][0], token)
@@ -239,7 +239,7 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
                 work = {}
             continue
         opens = nest.open < order
-        seen = yield from nest.look(seen, order)
+        seen = yield from nest.await_coordinates(seen, order)
         t = p.fire(seen)
         nest.enter(t, order)
         if opens:
@@ -253,12 +253,12 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
 def _inner_stop(p: Process, nest: EnclosingStreams, token: Stop, seen: int) -> Steps:
     """The firing that ends a list below the reduced coordinates."""
     *_, crd, val = p.inputs
-    levels, between = nest.depth - token.low, [level for level in nest.ended(token) if level > 0]
-    seen = yield from nest.look(seen, levels)
+    levels, between = nest.depth - token.low, [level for level in nest.ended_levels(token) if level > 0]
+    seen = yield from nest.await_coordinates(seen, levels)
     for level in between:
         fifo = nest.fifos[level]
         taken = nest.open <= level < levels  # the stop is behind the coordinate
-        seen = yield from _look_behind(seen, fifo) if taken else look(seen, (fifo,))
+        seen = yield from _look_behind(seen, fifo) if taken else await_tokens(seen, (fifo,))
     t = p.close(seen)
     nest.enter(t, levels)
     nest.leave(t, token, between)
@@ -270,8 +270,8 @@ def _flush(p: Process, nest: EnclosingStreams, burst: _Burst, token: Stop, seen:
     """The firing on a stop of the reduced coordinates. `seen`: the cycle by which the stop of the values is there."""
     *_, crd, val = p.inputs
     alone = token.low >= nest.depth  # there was no list below the reduced coordinates, so nothing was taken yet
-    ended = nest.ended(token) if alone else (0,)
-    burst.at = t = p.close((yield from look(seen, (nest.fifos[level] for level in ended))))
+    ended = nest.ended_levels(token) if alone else (0,)
+    burst.at = t = p.close((yield from await_tokens(seen, (nest.fifos[level] for level in ended))))
     nest.leave(t, token, ended)
     if alone:
         crd.take(t)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim.outcome.deadlock import Awaited, AwaitedSlot, AwaitedToken, Deadlock, WaitingProcess, Workspace
+from fuseflow.sim.outcome.deadlock import AwaitedResource, AwaitedSlot, AwaitedToken, AwaitedWorkspace, Deadlock, WaitingProcess
 from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.memory_ports import Answer, Touch
 from fuseflow.sim.reference.process import Fifo, Process, Slots
 
 
-def deadlock(
+def describe_deadlock(
     network: Network,
     stuck: Sequence[Process],
     statistics: Callable[[Network], tuple[NodeStatistics, ...]],
@@ -33,12 +33,12 @@ def deadlock(
             while slots is not None and slots.depth < depth:
                 slots.grow()
         still = run(network)
-        return deadlock(network, still, statistics, anew, run, {**given, **more}) if still else None
+        return describe_deadlock(network, still, statistics, anew, run, {**given, **more}) if still else None
 
-    return Deadlock(waiting(stuck), statistics(network), smallest, deepened)
+    return Deadlock(waiting_processes(stuck), statistics(network), smallest, deepened)
 
 
-def waiting(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
+def waiting_processes(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
     """What each of the processes that cannot move waits for."""
     place = {id(process): k for k, process in enumerate(stuck)}
     return tuple(WaitingProcess(process.node.name, *_awaited(process, place)) for process in stuck)
@@ -59,17 +59,17 @@ def _forget_cycles(network: Network) -> None:
         network.controller.memory.be_patient()
 
 
-def _awaited(process: Process, place: dict[int, int]) -> tuple[Awaited, int | None]:
+def _awaited(process: Process, place: dict[int, int]) -> tuple[AwaitedResource, int | None]:
     waits = process.waits
     match waits:
         case Fifo(edge=Edge(input=k), writer=writer):
             return AwaitedToken(k, writer.node.name), place.get(id(writer))
         case Fifo(writer=writer):
-            return Workspace(), place.get(id(writer))
+            return AwaitedWorkspace(), place.get(id(writer))
         case Slots(edge=Edge() as edge, depth=depth, reader=reader):
             return AwaitedSlot(edge, depth), place.get(id(reader))
         case Slots(reader=reader):
-            return Workspace(), place.get(id(reader))
+            return AwaitedWorkspace(), place.get(id(reader))
         case Answer() | Touch():
-            return Workspace(), place.get(id(waits.on))
+            return AwaitedWorkspace(), place.get(id(waits.on))
     raise AssertionError(f"`{process.node.name}` waits for nothing of the model")

@@ -9,7 +9,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, Wait, look, room
+from fuseflow.sim.reference.process import Process, Steps, Wait, await_slots, await_tokens
 
 
 def drop(node: n.Drop, place: NodeContext) -> Sequence[Process]:
@@ -43,8 +43,8 @@ class _Drop:
             if token.__class__ is Stop:
                 yield from self.stop(token, seen)
             elif token is N or (self.value is not None and token == self.value):
-                seen = yield from look(seen, (self.crd,))
-                seen = yield from self.nest.look(seen, self.nest.depth)
+                seen = yield from await_tokens(seen, (self.crd,))
+                seen = yield from self.nest.await_coordinates(seen, self.nest.depth)
                 self.take(self.process.fire(seen))
             else:
                 yield from self.keep(token, seen)
@@ -54,10 +54,10 @@ class _Drop:
         if self.held >= 0:
             yield from self.push_stop(stop(0, self.held), seen)
             self.held = -1
-        seen = yield from look(seen, (self.crd,))
-        seen = yield from self.nest.look(seen, depth)
+        seen = yield from await_tokens(seen, (self.crd,))
+        seen = yield from self.nest.await_coordinates(seen, depth)
         outs = p.outputs[self.emitted :]
-        t = p.fire(seen, (yield from room(*outs)))
+        t = p.fire(seen, (yield from await_slots(*outs)))
         crd = self.take(t)
         for out, item in zip(outs, (*self.nest.crds[self.emitted :], crd, token), strict=True):
             out.push(item, t)
@@ -77,9 +77,9 @@ class _Drop:
         p, nest = self.process, self.nest
         if nest.childless(token):
             levels = nest.depth - token.low
-            t = p.fire((yield from nest.look(seen, levels)))
+            t = p.fire((yield from nest.await_coordinates(seen, levels)))
             nest.enter(t, levels)
-        seen = yield from look(seen, (self.crd, *nest.ends(token)))
+        seen = yield from await_tokens(seen, (self.crd, *nest.ended_fifos(token)))
         if self.crd[0][0] is not token:
             raise p.misaligned(self.crd[0][0], token)
         outermost = token.high >= nest.depth
@@ -100,15 +100,15 @@ class _Drop:
         """A firing that emits a stop of the innermost streams, and of the outer streams in which it ends a list."""
         p, depth = self.process, self.nest.depth
         ended = [(out, max(depth - k, 0)) for k, out in enumerate(p.outputs) if token.high >= depth - k]
-        t = p.close(seen, (yield from room(*(out for out, _ in ended))))
+        t = p.close(seen, (yield from await_slots(*(out for out, _ in ended))))
         for out, above in ended:
             out.push(seen_above(token, above), t)
         return t
 
     def done(self, seen: int) -> Steps:
         p = self.process
-        seen = yield from look(seen, p.inputs)
-        t = p.close(seen, (yield from room(*p.outputs)))
+        seen = yield from await_tokens(seen, p.inputs)
+        t = p.close(seen, (yield from await_slots(*p.outputs)))
         self.nest.finish(t)
         self.crd.take(t)
         self.val.take(t)

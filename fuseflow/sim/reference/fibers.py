@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, TypeAlias, assert_never
 
 from fuseflow.samml.tokens import N
-from fuseflow.sim.outcome.statistics import Array
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Computed, Listed
 
@@ -26,7 +26,7 @@ class FiberReader:
         arrays = tensor.format.levels[level].arrays(fibers.size)
         self.scanned = tuple((array.kind, array.scanned) for array in arrays if array.scanned)
         self.entries = tuple(array.kind for array in arrays if array.entry)
-        self.requested: dict[Array, int] = {array.kind: 0 for array in arrays}
+        self.requested: dict[ArrayKind, int] = {array.kind: 0 for array in arrays}
         self.look = fibers.look()
         self.end = 0
         match walk := fibers.walk():

@@ -8,7 +8,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 
 
 def flatten(node: n.Flatten, place: NodeContext) -> Sequence[Process]:
@@ -28,25 +28,25 @@ def _flatten(p: Process, size: int) -> Steps:
             yield inner
         token, seen = inner[0]
         if token is D:
-            seen = yield from look(seen, p.inputs)
-            t = p.close(seen, (yield from room(out)))
+            seen = yield from await_tokens(seen, p.inputs)
+            t = p.close(seen, (yield from await_slots(out)))
             nest.finish(t)
             inner.take(t)
             out.push(D, t)
             return
         if token.__class__ is Stop:
             if nest.childless(token):
-                nest.enter(p.fire((yield from nest.look(seen, 1))), 1)
-            seen = yield from look(seen, nest.ends(token))
+                nest.enter(p.fire((yield from nest.await_coordinates(seen, 1))), 1)
+            seen = yield from await_tokens(seen, nest.ended_fifos(token))
             ends = token.high > 0
-            t = p.close(seen, (yield from room(out)) if ends else 0)
+            t = p.close(seen, (yield from await_slots(out)) if ends else 0)
             nest.leave(t, token)
             inner.take(t)
             if ends:
                 out.push(seen_above(token, 1), t)
         else:
-            seen = yield from nest.look(seen, 1)
-            t = p.fire(seen, (yield from room(out)))
+            seen = yield from nest.await_coordinates(seen, 1)
+            t = p.fire(seen, (yield from await_slots(out)))
             nest.enter(t, 1)
             inner.take(t)
             out.push(nest.crds[0] * size + token, t)
@@ -61,7 +61,7 @@ def _split(p: Process, size: int) -> Steps:
             yield crd
         token, seen = crd[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from room(outer, inner)))
+            t = p.close(seen, (yield from await_slots(outer, inner)))
             crd.take(t)
             outer.push(token, t)
             if token.__class__ is not Stop:
@@ -72,11 +72,11 @@ def _split(p: Process, size: int) -> Steps:
             continue
         above, below = divmod(token, size)
         if current is not None and above != current:
-            t = p.close(seen, (yield from room(inner)))
+            t = p.close(seen, (yield from await_slots(inner)))
             inner.push(stop(0, 0), t)
             current = None
         starts = current is None
-        t = p.fire(seen, (yield from room(*((outer, inner) if starts else (inner,)))))
+        t = p.fire(seen, (yield from await_slots(*((outer, inner) if starts else (inner,)))))
         crd.take(t)
         if starts:
             outer.push(above, t)

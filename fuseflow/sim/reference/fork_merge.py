@@ -8,7 +8,7 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 
 
 def fork(node: n.Fork, place: NodeContext) -> Sequence[Process]:
@@ -29,14 +29,14 @@ def _fork(p: Process) -> Steps:
             yield source
         token, seen = source[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from room(*lanes)))
+            t = p.close(seen, (yield from await_slots(*lanes)))
             source.take(t)
             for lane in lanes:
                 lane.push(token, t)
             if token is D:
                 return
         else:
-            t = p.fire(seen, (yield from room(lanes[turn])))
+            t = p.fire(seen, (yield from await_slots(lanes[turn])))
             source.take(t)
             lanes[turn].push(token, t)
             turn = (turn + 1) % len(lanes)
@@ -70,16 +70,16 @@ def _merge(p: Process, levels: int) -> Steps:
             ends.append(token)
             over = len(ends) == len(lanes)
             if taken < len(lanes):  # the lanes from `turn` on had none of its elements
-                seen = yield from look(seen, (lanes[turn],))
+                seen = yield from await_tokens(seen, (lanes[turn],))
                 over = _ends_nothing(lanes[turn][0][0], levels)
             if over:
                 taking += [lanes[(turn + k) % len(lanes)] for k in range(len(lanes) - taken)]
-                seen = yield from look(seen, taking[1:])
+                seen = yield from await_tokens(seen, taking[1:])
                 _check_end(p, [*ends, *(fifo[0][0] for fifo in taking[1:])])
                 taken, ends = 0, []
             else:
                 given = stop(token.low, levels - 1)
-        free = yield from room(out)
+        free = yield from await_slots(out)
         t = p.close(seen, free) if stops else p.fire(seen, free)
         for fifo in taking:
             fifo.take(t)
@@ -94,11 +94,11 @@ def _ends_nothing(token: Any, levels: int) -> bool:
 def _together(p: Process, token: Any) -> Steps:
     """Take a stop that ends no element, or `D`, from all lanes."""
     lanes, (out,) = p.inputs, p.outputs
-    seen = yield from look(0, lanes)
+    seen = yield from await_tokens(0, lanes)
     heads = [lane[0][0] for lane in lanes]
     if any(head is not token for head in heads):
         raise p.misaligned(*heads)
-    t = p.close(seen, (yield from room(out)))
+    t = p.close(seen, (yield from await_slots(out)))
     for lane in lanes:
         lane.take(t)
     out.push(token, t)

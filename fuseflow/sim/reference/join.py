@@ -9,7 +9,7 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots
 
 
 def join(node: n.Join, place: NodeContext) -> Sequence[Process]:
@@ -48,7 +48,7 @@ def _join(p: Process, node: n.Join) -> Steps:
             continue
         taken = [side for side in everything if heads[side] == least]
         emit = node.kind == "union" or (heads[0] == least if node.kind == "left" else len(taken) == len(sides))
-        t = p.fire(seen, (yield from room(*p.outputs)) if emit and p.bounded else 0)
+        t = p.fire(seen, (yield from await_slots(*p.outputs)) if emit and p.bounded else 0)
         if emit:
             crd_out.push(least, t)
             for side, (_, payloads) in enumerate(sides):
@@ -66,7 +66,7 @@ def _together(p: Process, token: object, seen: int) -> Steps:
     heads = [fifo[0][0] for fifo in p.inputs]
     if any(head is not token for head in heads):
         raise p.misaligned(*heads)
-    t = p.close(seen, (yield from room(*p.outputs)))
+    t = p.close(seen, (yield from await_slots(*p.outputs)))
     for fifo in p.inputs:
         fifo.take(t)
     for out in p.outputs:

@@ -13,7 +13,7 @@ from collections.abc import Generator
 
 from fuseflow.samml.nodes import Node
 from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import AddressRange, Array
+from fuseflow.sim.memory.layout import AddressRange, ArrayName
 from fuseflow.sim.reference.process import Process, Steps, Wait
 
 
@@ -35,7 +35,7 @@ class Answer:
 
     @property
     def cycle(self) -> int:
-        return self.port.controller.memory.seen(self.port.number, self.request)
+        return self.port.controller.memory.answer_cycle(self.port.number, self.request)
 
 
 class Touch:
@@ -62,7 +62,7 @@ class RequestPort:
 
     write = False
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         self.controller, self.place = controller, place
         self.number = controller.join(node.name, array, self.write)
         self.line_bytes = controller.line
@@ -87,7 +87,7 @@ class RequestPort:
 class DemandPort(RequestPort):
     """Reads what the asker names."""
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         super().__init__(controller, place, node, array)
         self.line = -1
 
@@ -109,7 +109,7 @@ class PrefetchPort(RequestPort):
 
     asker: Process
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         super().__init__(controller, place, node, array)
         self.lines = -(-place.length // self.line_bytes)
         self.touched: list[int] = []
@@ -132,7 +132,7 @@ class PrefetchPort(RequestPort):
     def _steps(self, p: Process) -> Steps:
         first = self.place.base // self.line_bytes
         for n in range(self.lines):
-            free, needed = 0, n - self.controller.ahead
+            free, needed = 0, n - self.controller.prefetch
             if needed >= 0:
                 touch = Touch(self, needed)
                 while not touch:
@@ -146,7 +146,7 @@ class WritePort(RequestPort):
 
     write = True
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array, filled: int = 0) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, filled: int = 0) -> None:
         super().__init__(controller, place, node, array)
         self.filled = filled
 

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 from fuseflow.samml.tokens import D, Stop, stop
-from fuseflow.sim.reference.process import Fifo, Process, Wait, look
+from fuseflow.sim.reference.process import Fifo, Process, Wait, await_tokens
 
 
 def seen_above(token: Stop, levels: int) -> Stop:
@@ -38,9 +38,9 @@ class EnclosingStreams:
         """Whether the stop ends an empty list of a coordinate that has not been taken."""
         return self.open < self.depth - token.low
 
-    def look(self, seen: int, levels: int) -> Generator[Wait, None, int]:
+    def await_coordinates(self, seen: int, levels: int) -> Generator[Wait, None, int]:
         """Wait for the coordinates that are to be opened, down to the outermost `levels`."""
-        return look(seen, self.fifos[self.open : levels])
+        return await_tokens(seen, self.fifos[self.open : levels])
 
     def enter(self, t: int, levels: int) -> None:
         """Take those coordinates in cycle `t`."""
@@ -52,17 +52,17 @@ class EnclosingStreams:
             self.fifos[level].take(t)
         self.open = max(self.open, levels)
 
-    def ended(self, token: Stop) -> range:
+    def ended_levels(self, token: Stop) -> range:
         """The levels of the outer streams in which the inner stop ends a list."""
         return range(max(self.depth - token.high, 0), self.depth)
 
-    def ends(self, token: Stop) -> Sequence[Fifo]:
+    def ended_fifos(self, token: Stop) -> Sequence[Fifo]:
         """Those streams."""
-        return [self.fifos[level] for level in self.ended(token)]
+        return [self.fifos[level] for level in self.ended_levels(token)]
 
     def leave(self, t: int, token: Stop, levels: Iterable[int] | None = None) -> None:
         """Take the outer stops that are part of an inner stop, of some of the levels ended if they are given."""
-        for level in self.ended(token) if levels is None else levels:
+        for level in self.ended_levels(token) if levels is None else levels:
             found, due = self.fifos[level][0][0], seen_above(token, self.depth - level)
             if found is not due:
                 raise self.process.misaligned(found, due)

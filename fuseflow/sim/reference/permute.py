@@ -9,17 +9,17 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
+from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fill_and_emit
 
 
 def permute(node: n.Permute, place: NodeContext) -> Sequence[Process]:
-    return halves(place, partial(_scattered, node.order))
+    return fill_and_emit(place, partial(_scattered, node.order))
 
 
-def _scattered(order: Sequence[int], fill: Process) -> Opened:
+def _scattered(order: Sequence[int], fill: Process) -> RowOpener:
     """Every value goes to its coordinates in the new order, where there must be none."""
 
-    def opened(work: Workspace, crds: Sequence[int]) -> Put:
+    def opened(work: Workspace, crds: Sequence[int]) -> PutValue:
         outer = tuple(crds)
 
         def put(key: int, value: Any) -> None:

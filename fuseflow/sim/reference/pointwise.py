@@ -10,9 +10,9 @@ from typing import Any
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, is_control
-from fuseflow.sim.outcome.statistics import Array
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
 
@@ -53,7 +53,7 @@ def _slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
     return [(o.value if o.constant else filled(next(shapes), o.value), o.constant) for o in node.operands]
 
 
-def located(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
+def reference_lookup(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
     """The reference of a coordinate below a reference: `N` where nothing is stored."""
     parents = fibers.walk().parents
 
@@ -66,9 +66,9 @@ def located(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
     return reference
 
 
-def _locate(p: Process, fibers: Fibers, kinds: Sequence[Array]) -> Steps:
+def _locate(p: Process, fibers: Fibers, kinds: Sequence[ArrayKind]) -> Steps:
     """In a level that is stored: a locate reads one element of each of these arrays."""
-    asked, reference = 0, located(p, fibers)
+    asked, reference = 0, reference_lookup(p, fibers)
 
     def at(crd: Any, ref: Any = 0) -> Any:
         nonlocal asked
@@ -124,7 +124,7 @@ def _one(p: Process, function: Callable[[Any], Any]) -> Steps:
         while not source:
             yield source
         token, seen = source[0]
-        free = (yield from room(out)) if bounded else 0
+        free = (yield from await_slots(out)) if bounded else 0
         if token is D or token.__class__ is Stop:
             t = p.close(seen, free)
             take(t)
@@ -150,7 +150,7 @@ def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
         b, other = right[0]
         if other > seen:
             seen = other
-        free = (yield from room(out)) if bounded else 0
+        free = (yield from await_slots(out)) if bounded else 0
         if a is D or a.__class__ is Stop:
             if a is not b:
                 raise p.misaligned(a, b)
@@ -172,9 +172,9 @@ def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
 def _many(p: Process, function: Callable[..., Any]) -> Steps:
     (out,) = p.outputs
     while True:
-        seen = yield from look(0, p.inputs)
+        seen = yield from await_tokens(0, p.inputs)
         tokens = [source[0][0] for source in p.inputs]
-        free = yield from room(out)
+        free = yield from await_slots(out)
         first = tokens[0]
         control = is_control(first)
         if any(token is not first if control else is_control(token) for token in tokens):

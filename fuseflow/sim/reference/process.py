@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Node
-from fuseflow.sim.outcome.statistics import Array
+from fuseflow.sim.memory.layout import ArrayKind
 
 Item: TypeAlias = tuple[Any, int]
 """A token (or, between the two halves of an accumulator, a workspace) and the cycle from which it is visible."""
@@ -136,7 +136,7 @@ class BoundedOutput(Output):
         super().push(token, t)
 
 
-def output(latency: int, fifos: Sequence[Fifo] = ()) -> Output:
+def make_output(latency: int, fifos: Sequence[Fifo] = ()) -> Output:
     return (BoundedOutput if any(f.slots is not None for f in fifos) else Output)(latency, fifos)
 
 
@@ -185,7 +185,7 @@ class Process:
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
         self.helper = False  # asks the memory for another process: its firings are not the node's
-        self.elements: dict[Array, int] = {}  # elements requested from memory, by array: pos, crd, val
+        self.elements: dict[ArrayKind, int] = {}  # elements requested from memory, by array: pos, crd, val
 
     def fire(self, seen: int, free: int = 0) -> int:
         """The cycle of the next firing, on a value.
@@ -254,7 +254,7 @@ class Process:
         return SimulationError(f"node `{self.node.name}` ({self.node.op}): {message}")
 
 
-def look(seen: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
+def await_tokens(seen: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
     """Wait for a token in each FIFO; the cycle by which all are visible, or `seen` if that is later."""
     for fifo in fifos:
         while not fifo:
@@ -264,7 +264,7 @@ def look(seen: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
     return seen
 
 
-def room(*outputs: Output) -> Generator[Wait, None, int]:
+def await_slots(*outputs: Output) -> Generator[Wait, None, int]:
     """Wait for a slot at every bounded reader; the cycle from which all are free, 0 if all were never filled."""
     free = 0
     for stream in outputs:

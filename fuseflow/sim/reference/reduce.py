@@ -11,17 +11,17 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots
 from fuseflow.tile_ops import Tile, each, filled
 
 
 def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
     (value,) = place.types
     op = reducer(node.function)
-    return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
+    return place.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
 
 
-def folding(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
+def fold_function(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
     """The reduction of two values, element by element if they are tiles."""
     return partial(each, op.scalar) if tile else op.scalar
 
@@ -36,17 +36,17 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
             yield source
         token, seen = source[0]
         if token.__class__ is Stop:
-            t = p.close(seen, (yield from room(out)))
+            t = p.close(seen, (yield from await_slots(out)))
             take(t)
             if token.low == 0:
                 out.push(total, t)
                 total = identity
                 if token.high > 0:
-                    out.push(seen_above(token, 1), p.close(0, (yield from room(out))))
+                    out.push(seen_above(token, 1), p.close(0, (yield from await_slots(out))))
             else:
                 out.push(seen_above(token, 1), t)
         elif token is D:
-            t = p.close(seen, (yield from room(out)))
+            t = p.close(seen, (yield from await_slots(out)))
             take(t)
             out.push(D, t)
             return

@@ -13,26 +13,26 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange as Bytes
-from fuseflow.sim.memory.layout import Array, Kind
+from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
 from fuseflow.sim.reference.memory_ports import Answer, DemandPort, PrefetchPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.pointwise import located
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, Steps, Wait, look, output, room
+from fuseflow.sim.reference.pointwise import reference_lookup
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, Steps, Wait, await_slots, await_tokens, make_output
 from fuseflow.sim.reference.scan import scan_steps
 from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import filled
 
-Reading: TypeAlias = DemandPort | PrefetchPort
-HANDED_ON = 1
+ReadPort: TypeAlias = DemandPort | PrefetchPort
+HANDOFF_CYCLES = 1
 """Cycles from a firing of an asker until its responder sees what it asked for."""
 END = stop(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FiberPiece:
     """What is asked for at every token: so many bytes of an array, at a stride."""
 
     array: StoredArray
@@ -41,18 +41,18 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AskerChain:
     """Processes that ask for pieces, the tokens that the last hands on, and of each piece the port and who waits for its answers."""
 
     processes: list[Process]
     tokens: Fifo
-    gates: list[tuple[Reading, BoundedFifo]]
+    gates: list[tuple[ReadPort, BoundedFifo]]
 
 
 class RemoteProcesses:
     """Builds the processes of the nodes that read and write, on one memory."""
 
-    def __init__(self, controller: Controller, places: dict[Array, Bytes], sequential: set[str]) -> None:
+    def __init__(self, controller: Controller, places: dict[ArrayName, Bytes], sequential: set[str]) -> None:
         """`sequential`: names of the nodes that read their arrays from the first element to the last."""
         self.controller, self.places, self.sequential = controller, places, sequential
 
@@ -71,9 +71,9 @@ class RemoteProcesses:
 
         return {n.Scan: scan, n.Locate: locate, n.Load: self.load, n.WriteLevel: write_level, n.WriteValues: self.write_values}
 
-    def read(self, node: n.Scan | n.Locate | n.Load, name: Array) -> tuple[Reading, list[Process]]:
+    def read(self, node: n.Scan | n.Locate | n.Load, name: ArrayName) -> tuple[ReadPort, list[Process]]:
         """A port that reads, with the process that fetches ahead."""
-        if node.name in self.sequential and self.controller.ahead:
+        if node.name in self.sequential and self.controller.prefetch:
             fetched = PrefetchPort(self.controller, self.places[name], node, name)
             return fetched, [fetched.fetch(node)]
         return DemandPort(self.controller, self.places[name], node, name), []
@@ -124,10 +124,10 @@ class RemoteProcesses:
 
     def _looked_up(self, node: n.Scan, place: NodeContext, arrays: Sequence[StoredArray], fiber: FiberReader) -> list[Process]:
         """A scan that asks for all of a fiber at its reference, and goes through it once that is there."""
-        pieces = [Piece(array, array.bytes * array.fiber, array.bytes * array.scanned) for array in arrays]
+        pieces = [FiberPiece(array, array.bytes * array.fiber, array.bytes * array.scanned) for array in arrays]
         asked = self._pieces(node, place.inputs, pieces, fiber.parents)
-        link = BoundedFifo(None, min(self.controller.held(piece.size) for piece in pieces))
-        gates = self._gates(node, asked.tokens, 0, asked.gates, output(HANDED_ON, (link,)), 1)
+        link = BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
+        gates = self._gates(node, asked.tokens, 0, asked.gates, make_output(HANDOFF_CYCLES, (link,)), 1)
         link.writer = gates[-1]
         walker = link.slots.reader = Process(node, (link,), place.outputs, place.interval)
         walker.steps = scan_steps(walker, fiber, fiber.parents)
@@ -139,39 +139,41 @@ class RemoteProcesses:
         """Asks for the elements that tell of a coordinate, and gives its reference once they are there."""
         size = place.size(node.tensor, node.level)
         arrays = level.points(size)
-        pieces = [Piece(array, array.bytes, array.bytes) for array in arrays]
-        elements, targets = Fifo(None), BoundedFifo(None, min(self.controller.held(piece.size) for piece in pieces))
-        pointer = elements.writer = targets.writer = Process(node, place.inputs, (output(HANDED_ON, (elements, targets)),), 1)
+        pieces = [FiberPiece(array, array.bytes, array.bytes) for array in arrays]
+        elements, targets = Fifo(None), BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
+        pointer = elements.writer = targets.writer = Process(
+            node, place.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
+        )
         pointer.helper = True
-        pointer.steps = _point(pointer, arrays, located(pointer, place.fibers(node)))
+        pointer.steps = _point(pointer, arrays, reference_lookup(pointer, place.fibers(node)))
         asked = self._pieces(node, (elements,), pieces, inf, paired=True)
         gates = self._gates(node, targets, 1, asked.gates, place.outputs[0], place.interval)
         return [pointer, *asked.processes, *gates]
 
     def _pieces(
-        self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[Piece], count: float, paired: bool = False
-    ) -> Asking:
+        self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False
+    ) -> AskerChain:
         """Processes, one after the other, that each ask for a piece of an array at every token."""
         processes: list[Process] = []
-        gates: list[tuple[Reading, BoundedFifo]] = []
+        gates: list[tuple[ReadPort, BoundedFifo]] = []
         for piece in pieces:
             port, fetching = self.read(node, (node.tensor, node.level, piece.array.kind))
             asker, link = self._asker(node, inputs, port)
             tokens = Fifo(None)
             tokens.writer = asker
-            asker.outputs = (output(HANDED_ON, (tokens, link)),)
+            asker.outputs = (make_output(HANDOFF_CYCLES, (tokens, link)),)
             asker.steps = _ask(asker, port, piece.stride, piece.size, count, paired=paired)
             processes += [asker, *fetching]
             gates.append((port, link))
             inputs, paired = (tokens,), True
-        return Asking(processes, tokens, gates)
+        return AskerChain(processes, tokens, gates)
 
     def _gates(
         self,
         node: n.Node,
         tokens: Fifo,
         part: int | None,
-        asked: Sequence[tuple[Reading, BoundedFifo]],
+        asked: Sequence[tuple[ReadPort, BoundedFifo]],
         last: Output,
         interval: int,
     ) -> list[Process]:
@@ -180,7 +182,7 @@ class RemoteProcesses:
         for k, (port, requests) in enumerate(asked):
             inner = k < len(asked) - 1
             link = Fifo(None)
-            out = output(HANDED_ON, (link,)) if inner else last
+            out = make_output(HANDOFF_CYCLES, (link,)) if inner else last
             gate = Process(node, (tokens, requests), (out,), 1 if inner else interval)
             gate.helper = inner
             link.writer = requests.slots.reader = gate
@@ -196,7 +198,7 @@ class RemoteProcesses:
         crd = written.crd[node.level] = array("q")
         pos = written.pos[node.level] = array("q", [0])
         arrays = level.arrays(place.size(node.tensor, node.level))
-        entry, ends = None, list[Put]()
+        entry, ends = None, list[PortWrite]()
         for stored in sorted(arrays, key=lambda stored: stored.entry == 0):
             port = self._posted(node, node.level, stored.kind)
             port.filled = stored.first * stored.bytes
@@ -217,14 +219,14 @@ class RemoteProcesses:
         port.sender = made[0]
         return made
 
-    def _posted(self, node: n.WriteLevel | n.WriteValues, level: int, kind: Kind) -> WritePort:
+    def _posted(self, node: n.WriteLevel | n.WriteValues, level: int, kind: ArrayKind) -> WritePort:
         name = (node.tensor, level, kind)
         return WritePort(self.controller, self.places[name], node, name)
 
-    def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: Reading) -> tuple[Process, BoundedFifo]:
+    def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: ReadPort) -> tuple[Process, BoundedFifo]:
         """The process that asks through a port, and its link to who gets the answers."""
-        link = BoundedFifo(None, self.controller.held(port.place.width))
-        process = Process(node, inputs, (output(HANDED_ON, (link,)),), 1)
+        link = BoundedFifo(None, self.controller.elements_in_flight(port.place.width))
+        process = Process(node, inputs, (make_output(HANDOFF_CYCLES, (link,)),), 1)
         link.writer = process
         process.helper = True
         if isinstance(port, PrefetchPort):
@@ -239,7 +241,7 @@ def _responder(node: n.Node, place: NodeContext, link: BoundedFifo) -> Process:
     return process
 
 
-def _ask(p: Process, port: Reading, stride: int, size: int, count: float, words: int = 0, paired: bool = False) -> Steps:
+def _ask(p: Process, port: ReadPort, stride: int, size: int, count: float, words: int = 0, paired: bool = False) -> Steps:
     """Ask for `size` bytes at `stride` times every reference; what goes on is the token and the request that answers it. `paired`: what
     comes is the token and something else."""
     (source,), (link,) = p.inputs, p.outputs
@@ -250,7 +252,7 @@ def _ask(p: Process, port: Reading, stride: int, size: int, count: float, words:
         token, seen = source[0]
         if paired:
             token, _ = token
-        free = yield from room(*p.outputs)
+        free = yield from await_slots(*p.outputs)
         request: int | None = None
         if token is D or token.__class__ is Stop:
             t = p.close(seen, free)
@@ -269,10 +271,10 @@ def _ask(p: Process, port: Reading, stride: int, size: int, count: float, words:
             return
 
 
-Head: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
+HeadReader: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
 
 
-def _heads(p: Process, pos: Reading | None) -> tuple[Head, Head]:
+def _heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
     """How a scan looks at its next reference: at the token alone, and with the answer that says where its fiber lies."""
 
     def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
@@ -294,14 +296,14 @@ def _heads(p: Process, pos: Reading | None) -> tuple[Head, Head]:
     return token, answered
 
 
-def _walk(p: Process, heads: tuple[Head, Head], fiber: FiberReader, port: Reading) -> Steps:
+def _walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, port: ReadPort) -> Steps:
     """A scan that asks for its coordinates: the firings of `scan`, and one more for every further line."""
     (source,), (link,) = p.inputs, p.outputs
     token_of, answered = heads
     while True:
         token, seen = yield from answered(source)
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from room(*p.outputs)))
+            t = p.close(seen, (yield from await_slots(*p.outputs)))
             source.take(t)
             link.push((token.raised() if token.__class__ is Stop else D, None), t)
             if token is D:
@@ -313,7 +315,7 @@ def _walk(p: Process, heads: tuple[Head, Head], fiber: FiberReader, port: Readin
         pending = True
         bounds = [*refs, fiber.end] if refs else []
         for crd, (low, high) in zip(crds, pairwise(bounds), strict=True):
-            free = yield from room(*p.outputs)
+            free = yield from await_slots(*p.outputs)
             t, request = yield from port.ask(p, port.place.width * low, port.place.width * high, seen, free)
             if pending:
                 source.take(t)
@@ -322,7 +324,7 @@ def _walk(p: Process, heads: tuple[Head, Head], fiber: FiberReader, port: Readin
         if pending:
             source.take(p.fire(seen))
         token, seen = yield from token_of(source)
-        t = p.close(seen, (yield from room(*p.outputs)))
+        t = p.close(seen, (yield from await_slots(*p.outputs)))
         end = END
         if token.__class__ is Stop:
             if token.low != 0:
@@ -332,7 +334,7 @@ def _walk(p: Process, heads: tuple[Head, Head], fiber: FiberReader, port: Readin
         link.push((end, None), t)
 
 
-def _respond(p: Process, port: Reading, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
+def _respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
     """Give what was asked for once it is there: one firing a token."""
     (link,) = p.inputs
     outputs: tuple[Output, ...] = p.outputs
@@ -346,7 +348,7 @@ def _respond(p: Process, port: Reading, values: Callable[[Any], tuple[Any, ...]]
             while not answer:
                 yield answer
             told = answer.cycle
-        free = (yield from room(*outputs)) if p.bounded else 0
+        free = (yield from await_slots(*outputs)) if p.bounded else 0
         seen = p.answered(seen, told)
         ends = token is D or token.__class__ is Stop
         t = p.close(seen, free) if ends else p.fire(seen, free)
@@ -362,9 +364,9 @@ def _point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, 
     (out,), (stored, *_) = p.outputs, arrays
     asked = 0
     while True:
-        seen = yield from look(0, p.inputs)
+        seen = yield from await_tokens(0, p.inputs)
         crd, *ref = (source[0][0] for source in p.inputs)
-        free = yield from room(out)
+        free = yield from await_slots(out)
         control = crd is D or crd.__class__ is Stop
         if any((x is D or x.__class__ is Stop) != control or (control and x is not crd) for x in ref):
             raise p.misaligned(crd, *ref)
@@ -384,11 +386,11 @@ def _point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, 
             return
 
 
-def _gate(p: Process, port: Reading, part: int | None) -> Steps:
+def _gate(p: Process, port: ReadPort, part: int | None) -> Steps:
     """Let every token through once what was asked for with it is there. It is this part of a pair, or comes alone."""
     (tokens, requests), (out,) = p.inputs, p.outputs
     while True:
-        seen = yield from look(0, p.inputs)
+        seen = yield from await_tokens(0, p.inputs)
         (item, _), ((_, request), _) = tokens[0], requests[0]
         token, told = item if part is None else item[part], 0
         if request is not None:
@@ -396,7 +398,7 @@ def _gate(p: Process, port: Reading, part: int | None) -> Steps:
             while not answer:
                 yield answer
             told = answer.cycle
-        free = yield from room(out)
+        free = yield from await_slots(out)
         seen = p.answered(seen, told)
         ends = token is D or token.__class__ is Stop
         t = p.close(seen, free) if ends else p.fire(seen, free)
@@ -407,11 +409,11 @@ def _gate(p: Process, port: Reading, part: int | None) -> Steps:
             return
 
 
-Put: TypeAlias = tuple[WritePort, int]
+PortWrite: TypeAlias = tuple[WritePort, int]
 """A port that writes, and how many bytes at a time."""
 
 
-def _write(p: Process, elements: Any, ends: Any, entry: Put | None, closing: Sequence[Put]) -> Steps:
+def _write(p: Process, elements: Any, ends: Any, entry: PortWrite | None, closing: Sequence[PortWrite]) -> Steps:
     """Append every value; a stop that ends a fiber appends the number of values so far."""
     (source,) = p.inputs
     while True:

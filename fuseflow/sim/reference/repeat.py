@@ -8,7 +8,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 
 
 def repeat(node: n.Repeat, place: NodeContext) -> Sequence[Process]:
@@ -27,15 +27,15 @@ def _repeat(p: Process) -> Steps:
         token, seen = signal[0]
         if token.__class__ is Stop:
             if token.low == 0 and held is None:
-                seen = yield from look(seen, (x,))
+                seen = yield from await_tokens(seen, (x,))
                 if x[0][0] is D or x[0][0].__class__ is Stop:
                     raise p.misaligned(x[0][0], token)
                 x.take(fire(seen))
             held = None
             yield from _stop(p, token)
         elif token is D:
-            seen = yield from look(seen, (x,))
-            t = p.close(seen, (yield from room(out)))
+            seen = yield from await_tokens(seen, (x,))
+            t = p.close(seen, (yield from await_slots(out)))
             x.take(t)
             take(t)
             push(D, t)
@@ -50,7 +50,7 @@ def _repeat(p: Process) -> Steps:
                     raise p.misaligned(held, token)
                 if visible > seen:
                     seen = visible
-            t = fire(seen, (yield from room(out)) if bounded else 0)
+            t = fire(seen, (yield from await_slots(out)) if bounded else 0)
             if first:
                 x.take(t)
             take(t)
@@ -61,10 +61,10 @@ def _stop(p: Process, token: Stop) -> Steps:
     """Pass a stop of the signal, with x's own where it closes a list of x."""
     (x, signal), (out,) = p.inputs, p.outputs
     closes = token.high > 0
-    seen = yield from look(0, (signal, x) if closes else (signal,))
+    seen = yield from await_tokens(0, (signal, x) if closes else (signal,))
     if closes and x[0][0] is not seen_above(token, 1):
         raise p.misaligned(x[0][0], seen_above(token, 1))
-    t = p.close(seen, (yield from room(out)))
+    t = p.close(seen, (yield from await_slots(out)))
     if closes:
         x.take(t)
     signal.take(t)

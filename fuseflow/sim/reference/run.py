@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.process import Backlog, Process, Slots
 
-REPORT = 16  # sweeps between two looks at the firings
+SWEEPS_PER_REPORT = 16  # sweeps between two looks at the firings
 
 
-class TooLong(Exception):
+class FiringLimitError(Exception):
     """A run passed its limit of firings."""
 
 
-def run(
+def run_network(
     network: Network,
     progress: Callable[[int], None] | None = None,
     growing: Sequence[Slots] = (),
     limit: int | None = None,
 ) -> list[Process]:
-    """Run to the end. Returns the processes that are stuck: none unless the network deadlocks. Raises `TooLong` soon after `limit`
+    """Run to the end. Returns the processes that are stuck: none unless the network deadlocks. Raises `FiringLimitError` soon after `limit`
     firings.
 
     `growing`: slots that all get one more whenever the network is stuck on one of them. What was computed stays valid, since a deeper
@@ -42,12 +42,12 @@ def run(
             for slots in growing:
                 slots.grow()
         sweeps += 1
-        if sweeps % REPORT == 0:
+        if sweeps % SWEEPS_PER_REPORT == 0:
             firings = sum(process.firings for process in network.processes)
             if progress is not None:
                 progress(firings)
             if limit is not None and firings > limit:
-                raise TooLong
+                raise FiringLimitError
     return []
 
 

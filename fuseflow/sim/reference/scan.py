@@ -10,9 +10,11 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.fibers import Fiber, FiberReader
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Backlog, Process, Steps, output, room
+from fuseflow.sim.reference.process import Backlog, Process, Steps, await_slots, make_output
 
-LIMIT = 1024  # tokens that a scan may be ahead of its readers: small enough for the caches, large enough to hide the schedule
+BACKLOG_LIMIT = (
+    1024  # tokens that a scan may be ahead of its readers: small enough for the caches, large enough to hide the schedule
+)
 END = stop(0, 0)
 
 
@@ -29,15 +31,15 @@ def scan(node: n.Scan, place: NodeContext) -> Sequence[Process]:
 
 def range_(node: n.Range, place: NodeContext) -> Sequence[Process]:
     full = range(node.size), range(node.size)
-    process = Process(node, place.inputs, (*place.outputs, output(place.latency)), place.interval)
+    process = Process(node, place.inputs, (*place.outputs, make_output(place.latency)), place.interval)
     process.steps = scan_steps(process, lambda ref: full, inf)
     return [process]
 
 
 def _root(p: Process) -> Steps:
     (out,) = p.outputs
-    out.push(0, p.fire(0, (yield from room(out))))
-    out.push(D, p.close(0, (yield from room(out))))
+    out.push(0, p.fire(0, (yield from await_slots(out))))
+    out.push(D, p.close(0, (yield from await_slots(out))))
 
 
 def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Steps:
@@ -45,14 +47,14 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
     which looks at the next reference token: a stop is merged, else the fiber ends alone."""
     (ref,), (crd_out, ref_out) = p.inputs, p.outputs
     fire, push_crd, push_ref, bounded = p.fire, crd_out.push, ref_out.push, p.bounded
-    backlog = Backlog(p.outputs, LIMIT)
+    backlog = Backlog(p.outputs, BACKLOG_LIMIT)
     ahead = 0
     while True:
         while not ref:
             yield ref
         token, seen = ref[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
+            t = p.close(seen, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
             ref.take(t)
             after = token.raised() if token.__class__ is Stop else D
             push_crd(after, t)
@@ -64,14 +66,14 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
             raise p.outside()
         pending = True
         for crd, below in zip(*fiber(token), strict=True):
-            t = fire(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
+            t = fire(seen, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
             if pending:
                 ref.take(t)
                 pending = False
             push_crd(crd, t)
             push_ref(below, t)
             ahead += 1
-            if ahead == LIMIT:
+            if ahead == BACKLOG_LIMIT:
                 ahead = 0
                 if not backlog:
                     yield backlog
@@ -80,7 +82,7 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
         while not ref:
             yield ref
         token, seen = ref[0]
-        t = p.close(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
+        t = p.close(seen, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
         end = END
         if token.__class__ is Stop:
             if token.low != 0:

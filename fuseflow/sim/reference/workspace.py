@@ -12,23 +12,23 @@ from typing import Any, TypeAlias
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext
-from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, look, output, room
+from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, await_slots, await_tokens, make_output
 
 Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
 """Values by the coordinates of the loops that are given: all but the last as one key, then the last. No entry without a value."""
 
-Put: TypeAlias = Callable[[int, Any], None]
+PutValue: TypeAlias = Callable[[int, Any], None]
 """Puts a value, by its innermost coordinate, below the outer ones that are open."""
-Opened: TypeAlias = Callable[[Workspace, Sequence[int]], Put]
+RowOpener: TypeAlias = Callable[[Workspace, Sequence[int]], PutValue]
 """What to do with the values below outer coordinates."""
 
 BUFFERS = 2
 
 
-def halves(place: NodeContext, opened: Callable[[Process], Opened]) -> Sequence[Process]:
+def fill_and_emit(place: NodeContext, opened: Callable[[Process], RowOpener]) -> Sequence[Process]:
     """Fill and emit of a node that takes coordinates, outermost first, and values, and gives the same of as many levels or fewer."""
     link, buffers = Fifo(), Slots(BUFFERS)
-    fill = Process(place.node, place.inputs, (output(place.latency, (link,)),), place.interval)
+    fill = Process(place.node, place.inputs, (make_output(place.latency, (link,)),), place.interval)
     fill.steps = _fill(fill, opened(fill), buffers)
     emit = Process(place.node, (link,), place.outputs, place.interval)
     emit.steps = _emit(emit, len(place.inputs) - len(place.outputs), buffers)
@@ -36,7 +36,7 @@ def halves(place: NodeContext, opened: Callable[[Process], Opened]) -> Sequence[
     return fill, emit
 
 
-def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
+def _fill(p: Process, opened: RowOpener, buffers: Slots) -> Steps:
     """One firing a token of the values, and one for each coordinate with nothing below it."""
     *outer, crd, val = p.inputs
     (link,) = p.outputs
@@ -44,7 +44,7 @@ def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
     depth = nest.depth
     fire, take_crd, take_val = p.fire, crd.take, val.take
     work: Workspace | None = None
-    put: Put
+    put: PutValue
     while True:
         while not val:
             yield val
@@ -60,7 +60,7 @@ def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
         if token.__class__ is Stop:
             work = yield from _fill_stop(p, nest, token, seen, free, work)
         elif token is D:
-            seen = yield from look(seen, p.inputs)
+            seen = yield from await_tokens(seen, p.inputs)
             t = p.close(seen)
             nest.finish(t)
             take_crd(t)
@@ -76,7 +76,7 @@ def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
             if visible > seen:
                 seen = visible
             if nest.open < depth:
-                seen = yield from nest.look(seen, depth)
+                seen = yield from nest.await_coordinates(seen, depth)
                 t = fire(seen, free)
                 nest.enter(t, depth)
                 assert work is not None
@@ -95,9 +95,9 @@ def _fill_stop(
     *_, crd, val = p.inputs
     if nest.childless(token):
         levels = nest.depth - token.low
-        seen = yield from nest.look(seen, levels)
+        seen = yield from nest.await_coordinates(seen, levels)
         nest.enter(p.close(seen, free), levels)  # on no value; a workspace fires every cycle on anything
-    seen = yield from look(seen, (crd, *nest.ends(token)))
+    seen = yield from await_tokens(seen, (crd, *nest.ended_fifos(token)))
     if crd[0][0] is not token:
         raise p.misaligned(crd[0][0], token)
     t = p.close(seen, free)
@@ -123,7 +123,7 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
         if work is not None:
             yield from emit_entries(p, work, seen)
         if token is D:
-            t = p.close(seen, (yield from room(*p.outputs)))
+            t = p.close(seen, (yield from await_slots(*p.outputs)))
             for out in p.outputs:
                 out.push(D, t)
             return
@@ -146,7 +146,7 @@ def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
             yield from emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
         last, fresh = prefix, tuple(zip(outer, prefix, strict=True))[same:]
         for key, value in sorted(work[prefix].items()):
-            t = fire(seen, (yield from room(crd, val, *(out for out, _ in fresh))) if bounded else 0)
+            t = fire(seen, (yield from await_slots(crd, val, *(out for out, _ in fresh))) if bounded else 0)
             for out, coordinate in fresh:
                 out.push(coordinate, t)
             fresh = ()
@@ -158,7 +158,7 @@ def emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
     """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
     *crds, val = p.outputs
     ended = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
-    t = p.close(seen, (yield from room(val, *(out for out, _ in ended))))
+    t = p.close(seen, (yield from await_slots(val, *(out for out, _ in ended))))
     for out, end in ended:
         out.push(end, t)
     val.push(token, t)

@@ -12,7 +12,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.reference import run as schedule
 from fuseflow.sim.reference import scan
-from fuseflow.sim.reference.build import build
+from fuseflow.sim.reference.build import build_network
 from fuseflow.tensors import Tensor, pack
 
 IDEAL = load_machine("ideal")
@@ -41,21 +41,21 @@ def test_streams_are_not_held_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     graph, tensors = square("outer_product", 30)
     monkeypatch.setattr(scan, "LIMIT", 16)
     monkeypatch.setattr(schedule, "REPORT", 1)
-    network = build(graph, tensors, IDEAL)
+    network = build_network(graph, tensors, IDEAL)
     backlogs: list[int] = []
 
     def measure(firings: int) -> None:
         backlogs.append(max(len(fifo) for stream in network.streams.values() for fifo in stream.fifos))
 
-    assert not schedule.run(network, measure)
+    assert not schedule.run_network(network, measure)
     assert max(stream.count for stream in network.streams.values()) > 30**3
     assert max(backlogs) <= 2 * 16
 
 
 def test_a_row_longer_than_the_limit_is_held_where_it_must_be() -> None:
-    graph, tensors = square("normalized", 2 * scan.LIMIT)
-    matrix = np.zeros((2 * scan.LIMIT,) * 2)
+    graph, tensors = square("normalized", 2 * scan.BACKLOG_LIMIT)
+    matrix = np.zeros((2 * scan.BACKLOG_LIMIT,) * 2)
     matrix[0] = 1.0
     tensors["A"] = pack(matrix, graph.declared["A"].format)
     result = simulate(graph, tensors, IDEAL)
-    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), matrix / (2 * scan.LIMIT))
+    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), matrix / (2 * scan.BACKLOG_LIMIT))
