@@ -31,7 +31,7 @@ def test_how_far_scans_run_ahead_changes_nothing(name: str, limit: int, monkeypa
     graph = dataflow.graph(name)
     tensors = dataflow.inputs(graph, np.random.default_rng(4), 0.8)
     expected = simulate(graph, tensors, IDEAL, record=True)
-    monkeypatch.setattr(scan, "LIMIT", limit)
+    monkeypatch.setattr(scan, "BACKLOG_LIMIT", limit)
     found = simulate(graph, tensors, IDEAL, record=True)
     assert found.nodes == expected.nodes
     dataflow.same_streams(found, expected)
@@ -39,8 +39,8 @@ def test_how_far_scans_run_ahead_changes_nothing(name: str, limit: int, monkeypa
 
 def test_streams_are_not_held_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, tensors = square("outer_product", 30)
-    monkeypatch.setattr(scan, "LIMIT", 16)
-    monkeypatch.setattr(schedule, "REPORT", 1)
+    monkeypatch.setattr(scan, "BACKLOG_LIMIT", 16)
+    monkeypatch.setattr(schedule, "SWEEPS_PER_REPORT", 1)
     network = build_network(graph, tensors, IDEAL)
     backlogs: list[int] = []
 
