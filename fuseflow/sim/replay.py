@@ -23,17 +23,17 @@ def replay(
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
     """Runs `simulation`, which was of this graph, again, as often as it is called."""
-    ran = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
+    deepened = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
 
     def run(sink: Callable[[], Sink]) -> tuple[Sink, LastEvent]:
         if simulation.engine == "fast":
             from fuseflow.sim.engine.event_log import trace  # loads the compiler, which small graphs never need
 
-            told, ending = trace(ran, tensors, machine, sink, progress)
+            events, ending = trace(deepened, tensors, machine, sink, progress)
         else:
-            told, ending = trace_reference(ran, tensors, machine, sink, progress)
+            events, ending = trace_reference(deepened, tensors, machine, sink, progress)
         assert ending.cycles == simulation.cycles, f"{ending.cycles} cycles, and {simulation.cycles} before"
-        return told, ending
+        return events, ending
 
     return run
 

@@ -96,17 +96,19 @@ def simulate(
     depths = {edge: depth for edge, depth in collector_depths(graph).items() if edge not in dict(graph.depths)} if auto else {}
     copies = lane_copies(graph) if auto else {}
     while True:
-        tried = graph.with_depths(depths)
-        outcome, ran = run_graph(tried, tensors, machine, engine, progress, record=record or check)
+        deepened = graph.with_depths(depths)
+        outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record=record or check)
         if not isinstance(outcome, Deadlock):
             break
         if not auto:
-            raise deadlock_error(outcome, tried)
-        depths |= sufficient_depths(outcome, tried, copies)
-        engine = "fast" if ran == "fast" else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
+            raise deadlock_error(outcome, deepened)
+        depths |= sufficient_depths(outcome, deepened, copies)
+        engine = (
+            "fast" if used_engine == "fast" else engine
+        )  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), ran, record)
+    return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record)
 
 
 def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool) -> Simulation:
@@ -151,14 +153,14 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
             f"graph `{graph.name}` reads tensor `{decl.name}`, which is not there", hint=did_you_mean(decl.name, tensors)
         )
     tensor = tensors[decl.name]
-    for what, got, due in (
+    for property, actual, declared in (
         ("shape", tensor.shape, decl.shape),
         ("format", tensor.format, decl.format),
         ("tiles", tensor.tile, decl.tile),
         ("implicit value", tensor.fill, decl.fill),
     ):
-        if got != due and not (got != got and due != due):  # an implicit NaN equals itself
-            raise TensorError(f"tensor `{decl.name}` has {what} {got}; graph `{graph.name}` declares {due}")
+        if actual != declared and not (actual != actual and declared != declared):  # an implicit NaN equals itself
+            raise TensorError(f"tensor `{decl.name}` has {property} {actual}; graph `{graph.name}` declares {declared}")
 
 
 def _check_streams(graph: Graph, recorded: Mapping[Port, Recording]) -> None:

@@ -70,16 +70,16 @@ def _advised(
         try:
             return deadlock.smallest_depth(edges)
         except FiringLimitError:
-            found = fast(depths)
-            assert isinstance(found, Deadlock), "simulators agree"
-            return found.smallest_depth(edges)
+            stuck = fast(depths)
+            assert isinstance(stuck, Deadlock), "simulators agree"
+            return stuck.smallest_depth(edges)
 
     def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
         try:
-            found = deadlock.deepened(more)
+            stuck = deadlock.deepened(more)
         except FiringLimitError:
-            went = fast({**depths, **more})
-            return went if isinstance(went, Deadlock) else None
-        return found and _advised(found, fast, {**depths, **more})
+            outcome = fast({**depths, **more})
+            return outcome if isinstance(outcome, Deadlock) else None
+        return stuck and _advised(stuck, fast, {**depths, **more})
 
     return replace(deadlock, smallest_depth=smallest_depth, deepened=deepened)

@@ -109,17 +109,17 @@ StepTotals: TypeAlias = dict[tuple[int, StepKind, int, int], list[int]]
 
 def critical_path(run: Replay, limit: int = EVENT_LIMIT) -> CriticalPath:
     """Of the run that `run` repeats, keeping `limit` events at a time."""
-    found: StepTotals = defaultdict(lambda: [0, 0])
+    totals: StepTotals = defaultdict(lambda: [0, 0])
     survey, ending = _record(run, CycleSpan(), limit)
     window, windows = survey, 1
-    at = _last(ending, found)
+    position = _last(ending, totals)
     while True:
         if window.complete:
-            before = _walk(window.by_track(), survey.topology, at, window.span.start, found)
-            if before is None:
-                return CriticalPath(ending.cycles, _merged(survey.topology, found), windows)
-            at = before
-        end = at[1] + 1
+            earlier = _walk(window.by_track(), survey.topology, position, window.span.start, totals)
+            if earlier is None:
+                return CriticalPath(ending.cycles, _merged(survey.topology, totals), windows)
+            position = earlier
+        end = position[1] + 1
         start = (survey if window.complete else window).window_before(end)
         window, _ = _record(run, CycleSpan(start, end), limit)
         windows += 1
@@ -131,55 +131,57 @@ def _record(run: Replay, span: CycleSpan, limit: int) -> tuple[FiringSink, LastE
     return sink, ending
 
 
-def _last(ending: LastEvent, found: StepTotals) -> tuple[int, int]:
+def _last(ending: LastEvent, totals: StepTotals) -> tuple[int, int]:
     """The last firing, and what happened behind it."""
     if ending.port < 0:
-        _add(found, ending.track, "work", ending.tail)
+        _add(totals, ending.track, "work", ending.tail)
         return ending.track, ending.cycle
-    _add(found, ending.track, "memory", ending.cycles - ending.request_cycle, port=ending.port)
+    _add(totals, ending.track, "memory", ending.cycles - ending.request_cycle, port=ending.port)
     return ending.track, ending.request_cycle
 
 
 def _add(
-    found: StepTotals, track: int, kind: StepKind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False
+    totals: StepTotals, track: int, kind: StepKind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False
 ) -> None:
     if cycles:
-        step = found[track, kind, edge, port]
+        step = totals[track, kind, edge, port]
         step[0] += cycles
         step[1] += kind != "work" and not relayed
 
 
-def _walk(events: list[Ints], topology: Topology, at: tuple[int, int], start: int, found: StepTotals) -> tuple[int, int] | None:
+def _walk(
+    events: list[Ints], topology: Topology, position: tuple[int, int], start: int, totals: StepTotals
+) -> tuple[int, int] | None:
     """Follow the causes back from a firing to one before cycle `start`; None if cycle 0 was reached."""
     times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
-    track, cycle = at
+    track, cycle = position
     while cycle >= start:
         i = int(times[track].searchsorted(cycle, side="right")) - 1
         _, first, count, step, cause, source, back, detail = events[track][i].tolist()
         assert i >= 0 and (cycle - first) % step == 0 and cycle <= first + (count - 1) * step, "not a cycle of a firing"
-        _add(found, track, "work", cycle - first)
+        _add(totals, track, "work", cycle - first)
         if cause == START:
             assert first == 0
             return None
         if first < start:  # begun in the window before
             return track, first
         edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
-        _add(found, source, STEP_KINDS[cause], first - back, edge, port, relayed=topology.tracks[track].relay)
+        _add(totals, source, STEP_KINDS[cause], first - back, edge, port, relayed=topology.tracks[track].relay)
         track, cycle = source, back
     return track, cycle
 
 
-def _merged(topology: Topology, found: StepTotals) -> tuple[PathStep, ...]:
+def _merged(topology: Topology, totals: StepTotals) -> tuple[PathStep, ...]:
     steps: dict[tuple[str, StepKind, int, int], list[int]] = defaultdict(lambda: [0, 0])
-    for (track, kind, edge, port), (cycles, times) in found.items():
+    for (track, kind, edge, port), (cycles, times) in totals.items():
         step = steps[topology.tracks[track].node, kind, edge, port]
         step[0] += cycles
         step[1] += times
-    made = [
+    path_steps = [
         PathStep(
             node, kind, cycles, times,
             None if edge < 0 else topology.edges[edge], None if port < 0 else topology.ports[port],
         )
         for (node, kind, edge, port), (cycles, times) in steps.items()
     ]  # fmt: skip
-    return tuple(sorted(made, key=lambda s: (-s.cycles, s.node, s.kind, str(s.edge), str(s.port))))
+    return tuple(sorted(path_steps, key=lambda s: (-s.cycles, s.node, s.kind, str(s.edge), str(s.port))))

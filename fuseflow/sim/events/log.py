@@ -93,11 +93,11 @@ class Sink(Protocol):
 
 def process_tracks(helpers: list[bool], names: list[str]) -> tuple[Track, ...]:
     """The tracks of processes in graph order: of each the node, and whether it is a helper."""
-    found = []
+    tracks = []
     for k, (name, helper) in enumerate(zip(names, helpers, strict=True)):
         own = [j for j, other in enumerate(names) if other == name and not helpers[j]]
         role = f"asks {sum(o == name and h for o, h in zip(names[:k], helpers[:k], strict=True)) + 1}" if helper else ""
         if not helper and len(own) > 1:
             role = "in" if k == own[0] else "out"
-        found.append(Track(name, role, helper))
-    return tuple(found)
+        tracks.append(Track(name, role, helper))
+    return tuple(tracks)

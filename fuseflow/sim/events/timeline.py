@@ -45,9 +45,9 @@ class Timeline:
     def open(self, topology: Topology) -> None:
         self.topology = topology
         self.relays = np.array([track.relay for track in topology.tracks])
-        things = 2 * len(topology.tracks) + 2 * len(topology.edges)
-        each = MARKS // self.share // max(things, 1)
-        size = min(WINDOWS, max(64, 1 << max(each, 1).bit_length() - 1))
+        rows = 2 * len(topology.tracks) + 2 * len(topology.edges)
+        bins_per_row = MARKS // self.share // max(rows, 1)
+        size = min(WINDOWS, max(64, 1 << max(bins_per_row, 1).bit_length() - 1))
         self.busy = Bins(len(topology.tracks), self.span.start, size)
         self.put = Bins(len(topology.edges), self.span.start, size)
         self.got = Bins(len(topology.edges), self.span.start, size)
@@ -131,9 +131,9 @@ class Timeline:
             yield from self._exact_levels()
             return
         width = self.window
-        put, got = _in_windows(self.put, width), _in_windows(self.got, width)
+        pushed, popped = _in_windows(self.put, width), _in_windows(self.got, width)
         for edge in range(len(self.topology.edges)):
-            level = self.before[edge] + np.cumsum(put[edge] - got[edge])
+            level = self.before[edge] + np.cumsum(pushed[edge] - popped[edge])
             cycles = np.minimum(self.span.start + np.arange(1, len(level) + 1) * width - 1, self.end)
             yield edge, *_changes(cycles, level)
 
@@ -144,10 +144,10 @@ class Timeline:
         edge, change = rows[index, 0], rows[index, 3]
         cycle = cycle + (change < 0)  # a slot is in use in the cycle in which its token is taken
         for e in range(len(self.topology.edges)):
-            at = edge == e
-            cycles, place = np.unique(np.concatenate([[self.span.start], cycle[at]]), return_inverse=True)
+            selected = edge == e
+            cycles, place = np.unique(np.concatenate([[self.span.start], cycle[selected]]), return_inverse=True)
             changes = np.zeros(len(cycles), np.int64)
-            np.add.at(changes, place[1:], change[at])
+            np.add.at(changes, place[1:], change[selected])
             yield e, *_changes(cycles, self.before[e] + np.cumsum(changes))
 
     def rates(self) -> Iterator[tuple[str, int, Ints]]:
@@ -178,8 +178,8 @@ def _in_windows(bins: Bins, width: int) -> Ints:
     """The counts in windows that are wider."""
     factor = width // bins.width
     counts = bins.counts
-    found: Ints = counts.reshape(len(counts), -1, factor).sum(axis=2) if factor > 1 else counts
-    return found
+    sums: Ints = counts.reshape(len(counts), -1, factor).sum(axis=2) if factor > 1 else counts
+    return sums
 
 
 def _changes(cycles: Ints, levels: Ints) -> tuple[Ints, Ints]:

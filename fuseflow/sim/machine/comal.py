@@ -27,15 +27,15 @@ def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
     reads counts as one with it: another tool's locate, which passes its inputs on, is read as these two nodes.
     """
     kinds = graph.by_name
-    found: dict[n.Edge, int] = {}
+    delays: dict[n.Edge, int] = {}
     for readers in graph.readers().values():
         signals = [edge for edge in readers if isinstance(kinds[edge.node], n.Repeat) and edge.input == 1]
         locates = [edge for edge in readers if isinstance(kinds[edge.node], n.Locate)]
-        through = [edge for edge in readers if edge.input == 0 and _one_sided(kinds[edge.node])]
-        paired = min(len(locates), len(through))
+        joins = [edge for edge in readers if edge.input == 0 and _one_sided(kinds[edge.node])]
+        paired = min(len(locates), len(joins))
         broadcast = int(len(readers) - len(signals) - paired + bool(signals) > 1)
-        found |= {edge: broadcast + (edge in signals and len(signals) > 1) for edge in readers}
-    return found
+        delays |= {edge: broadcast + (edge in signals and len(signals) > 1) for edge in readers}
+    return delays
 
 
 def firing_interval(node: n.Node, tiles: Sequence[Tile]) -> int:
@@ -46,12 +46,12 @@ def firing_interval(node: n.Node, tiles: Sequence[Tile]) -> int:
 def tile_lags(graph: n.Graph) -> dict[n.Port, int]:
     """By how many cycles the values of a stream come later than its stops would: of streams of tiles, and what is made of them."""
     types = graph.types()
-    found: dict[n.Port, int] = {}
+    lags: dict[n.Port, int] = {}
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         if isinstance(node, n.Load | n.Alu | n.Reduce):
-            found[n.Port(node.name)] = _latency(node, tiles, types[n.Port(node.name)].tile) - 1
-    return {port: lag for port, lag in found.items() if lag}
+            lags[n.Port(node.name)] = _latency(node, tiles, types[n.Port(node.name)].tile) - 1
+    return {port: lag for port, lag in lags.items() if lag}
 
 
 def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[Tile], result: Tile) -> int:

@@ -116,10 +116,10 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
         return MachineError(f"unknown key `{path}`", hint=_nearest(keys, first), span=span)
     if first["type"] == "missing":
         return MachineError(f"the key `{path}` is missing", span=span)
-    shown = "null" if first["input"] is None else first["input"]
-    given = path if isinstance(first["input"], Mapping | UnitCycles) else f"{path}: {shown}"
+    value = "null" if first["input"] is None else first["input"]
+    setting = path if isinstance(first["input"], Mapping | UnitCycles) else f"{path}: {value}"
     message = first["msg"][:1].lower() + first["msg"][1:]
-    return MachineError(f"`{given}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
+    return MachineError(f"`{setting}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
 
 
 def _nearest(keys: list[str], error: Any) -> str:

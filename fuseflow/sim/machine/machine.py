@@ -122,10 +122,14 @@ class Machine(_Strict):
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
-            what = {"fifo_depth": "FIFOs are unbounded", "tile_macs": "tiles have times of their own", "memory": "memory is off"}
-            why = what.get(str(info.field_name), "every unit takes 1 cycle")
+            reasons = {
+                "fifo_depth": "FIFOs are unbounded",
+                "tile_macs": "tiles have times of their own",
+                "memory": "memory is off",
+            }
+            reason = reasons.get(str(info.field_name), "every unit takes 1 cycle")
             hint = {"hint": f"leave `{info.field_name}` out, or set `rules: dataflow`"}
-            raise PydanticCustomError("comal", f"with `rules: comal` {why}", hint)
+            raise PydanticCustomError("comal", f"with `rules: comal` {reason}", hint)
         return value
 
 

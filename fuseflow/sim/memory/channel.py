@@ -120,8 +120,8 @@ def first_entry(channel: int, queue: int) -> int:
 @inline
 def queue_length(channel: int, queue: int) -> int:
     """Entries of a queue."""
-    found: int = get_int(channel + COUNTS, queue)
-    return found
+    length: int = get_int(channel + COUNTS, queue)
+    return length
 
 
 @inline

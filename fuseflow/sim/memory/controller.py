@@ -117,14 +117,14 @@ ControllerFactory: TypeAlias = Callable[[], Controller | None]
 def sequential_readers(graph: n.Graph) -> set[str]:
     """Names of the scans and loads that read all of their array in order: their references come, all and as they are, from the scan of the
     level above, up to the root."""
-    found: set[str] = set()
-    made = graph.by_name
+    names: set[str] = set()
+    producers = graph.by_name
     for node in graph.nodes:
         if isinstance(node, n.Scan | n.Load):
-            above = made[node.inputs[0].node]
+            above = producers[node.inputs[0].node]
             level = node.level if isinstance(node, n.Scan) else len(graph.declared[node.tensor].format.levels)
             first = isinstance(above, n.Root) and level == 0
-            below = isinstance(above, n.Scan) and above.name in found and above.tensor == node.tensor and above.level == level - 1
+            below = isinstance(above, n.Scan) and above.name in names and above.tensor == node.tensor and above.level == level - 1
             if first or below:
-                found.add(node.name)
-    return found
+                names.add(node.name)
+    return names

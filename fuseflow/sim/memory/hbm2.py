@@ -109,13 +109,13 @@ def advance_channel(channel: int, end: int) -> None:
 def next_event(channel: int) -> int:
     """The next cycle in which anything can happen; nothing does in those before."""
     c = channel_at(channel)
-    found: int = min(c.column_wake, c.row_wake, c.next_refresh)
+    cycle: int = min(c.column_wake, c.row_wake, c.next_refresh)
     if c.first >= 0:
         t = transaction_of(channel, c.first)
         if t.arrival >= c.clock:
-            found = min(found, t.arrival + 1)
+            cycle = min(cycle, t.arrival + 1)
         elif queue_length(channel, t.write) < QUEUE:  # refused before, it fits now
-            found = c.clock + 1
+            cycle = c.clock + 1
     if c.refreshes == 0 and flips(channel):
-        found = c.clock + 1
-    return found
+        cycle = c.clock + 1
+    return cycle

@@ -34,5 +34,5 @@ def percentile(histogram: npt.NDArray[np.int64], percent: int) -> int:
     total = int(histogram.sum())
     if total == 0:
         return 0
-    due = -(-total * percent // 100)
-    return longest_latency(int(np.searchsorted(np.cumsum(histogram), due)))
+    rank = -(-total * percent // 100)
+    return longest_latency(int(np.searchsorted(np.cumsum(histogram), rank)))

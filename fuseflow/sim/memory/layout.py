@@ -32,7 +32,7 @@ class AddressRange:
 def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[ArrayName, AddressRange]:
     """The place of every array of the graph, in order of addresses, each at a multiple of `line` bytes. Raises `SimulationError` if
     `capacity` bytes are too few."""
-    found: dict[ArrayName, AddressRange] = {}
+    ranges: dict[ArrayName, AddressRange] = {}
     end = 0
     inputs, outputs = (
         tuple(name for name in tensors_in_memory(graph) if name in names) for names in (graph.inputs, graph.outputs)
@@ -40,7 +40,7 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     for name in inputs:
         for array, width in tensor_arrays(graph.declared[name]):
             length = _elements(tensors[name], array) * width
-            found[array] = AddressRange(end, length, width)
+            ranges[array] = AddressRange(end, length, width)
             end += -(-length // line) * line
     written = [pair for name in outputs for pair in tensor_arrays(graph.declared[name])]
     share = (capacity - end) // max(len(written), 1) // line * line
@@ -50,9 +50,9 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
             hint="give the machine more channels",
         )
     for array, width in written:
-        found[array] = AddressRange(end, share, width)
+        ranges[array] = AddressRange(end, share, width)
         end += share
-    return found
+    return ranges
 
 
 def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
@@ -63,10 +63,10 @@ def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
 
 def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:
     """The arrays of a tensor, outermost level first, then its values, each with the bytes of an element."""
-    found: list[tuple[ArrayName, int]] = []
+    widths: list[tuple[ArrayName, int]] = []
     for p, (level, dimension) in enumerate(zip(tensor.format.levels, tensor.format.order, strict=True)):
-        found += [((tensor.name, p, array.kind), array.bytes) for array in level.arrays(tensor.shape[dimension])]
-    return [*found, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
+        widths += [((tensor.name, p, array.kind), array.bytes) for array in level.arrays(tensor.shape[dimension])]
+    return [*widths, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
 
 
 def _elements(tensor: Tensor, array: ArrayName) -> int:

@@ -104,14 +104,14 @@ def capacity(channels: int) -> int:
 
 def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
     """The moves that make a packed place of an address. Raises `MachineError`."""
-    found: list[Move] = []
+    runs: list[Move] = []
     for bit, place in sorted(_bits(mapping, channels), key=lambda pair: (pair[1] - pair[0], pair[0])):
-        last = found.pop() if found else Move(bit, 0, place)
+        last = runs.pop() if runs else Move(bit, 0, place)
         if bit - last.shift == place - last.left == last.mask.bit_length():  # the next bit of the same run
-            found.append(Move(last.shift, 2 * last.mask + 1, last.left))
+            runs.append(Move(last.shift, 2 * last.mask + 1, last.left))
         else:
-            found += [last, Move(bit, 1, place)]
-    return tuple(found)
+            runs += [last, Move(bit, 1, place)]
+    return tuple(runs)
 
 
 def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
@@ -131,8 +131,8 @@ def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
 
 def decode_addresses(mapping: AddressMapping, channels: int, addresses: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
     """Channel, flat bank and row of each byte address."""
-    given = np.asarray(addresses, np.int64)
-    packed = np.zeros_like(given)
+    byte_addresses = np.asarray(addresses, np.int64)
+    packed = np.zeros_like(byte_addresses)
     for move in moves(mapping, channels):
-        packed ^= ((given >> move.shift) & move.mask) << move.left
+        packed ^= ((byte_addresses >> move.shift) & move.mask) << move.left
     return packed >> FIELD_OFFSETS["channel"], packed & 31, (packed >> FIELD_OFFSETS["row"]) & 0xFFFF

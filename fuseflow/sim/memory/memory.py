@@ -76,13 +76,19 @@ class Memory:
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
         while p["issued"] + n - p["released"] > len(self.rings[port]):
             self.make_room(port)
-        made = REQUEST.array(n)
-        made["address"], made["bytes"], made["write"], made["cycle"], made["visible"] = addresses, sizes, writes, cycles, -1
-        self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = made
+        records = REQUEST.array(n)
+        records["address"], records["bytes"], records["write"], records["cycle"], records["visible"] = (
+            addresses,
+            sizes,
+            writes,
+            cycles,
+            -1,
+        )
+        self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = records
         if p["sent"] == p["issued"]:
             p["due"] = cycles[0]
         p["issued"] += n
-        p["bytes"] += made["bytes"].sum()
+        p["bytes"] += records["bytes"].sum()
 
     def be_patient(self) -> None:
         """Take requests of windows that are over, too: for a run whose cycles nobody looks at."""
@@ -110,8 +116,8 @@ class Memory:
         """The records of the requests that were not released, in order of issue."""
         p = self.ports[port]
         numbers: Ints = np.arange(p["released"], p["issued"])
-        found: npt.NDArray[Any] = self.rings[port][numbers & p["mask"]]
-        return found
+        records: npt.NDArray[Any] = self.rings[port][numbers & p["mask"]]
+        return records
 
     def release(self, port: int, before: int) -> None:
         """Nobody asks any more for the answers of the requests before this one, which have been answered."""
@@ -128,7 +134,7 @@ class Memory:
 
     def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics:
         """Of a run, whose ports and arrays these are."""
-        found = self.statistics()
+        port_statistics = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]
         latency, count = int(self.ports["latency"][reads].sum()), int(self.ports["answered"][reads].sum())
         return MemoryStatistics(
@@ -136,7 +142,7 @@ class Memory:
             peak=self.model.peak,
             clock=float(self.model.clock),
             places=dict(places),
-            ports=tuple(zip(ports, found, strict=True)),
+            ports=tuple(zip(ports, port_statistics, strict=True)),
             channels=self.model.channels(),
             read_latency=latency / max(count, 1),
             read_latency_p99=percentile(self.latencies, 99),

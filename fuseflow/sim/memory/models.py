@@ -112,21 +112,21 @@ class Hbm2:
         return tuple(self._statistics(k) for k in range(len(self.blocks)))
 
     def _statistics(self, k: int) -> ChannelStatistics:
-        found = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
-        reads, writes = found["reads"], found["writes"]
+        counts = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
+        reads, writes = counts["reads"], counts["writes"]
         return ChannelStatistics(
             reads=reads,
             writes=writes,
-            hits=found["hits"],
-            misses=found["misses"],
-            conflicts=found["conflicts"],
-            forwarded=found["forwarded"],
-            absorbed=found["absorbed"],
-            turnarounds=found["turnarounds"],
-            refresh_cycles=found["refreshed"],
-            service=found["service"] / max(reads + writes, 1),
-            read_latency=found["read_latency"] / max(reads, 1),
+            hits=counts["hits"],
+            misses=counts["misses"],
+            conflicts=counts["conflicts"],
+            forwarded=counts["forwarded"],
+            absorbed=counts["absorbed"],
+            turnarounds=counts["turnarounds"],
+            refresh_cycles=counts["refreshed"],
+            service=counts["service"] / max(reads + writes, 1),
+            read_latency=counts["read_latency"] / max(reads, 1),
             read_latency_p99=percentile(self.blocks[k][HISTOGRAM_AT // 8 :], 99),
-            write_latency=found["write_latency"] / max(writes, 1),
-            last_completion=found["last_done"],
+            write_latency=counts["write_latency"] / max(writes, 1),
+            last_completion=counts["last_done"],
         )

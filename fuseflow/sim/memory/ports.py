@@ -47,8 +47,8 @@ request_at, port_at, memory_at = REQUEST.at, PORT.at, MEMORY.at
 def request_of(port: int, number: int) -> int:
     """The address of a request of a port."""
     p = port_at(port)
-    found: int = p.ring + REQUEST_SIZE * (number & p.mask)
-    return found
+    request: int = p.ring + REQUEST_SIZE * (number & p.mask)
+    return request
 
 
 @inline
@@ -149,8 +149,8 @@ def settle(memory: int, until: int) -> None:
             r = request_at(request_of(port, p.answered))
             if r.left > 0:
                 break
-            seen = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
-            p.last = max(p.last, _at_port(m, seen))
+            visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
+            p.last = max(p.last, _at_port(m, visible))
             p.latency += p.last - r.cycle
             if r.write == 0:
                 count_latency(m.latencies, p.last - r.cycle)

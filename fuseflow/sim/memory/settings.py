@@ -38,8 +38,8 @@ def _lines(least: int) -> BeforeValidator:
 
 def _channels(value: Any) -> Any:
     if whole_number(value) not in maps.CHANNEL_COUNTS:
-        listed = ", ".join(str(n) for n in maps.CHANNEL_COUNTS)
-        raise PydanticCustomError("channels", f"must be one of {listed} channels")
+        choices = ", ".join(str(n) for n in maps.CHANNEL_COUNTS)
+        raise PydanticCustomError("channels", f"must be one of {choices} channels")
     return whole_number(value)
 
 
@@ -109,9 +109,9 @@ def memory_settings(value: Any) -> Any:
         hint = {"hint": "write `memory: hbm2`, or a mapping: `memory: {model: hbm2, channels: 8}`"}
         raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODEL_SETTINGS), hint)
     if not isinstance(value["model"], str) or value["model"] not in MODEL_SETTINGS:
-        shown = "null" if value["model"] is None else value["model"]
-        found = {"hint": did_you_mean(str(shown), MODEL_SETTINGS), "below": below}
-        raise PydanticCustomError("memory", f"there is no memory model `{shown}`", found)
+        model = "null" if value["model"] is None else value["model"]
+        context = {"hint": did_you_mean(str(model), MODEL_SETTINGS), "below": below}
+        raise PydanticCustomError("memory", f"there is no memory model `{model}`", context)
     return dict(value)
 
 

@@ -84,7 +84,7 @@ class MemoryStatistics:
 
     def moved_bytes(self, direction: Direction | None = None) -> int:
         """Bytes of all transactions, or of those that read or write."""
-        return sum(of.moved_bytes for port, of in self.ports if direction in (None, port.direction))
+        return sum(statistics.moved_bytes for port, statistics in self.ports if direction in (None, port.direction))
 
     @property
     def bound(self) -> int:

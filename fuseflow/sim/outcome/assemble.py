@@ -79,9 +79,9 @@ def _complete(pos: Ints, crd: IntegerArray, size: int) -> bool:
 
 def _below(refs: Ints, pos: Ints, crd: IntegerArray, size: int) -> Ints:
     """References in a dense level of the coordinates below each of `refs`."""
-    found = np.repeat(refs * size, np.diff(pos))
-    found += crd
-    return found
+    children = np.repeat(refs * size, np.diff(pos))
+    children += crd
+    return children
 
 
 def _placed(decl: TensorDecl, values: npt.NDArray[Any], refs: Ints | None, entries: int) -> npt.NDArray[Any]:
@@ -118,6 +118,6 @@ def _received(decl: TensorDecl, written: WriterStream, level: int, parents: int)
     return pos, crd
 
 
-def _fits(decl: TensorDecl, what: str, got: int, due: int, unit: str = "elements") -> None:
-    if got != due:
-        raise SimulationError(f"tensor `{decl.name}`: {what} received {got} {unit} for {due} parents")
+def _fits(decl: TensorDecl, part: str, received: int, expected: int, unit: str = "elements") -> None:
+    if received != expected:
+        raise SimulationError(f"tensor `{decl.name}`: {part} received {received} {unit} for {expected} parents")

@@ -90,17 +90,17 @@ def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence
     """Of the full FIFOs that wait for each other, the one that clears the deadlock with the smallest depth: of equal ones the first in
     graph order. None if none alone does. `copies`: by FIFO, those that get the same depth; else each is on its own."""
     order = {edge: k for k, edge in enumerate(edges(graph))}
-    found = []
-    tried: set[Edge] = set()
+    remedies = []
+    visited: set[Edge] = set()
     for slot in sorted(_full(_cycle(deadlock.waiting)), key=lambda slot: order[slot.edge]):
-        if slot.edge in tried:
+        if slot.edge in visited:
             continue
-        together = copies[slot.edge] if copies else (slot.edge,)
-        tried.update(together)
-        clears = deadlock.smallest_depth(together)
+        group = copies[slot.edge] if copies else (slot.edge,)
+        visited.update(group)
+        clears = deadlock.smallest_depth(group)
         if clears is not None:
-            found.append(Remedy(slot.edge, slot.depth, clears))
-    return min(found, key=lambda r: r.sufficient_depth, default=None)
+            remedies.append(Remedy(slot.edge, slot.depth, clears))
+    return min(remedies, key=lambda r: r.sufficient_depth, default=None)
 
 
 def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
@@ -118,9 +118,9 @@ def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tu
         full = _full(_cycle(stuck.waiting))
         if not full:
             raise deadlock_error(stuck, graph)
-        found = find_remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
-        if found is not None:
-            return depths | dict.fromkeys(copies[found.edge], 1 << (found.sufficient_depth - 1).bit_length())
+        remedy = find_remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
+        if remedy is not None:
+            return depths | dict.fromkeys(copies[remedy.edge], 1 << (remedy.sufficient_depth - 1).bit_length())
         depths |= {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
         stuck = stuck.deepened(depths)
     return depths
@@ -129,11 +129,11 @@ def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tu
 def _cycle(waiting: Sequence[WaitingProcess]) -> list[WaitingProcess]:
     """Those on a cycle of waiting, or on the way to one that has ended."""
     path: list[int] = []
-    at: int | None = 0
-    while at is not None and at not in path:
-        path.append(at)
-        at = waiting[at].on
-    return [waiting[k] for k in (path if at is None else path[path.index(at) :])]
+    position: int | None = 0
+    while position is not None and position not in path:
+        path.append(position)
+        position = waiting[position].on
+    return [waiting[k] for k in (path if position is None else path[path.index(position) :])]
 
 
 def _full(cycle: Sequence[WaitingProcess]) -> list[AwaitedSlot]:
@@ -150,8 +150,8 @@ def _reason(waiting: WaitingProcess) -> str:
             return f"`{waiting.node}` waits for a workspace"
 
 
-def _advice(found: Remedy | None) -> str:
-    if found is None:
+def _advice(remedy: Remedy | None) -> str:
+    if remedy is None:
         return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine, or set it to `auto`"
-    where = f"input {found.edge.input} of `{found.edge.node}`"
-    return f"depth {found.sufficient_depth} of {where} clears it (now {found.depth}), and no smaller one does"
+    where = f"input {remedy.edge.input} of `{remedy.edge.node}`"
+    return f"depth {remedy.sufficient_depth} of {where} clears it (now {remedy.depth}), and no smaller one does"

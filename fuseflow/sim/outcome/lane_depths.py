@@ -17,16 +17,16 @@ def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
     """By FIFO, all that are the same but for the lane, itself among them, in graph order: inputs of nodes that do the same with streams
     that are the same but for the lane."""
     numbers: dict[Any, int] = {}
-    same: dict[str, int] = {}
-    found: dict[tuple[int, int], list[Edge]] = {}
-    dealt = {node.name for node in graph.nodes if isinstance(node, Fork)}
+    kinds: dict[str, int] = {}
+    groups: dict[tuple[int, int], list[Edge]] = {}
+    forks = {node.name for node in graph.nodes if isinstance(node, Fork)}
     for node in graph.nodes:
-        reads = tuple((same[p.node], 0 if p.node in dealt else p.output) for p in node.inputs)
-        what = numbers.setdefault((type(node), replace(node, name="", inputs=()), reads), len(numbers))
-        same[node.name] = what
+        reads = tuple((kinds[p.node], 0 if p.node in forks else p.output) for p in node.inputs)
+        kind = numbers.setdefault((type(node), replace(node, name="", inputs=()), reads), len(numbers))
+        kinds[node.name] = kind
         for k in range(len(node.inputs)):
-            found.setdefault((what, 0 if isinstance(node, Merge) else k), []).append(Edge(node.name, k))
-    return {edge: tuple(edges) for edges in found.values() for edge in edges}
+            groups.setdefault((kind, 0 if isinstance(node, Merge) else k), []).append(Edge(node.name, k))
+    return {edge: tuple(edges) for edges in groups.values() for edge in edges}
 
 
 def collector_depths(graph: Graph) -> dict[Edge, int]:
@@ -34,14 +34,14 @@ def collector_depths(graph: Graph) -> dict[Edge, int]:
     return {Edge(node.name, k): UNBOUNDED for node in graph.nodes if isinstance(node, Merge) for k in range(len(node.inputs))}
 
 
-def final_depths(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], least: int) -> dict[Edge, int]:
+def final_depths(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], start_depth: int) -> dict[Edge, int]:
     """Depths with which the run is the same: of the FIFOs that were not limited the power of two that holds their peak, if that is more
     than the machine gives."""
     peaks = {Edge(edge.node, edge.input): edge.peak for edge in edges}
-    found = dict(depths)
+    final = dict(depths)
     for edge, depth in depths.items():
         if depth == UNBOUNDED:
-            found[edge] = 1 << max(0, peaks[edge] - 1).bit_length()
-            if found[edge] <= least:
-                del found[edge]
-    return found
+            final[edge] = 1 << max(0, peaks[edge] - 1).bit_length()
+            if final[edge] <= start_depth:
+                del final[edge]
+    return final

@@ -119,27 +119,27 @@ def edges(graph: n.Graph) -> tuple[n.Edge, ...]:
 
 def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, int]:
     """FLOPs by function name, sorted: those of the operator table, one for a value that a reduction folds. None without FLOPs."""
-    found: Counter[str] = Counter()
+    flop_counts: Counter[str] = Counter()
     types = graph.types()
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         if node.operator:
-            found[node.operator] += (work if node.grain == "fold" else flops)(node.operator, tiles) * values[node.name]
-    return {function: count for function, count in sorted(found.items()) if count}
+            flop_counts[node.operator] += (work if node.grain == "fold" else flops)(node.operator, tiles) * values[node.name]
+    return {function: count for function, count in sorted(flop_counts.items()) if count}
 
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
     """What was read and written of every array, in tensor order. `outputs`: as assembled."""
-    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
-    read: Counter[tuple[str, ArrayKind]] = Counter()
+    tensor_of = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
+    read_words: Counter[tuple[str, ArrayKind]] = Counter()
     for (node, array), count in outcome.elements.items():
-        read[reads[node], array] += count
-    wrote: Counter[tuple[str, ArrayKind]] = Counter()
+        read_words[tensor_of[node], array] += count
+    written_words: Counter[tuple[str, ArrayKind]] = Counter()
     for name, tensor in outputs.items():
-        wrote[name, "pos"] = tensor.words("pos")
-        wrote[name, "crd"] = tensor.words("crd")
-        wrote[name, "val"] = len(outcome.written[name].values)
-    directions: tuple[tuple[Direction, Counter[tuple[str, ArrayKind]]], ...] = ("read", read), ("write", wrote)
+        written_words[name, "pos"] = tensor.words("pos")
+        written_words[name, "crd"] = tensor.words("crd")
+        written_words[name, "val"] = len(outcome.written[name].values)
+    directions: tuple[tuple[Direction, Counter[tuple[str, ArrayKind]]], ...] = ("read", read_words), ("write", written_words)
     return tuple(
         Traffic(decl.name, array, direction, words, words * _word_bytes(decl, array))
         for decl in graph.tensors

@@ -13,15 +13,15 @@ from fuseflow.sim.reference.reduce import fold_function
 from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fill_and_emit
 
 
-def accumulate(node: n.Accumulate, place: NodeContext) -> Sequence[Process]:
-    opened = _folded(fold_function(reducer(node.function), place.types[-1].tile))
-    return fill_and_emit(place, lambda fill: opened)
+def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
+    open_row = _folding_rows(fold_function(reducer(node.function), context.types[-1].tile))
+    return fill_and_emit(context, lambda fill: open_row)
 
 
-def _folded(fold: Callable[[Any, Any], Any]) -> RowOpener:
+def _folding_rows(fold: Callable[[Any, Any], Any]) -> RowOpener:
     """Values of the same coordinates, but for the outermost, become one."""
 
-    def opened(work: Workspace, crds: Sequence[int]) -> PutValue:
+    def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         row = work.setdefault(tuple(crds[1:]), {})
 
         def put(key: int, value: Any) -> None:
@@ -29,7 +29,7 @@ def _folded(fold: Callable[[Any, Any], Any]) -> RowOpener:
 
         return put
 
-    return opened
+    return open_row
 
 
 RULES: dict[type[n.Node], Rule] = {n.Accumulate: accumulate}

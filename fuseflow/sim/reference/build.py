@@ -49,10 +49,10 @@ class Network:
 
     def nodes(self) -> list[list[Process]]:
         """The processes of each node, in graph order."""
-        found: dict[str, list[Process]] = {}
+        processes_by_node: dict[str, list[Process]] = {}
         for process in self.processes:
-            found.setdefault(process.node.name, []).append(process)
-        return list(found.values())
+            processes_by_node.setdefault(process.node.name, []).append(process)
+        return list(processes_by_node.values())
 
 
 def build_network(
@@ -85,24 +85,24 @@ def build_network(
             if record:
                 network.recorded[port] = network.streams[port].record()
         inputs = tuple(fifos[n.Edge(node.name, k)] for k in range(len(node.inputs)))
-        place = NodeContext(
+        context = NodeContext(
             node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), interval, latency,
             graph.declared, tensors, network.written,
         )  # fmt: skip
-        add_processes(network, place, rules)
+        add_processes(network, context, rules)
     if controller is not None:
         controller.open()
     return network
 
 
-def add_processes(network: Network, place: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
+def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
     """Add the processes of a node, and note who writes and reads each FIFO."""
-    processes = n.entry(rules, type(place.node), "rule in the reference simulator")(place.node, place)
+    processes = n.entry(rules, type(context.node), "rule in the reference simulator")(context.node, context)
     first, last = processes[0], processes[-1]
-    for fifo in place.inputs:
+    for fifo in context.inputs:
         if fifo.slots is not None:
             fifo.slots.reader = first
-    for stream in place.outputs:
+    for stream in context.outputs:
         for fifo in stream.fifos:
             fifo.writer = last
     network.processes += processes

@@ -69,19 +69,19 @@ class LaggedOutput(Output):
             super().push(token, self.last)
 
 
-def alu(node: n.Alu, place: NodeContext) -> Sequence[Process]:
-    made = pointwise.alu(node, place)
-    for process in made:
+def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
+    processes = pointwise.alu(node, context)
+    for process in processes:
         process.pause = process.interval
-    return made
+    return processes
 
 
-def repeat(node: n.Repeat, place: NodeContext) -> Sequence[Process]:
-    x, signal = place.inputs
+def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
+    x, signal = context.inputs
     link = Fifo(signal.edge)
-    generator = Process(node, (signal,), (make_output(place.latency, (link,)),), place.interval)
+    generator = Process(node, (signal,), (make_output(context.latency, (link,)),), context.interval)
     generator.steps = _generate(generator)
-    process = Process(node, (x, link), place.outputs, place.interval)
+    process = Process(node, (x, link), context.outputs, context.interval)
     process.steps = _repeat(process)
     link.writer = generator
     return generator, process
@@ -93,8 +93,8 @@ def _generate(p: Process) -> Steps:
     while True:
         while not source:
             yield source
-        token, seen = source[0]
-        t = p.fire(seen)
+        token, visible = source[0]
+        t = p.fire(visible)
         source.take(t)
         out.push(token, t)
         if token is D:
@@ -105,57 +105,57 @@ def _repeat(p: Process) -> Steps:
     """One firing a token of the signal. On a value it looks at x and gives it, on a stop see `_repeat_stop`."""
     (x, signal), (out,) = p.inputs, p.outputs
     while True:
-        seen = yield from await_tokens(0, (signal, x))
-        token, given = signal[0][0], x[0][0]
+        visible = yield from await_tokens(0, (signal, x))
+        token, repeated = signal[0][0], x[0][0]
         if token is D:
-            t = p.close(seen)
+            t = p.close(visible)
             x.take(t)
-            given = D
+            repeated = D
         elif token.__class__ is Stop:
-            t = yield from _repeat_stop(p, token, seen)
-            given = token
-        elif given is D or given.__class__ is Stop:
-            raise p.misaligned(given, token)
+            t = yield from _repeat_stop(p, token, visible)
+            repeated = token
+        elif repeated is D or repeated.__class__ is Stop:
+            raise p.misaligned(repeated, token)
         else:
-            t = p.fire(seen)
+            t = p.fire(visible)
         signal.take(t)
-        out.push(given, t)
+        out.push(repeated, t)
         if token is D:
             return
 
 
-def _repeat_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
+def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:
     """Take what a stop of the signal ends: x itself, if there was a fiber of it, and the stop of x behind it if it closes more. The
     firing looks at the token of x behind x, stop or not. Returns its cycle."""
     x, _ = p.inputs
-    due = seen_above(token, 1) if token.high > 0 else None
+    expected = seen_above(token, 1) if token.high > 0 else None
     fiber = token.low == 0
     if fiber:
         if x[0][0] is D or x[0][0].__class__ is Stop:
             raise p.misaligned(x[0][0], token)
-        seen = yield from _look_behind(seen, x)
+        visible = yield from _look_behind(visible, x)
     following = x[int(fiber)][0]
-    if (following if following.__class__ is Stop else None) is not due:
+    if (following if following.__class__ is Stop else None) is not expected:
         raise p.misaligned(following, token)
-    t = p.close(seen)
+    t = p.close(visible)
     if fiber:
         x.take(t)
-    if due is not None:
+    if expected is not None:
         x.take(t)
     return t
 
 
-def _look_behind(seen: int, fifo: Fifo) -> Generator[Wait, None, int]:
-    """Wait for the token behind the head of a FIFO; the cycle by which it is visible, or `seen` if that is later."""
+def _look_behind(visible: int, fifo: Fifo) -> Generator[Wait, None, int]:
+    """Wait for the token behind the head of a FIFO; the cycle by which it is visible, or `visible` if that is later."""
     head = fifo.popleft()
-    seen = yield from await_tokens(seen, (fifo,))
+    visible = yield from await_tokens(visible, (fifo,))
     fifo.appendleft(head)
-    return seen
+    return visible
 
 
-def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
-    op, (value,) = reducer(node.function), place.types
-    return place.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
+def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
+    op, (value,) = reducer(node.function), context.types
+    return context.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
@@ -165,10 +165,10 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
     while True:
         while not source:
             yield source
-        token, seen = source[0]
+        token, visible = source[0]
         if token is N:
             raise p.refused()
-        t = p.fire(seen) if token.__class__ is not Stop and token is not D else p.close(seen)
+        t = p.fire(visible) if token.__class__ is not Stop and token is not D else p.close(visible)
         source.take(t)
         if token is D:
             out.push(D, t)
@@ -183,10 +183,10 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
             out.push(seen_above(token, 1), t)
 
 
-def accumulate(node: n.Accumulate, place: NodeContext) -> Sequence[Process]:
-    process = Process(node, place.inputs, place.outputs, place.interval)
-    burst = _Burst(node, (), place.outputs, place.interval)
-    process.steps = _accumulate(process, burst, node.order, fold_function(reducer(node.function), place.types[-1].tile))
+def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
+    process = Process(node, context.inputs, context.outputs, context.interval)
+    burst = _Burst(node, (), context.outputs, context.interval)
+    process.steps = _accumulate(process, burst, node.order, fold_function(reducer(node.function), context.types[-1].tile))
     return [process]
 
 
@@ -195,7 +195,7 @@ class _Burst(Process):
 
     at = 0
 
-    def fire(self, seen: int, free: int = 0) -> int:
+    def fire(self, visible: int, free: int = 0) -> int:
         return self.at
 
     close = fire
@@ -217,30 +217,30 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
     while True:
         while not val:
             yield val
-        token, seen = val[0]
+        token, visible = val[0]
         if token is N:
             raise p.refused()
         if token is D:
-            t = p.close((yield from await_tokens(seen, p.inputs)))
+            t = p.close((yield from await_tokens(visible, p.inputs)))
             nest.finish(t)
             crd.take(t)
             val.take(t)
             for out in p.outputs:
                 out.push(D, t)
             return
-        seen = yield from await_tokens(seen, (crd,))
+        visible = yield from await_tokens(visible, (crd,))
         if token.__class__ is Stop:
             if crd[0][0] is not token:
                 raise p.misaligned(crd[0][0], token)
             if token.low < order:
-                yield from _inner_stop(p, nest, token, seen)
+                yield from _inner_stop(p, nest, token, visible)
             if token.high >= order:
-                yield from _flush(p, nest, burst, token, seen, work)
+                yield from _flush(p, nest, burst, token, visible, work)
                 work = {}
             continue
         opens = nest.open < order
-        seen = yield from nest.await_coordinates(seen, order)
-        t = p.fire(seen)
+        visible = yield from nest.await_coordinates(visible, order)
+        t = p.fire(visible)
         nest.enter(t, order)
         if opens:
             row = work.setdefault(tuple(nest.crds[1:]), {})
@@ -250,29 +250,29 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
         row[key] = fold(row[key], token) if key in row else token
 
 
-def _inner_stop(p: Process, nest: EnclosingStreams, token: Stop, seen: int) -> Steps:
+def _inner_stop(p: Process, nest: EnclosingStreams, token: Stop, visible: int) -> Steps:
     """The firing that ends a list below the reduced coordinates."""
     *_, crd, val = p.inputs
     levels, between = nest.depth - token.low, [level for level in nest.ended_levels(token) if level > 0]
-    seen = yield from nest.await_coordinates(seen, levels)
+    visible = yield from nest.await_coordinates(visible, levels)
     for level in between:
         fifo = nest.fifos[level]
-        taken = nest.open <= level < levels  # the stop is behind the coordinate
-        seen = yield from _look_behind(seen, fifo) if taken else await_tokens(seen, (fifo,))
-    t = p.close(seen)
+        opens_here = nest.open <= level < levels  # the stop is behind the coordinate
+        visible = yield from _look_behind(visible, fifo) if opens_here else await_tokens(visible, (fifo,))
+    t = p.close(visible)
     nest.enter(t, levels)
     nest.leave(t, token, between)
     crd.take(t)
     val.take(t)
 
 
-def _flush(p: Process, nest: EnclosingStreams, burst: _Burst, token: Stop, seen: int, work: Workspace) -> Steps:
-    """The firing on a stop of the reduced coordinates. `seen`: the cycle by which the stop of the values is there."""
+def _flush(p: Process, nest: EnclosingStreams, burst: _Burst, token: Stop, visible: int, work: Workspace) -> Steps:
+    """The firing on a stop of the reduced coordinates. `visible`: the cycle by which the stop of the values is there."""
     *_, crd, val = p.inputs
     alone = token.low >= nest.depth  # there was no list below the reduced coordinates, so nothing was taken yet
-    ended = nest.ended_levels(token) if alone else (0,)
-    burst.at = t = p.close((yield from await_tokens(seen, (nest.fifos[level] for level in ended))))
-    nest.leave(t, token, ended)
+    ended_levels = nest.ended_levels(token) if alone else (0,)
+    burst.at = t = p.close((yield from await_tokens(visible, (nest.fifos[level] for level in ended_levels))))
+    nest.leave(t, token, ended_levels)
     if alone:
         crd.take(t)
         val.take(t)
@@ -281,15 +281,15 @@ def _flush(p: Process, nest: EnclosingStreams, burst: _Burst, token: Stop, seen:
     yield from emit_stop(burst, end if token.low > nest.depth else stop(0 if work else nest.depth - 1, end.high), t)
 
 
-def write_level(node: n.WriteLevel, place: NodeContext) -> Sequence[Process]:
-    return write.write_level(node, place, partial(_write, counts=True))
+def write_level(node: n.WriteLevel, context: NodeContext) -> Sequence[Process]:
+    return write.write_level(node, context, partial(_write, counts=True))
 
 
-def write_values(node: n.WriteValues, place: NodeContext) -> Sequence[Process]:
-    return write.write_values(node, place, partial(_write, counts=False))
+def write_values(node: n.WriteValues, context: NodeContext) -> Sequence[Process]:
+    return write.write_values(node, context, partial(_write, counts=False))
 
 
-def _write(p: Process, elements: array[int] | array[float] | write.Tiles, ends: array[int], counts: bool) -> Steps:
+def _write(p: Process, elements: array[int] | array[float] | write.Tiles, positions: array[int], counts: bool) -> Steps:
     """One firing a value, and one for a stop behind a value if stops `counts`. Other stops are taken without a firing, at the first
     cycle that is no earlier than the stop; the next token may be taken in the same cycle."""
     (source,) = p.inputs
@@ -297,27 +297,27 @@ def _write(p: Process, elements: array[int] | array[float] | write.Tiles, ends: 
     while True:
         while not source:
             yield source
-        token, seen = source[0]
+        token, visible = source[0]
         if token is N:
             raise p.refused()
         if token.__class__ is Stop:
-            source.take(p.close(seen) if counts and behind else _pass(p, seen))
+            source.take(p.close(visible) if counts and behind else _pass(p, visible))
             if token.low == 0:
-                ends.append(len(elements))
+                positions.append(len(elements))
         elif token is D:
-            source.take(p.close(seen))
+            source.take(p.close(visible))
             return
         else:
-            source.take(p.fire(seen))
+            source.take(p.fire(visible))
             elements.append(token)
         behind = token.__class__ is not Stop
 
 
-def _pass(p: Process, seen: int) -> int:
+def _pass(p: Process, visible: int) -> int:
     """Look at a token without firing: the process is there no earlier than the token. Returns the cycle."""
-    if seen > p.after:
-        p.starved += seen - p.after
-        p.after = p.ready = seen
+    if visible > p.after:
+        p.starved += visible - p.after
+        p.after = p.ready = visible
     return p.after
 
 

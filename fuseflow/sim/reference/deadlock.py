@@ -16,15 +16,15 @@ def describe_deadlock(
     network: Network,
     stuck: Sequence[Process],
     statistics: Callable[[Network], tuple[NodeStatistics, ...]],
-    anew: Callable[[Mapping[Edge, int]], Network],
+    rebuild: Callable[[Mapping[Edge, int]], Network],
     run: Callable[..., list[Process]],
-    depths: Mapping[Edge, int] | None = None,
+    extra_depths_so_far: Mapping[Edge, int] | None = None,
 ) -> Deadlock:
-    """`depths`: what the run was given more than its graph says; `anew` makes a network that has such from the start."""
-    given = depths or {}
+    """`extra_depths_so_far`: what the run was given more than its graph says; `rebuild` makes a network that has such from the start."""
+    extra_depths = extra_depths_so_far or {}
 
     def smallest(edges: Sequence[Edge]) -> int | None:
-        return smallest_depth(edges, anew(given), run)
+        return smallest_depth(edges, rebuild(extra_depths), run)
 
     def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
         _forget_cycles(network)
@@ -32,8 +32,10 @@ def describe_deadlock(
             slots = network.fifos[edge].slots
             while slots is not None and slots.depth < depth:
                 slots.grow()
-        still = run(network)
-        return describe_deadlock(network, still, statistics, anew, run, {**given, **more}) if still else None
+        still_stuck = run(network)
+        return (
+            describe_deadlock(network, still_stuck, statistics, rebuild, run, {**extra_depths, **more}) if still_stuck else None
+        )
 
     return Deadlock(waiting_processes(stuck), statistics(network), smallest, deepened)
 

@@ -42,9 +42,9 @@ class CausedCycle(int):
 
 
 def cycle_with_cause(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
-    made = CausedCycle(cycle)
-    made.cause, made.source, made.back, made.detail, made.rank = cause, source, back, detail, rank
-    return made
+    caused = CausedCycle(cycle)
+    caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
+    return caused
 
 
 class Journal:
@@ -81,15 +81,15 @@ class TracedProcess(Process):
     __slots__ = ()
     journal: Journal
 
-    def fire(self, seen: int, free: int = 0) -> int:
+    def fire(self, visible: int, free: int = 0) -> int:
         cycle = self.ready
-        if seen > cycle:
-            cycle = seen
+        if visible > cycle:
+            cycle = visible
         if free > cycle:
             cycle = free
         self.journal.note(self, cycle)
         self.ready, self.after = int(self.ready), int(self.after)
-        return super().fire(int(seen), int(free))
+        return super().fire(int(visible), int(free))
 
 
 class TracedSlots(Slots):
@@ -105,13 +105,13 @@ def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> Non
     token, visible = item
     writer = fifo.writer.journal
     edge, rank = writer.listener.places[id(fifo)]
-    made = visible - fifo.latency + fifo.delay  # in its slot
+    produced = visible - fifo.latency + fifo.delay  # in its slot
     fired = fifo.writer.last
-    if made > fired:  # a value that comes late, or a stop behind one
+    if produced > fired:  # a value that comes late, or a stop behind one
         late = token is D or token.__class__ is Stop
-        fired = made - writer.listener.lags[id(fifo)] if late else fired
+        fired = produced - writer.listener.lags[id(fifo)] if late else fired
     if edge >= 0:
-        writer.listener.pushes.append((edge, made, 1, 1))
+        writer.listener.pushes.append((edge, produced, 1, 1))
     append(fifo, (token, visible))
     token, visible = fifo.pop()
     deque.append(fifo, (token, cycle_with_cause(visible, TOKEN, writer.track, fired, edge, rank)))
@@ -171,18 +171,18 @@ class Listener:
         issue, answer_cycle = memory.issue, memory.answer_cycle
         self.senders: dict[int, int] = {}
 
-        def told_issue(port: int, address: int, size: int, write: bool, cycle: int) -> int:
+        def traced_issue(port: int, address: int, size: int, write: bool, cycle: int) -> int:
             self.senders[port] = self.current
             return int(issue(port, address, size, write, cycle))
 
-        def told_seen(port: int, request: int) -> int:
+        def traced_answer_cycle(port: int, request: int) -> int:
             cycle = int(answer_cycle(port, request))
             if cycle < 0:
                 return cycle
-            asked = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
-            return cycle_with_cause(cycle, MEMORY, self.senders[port], asked, port, (2, 0))
+            issued = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
+            return cycle_with_cause(cycle, MEMORY, self.senders[port], issued, port, (2, 0))
 
-        memory.issue, memory.answer_cycle = told_issue, told_seen
+        memory.issue, memory.answer_cycle = traced_issue, traced_answer_cycle
 
 
 def trace(
@@ -191,10 +191,10 @@ def trace(
     machine: Machine,
     sink: Callable[[], Sink],
     progress: Callable[[int], None] | None = None,
-    attach: ControllerFactory | None = None,
+    make_controller: ControllerFactory | None = None,
 ) -> tuple[Sink, LastEvent]:
     """Run a verified graph and tell a new sink of it. A deadlock is a `SimulationError`: a graph is traced that has run."""
-    controller = (attach or machine.controller)()
+    controller = (make_controller or machine.controller)()
     network = build_network(graph, tensors, machine, controller=controller)
     order = tuple(edges(graph))
     listener, listening = Listener(network, order), sink()
@@ -235,12 +235,12 @@ def _tell(listener: Listener, sink: Sink) -> None:
     sink.events(np.array(rows, np.int64))
     if not sink.tokens:
         return
-    for told, found in ((sink.pushes, listener.pushes), (sink.pops, listener.pops)):
-        if found:
-            told(np.array(found, np.int64))
+    for report, records in ((sink.pushes, listener.pushes), (sink.pops, listener.pops)):
+        if records:
+            report(np.array(records, np.int64))
     controller = listener.network.controller
     memory: Any = None if controller is None else controller.memory
     for port in range(0 if controller is None else len(controller.ports)):
-        found = memory.requests(port)
-        if len(found):
-            sink.answers(np.full(len(found), port), found["visible"], found["bytes"], found["write"])
+        records = memory.requests(port)
+        if len(records):
+            sink.answers(np.full(len(records), port), records["visible"], records["bytes"], records["write"])

@@ -25,21 +25,21 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limit: int | None = None,
-    attach: ControllerFactory | None = None,
+    make_controller: ControllerFactory | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, token by token, at the memory of its machine or one that `attach` gives. `progress` is called now and then with
+    """Run a verified graph, token by token, at the memory of its machine or one that `make_controller` gives. `progress` is called now and then with
     the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together, and `TooLong`
     soon after `limit` firings, the advice of a deadlock too."""
-    attach = attach or machine.controller
-    controller = attach()
+    make_controller = make_controller or machine.controller
+    controller = make_controller()
     network = build_network(graph, tensors, machine, record, controller)
     stuck = run_network(network, progress, limit=limit)
     if stuck:
 
-        def anew(depths: Mapping[n.Edge, int]) -> Network:
-            return build_network(graph.with_depths(depths), tensors, machine, controller=attach())
+        def rebuild(depths: Mapping[n.Edge, int]) -> Network:
+            return build_network(graph.with_depths(depths), tensors, machine, controller=make_controller())
 
-        return describe_deadlock(network, stuck, _all_statistics, anew, partial(run_network, progress=progress, limit=limit))
+        return describe_deadlock(network, stuck, _all_statistics, rebuild, partial(run_network, progress=progress, limit=limit))
     nodes = _all_statistics(network)
     acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node

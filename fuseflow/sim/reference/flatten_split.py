@@ -11,12 +11,12 @@ from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 
 
-def flatten(node: n.Flatten, place: NodeContext) -> Sequence[Process]:
-    return place.process(_flatten, node.size)
+def flatten(node: n.Flatten, context: NodeContext) -> Sequence[Process]:
+    return context.process(_flatten, node.size)
 
 
-def split(node: n.SplitLevel, place: NodeContext) -> Sequence[Process]:
-    return place.process(_split, node.size)
+def split(node: n.SplitLevel, context: NodeContext) -> Sequence[Process]:
+    return context.process(_split, node.size)
 
 
 def _flatten(p: Process, size: int) -> Steps:
@@ -26,27 +26,27 @@ def _flatten(p: Process, size: int) -> Steps:
     while True:
         while not inner:
             yield inner
-        token, seen = inner[0]
+        token, visible = inner[0]
         if token is D:
-            seen = yield from await_tokens(seen, p.inputs)
-            t = p.close(seen, (yield from await_slots(out)))
+            visible = yield from await_tokens(visible, p.inputs)
+            t = p.close(visible, (yield from await_slots(out)))
             nest.finish(t)
             inner.take(t)
             out.push(D, t)
             return
         if token.__class__ is Stop:
             if nest.childless(token):
-                nest.enter(p.fire((yield from nest.await_coordinates(seen, 1))), 1)
-            seen = yield from await_tokens(seen, nest.ended_fifos(token))
-            ends = token.high > 0
-            t = p.close(seen, (yield from await_slots(out)) if ends else 0)
+                nest.enter(p.fire((yield from nest.await_coordinates(visible, 1))), 1)
+            visible = yield from await_tokens(visible, nest.ended_fifos(token))
+            ends_outer = token.high > 0
+            t = p.close(visible, (yield from await_slots(out)) if ends_outer else 0)
             nest.leave(t, token)
             inner.take(t)
-            if ends:
+            if ends_outer:
                 out.push(seen_above(token, 1), t)
         else:
-            seen = yield from nest.await_coordinates(seen, 1)
-            t = p.fire(seen, (yield from await_slots(out)))
+            visible = yield from nest.await_coordinates(visible, 1)
+            t = p.fire(visible, (yield from await_slots(out)))
             nest.enter(t, 1)
             inner.take(t)
             out.push(nest.crds[0] * size + token, t)
@@ -59,9 +59,9 @@ def _split(p: Process, size: int) -> Steps:
     while True:
         while not crd:
             yield crd
-        token, seen = crd[0]
+        token, visible = crd[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from await_slots(outer, inner)))
+            t = p.close(visible, (yield from await_slots(outer, inner)))
             crd.take(t)
             outer.push(token, t)
             if token.__class__ is not Stop:
@@ -72,11 +72,11 @@ def _split(p: Process, size: int) -> Steps:
             continue
         above, below = divmod(token, size)
         if current is not None and above != current:
-            t = p.close(seen, (yield from await_slots(inner)))
+            t = p.close(visible, (yield from await_slots(inner)))
             inner.push(stop(0, 0), t)
             current = None
         starts = current is None
-        t = p.fire(seen, (yield from await_slots(*((outer, inner) if starts else (inner,)))))
+        t = p.fire(visible, (yield from await_slots(*((outer, inner) if starts else (inner,)))))
         crd.take(t)
         if starts:
             outer.push(above, t)

@@ -68,7 +68,7 @@ class RequestPort:
         self.line_bytes = controller.line
         self.issued = 0
 
-    def send(self, p: Process, line: int, seen: int, free: int = 0) -> Generator[Wait, None, int]:
+    def send(self, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
         """A firing of `p` that asks for a line; its cycle."""
         credit = self.issued - self.controller.outstanding
         if credit >= 0:
@@ -76,9 +76,9 @@ class RequestPort:
             while not answer:
                 yield answer
             if self.write:
-                p.answered(max(seen, p.ready), answer.cycle)
+                p.answered(max(visible, p.ready), answer.cycle)
             free = max(free, answer.cycle)
-        t = p.fire(seen, free)
+        t = p.fire(visible, free)
         self.controller.memory.issue(self.number, line * self.line_bytes, self.line_bytes, self.write, t)
         self.issued += 1
         return t
@@ -91,15 +91,15 @@ class DemandPort(RequestPort):
         super().__init__(controller, place, node, array)
         self.line = -1
 
-    def ask(self, p: Process, low: int, high: int, seen: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
+    def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
         """The firings that read bytes `low` to `high` of the array: the cycle of the last, and the request that brings the last byte."""
         first, last = (self.place.base + low) // self.line_bytes, (self.place.base + high - 1) // self.line_bytes
         first += first == self.line
         if first > last:
-            return p.fire(seen, free), self.issued - 1
+            return p.fire(visible, free), self.issued - 1
         t = 0
         for line in range(first, last + 1):
-            t = yield from self.send(p, line, seen, free)
+            t = yield from self.send(p, line, visible, free)
         self.line = last
         return t, self.issued - 1
 
@@ -114,8 +114,8 @@ class PrefetchPort(RequestPort):
         self.lines = -(-place.length // self.line_bytes)
         self.touched: list[int] = []
 
-    def ask(self, p: Process, low: int, high: int, seen: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        t, last = p.fire(seen, free), (high - 1) // self.line_bytes
+    def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
+        t, last = p.fire(visible, free), (high - 1) // self.line_bytes
         while len(self.touched) <= last:
             self.touched.append(t)
         return t, last
@@ -150,7 +150,7 @@ class WritePort(RequestPort):
         super().__init__(controller, place, node, array)
         self.filled = filled
 
-    def put(self, p: Process, size: int, seen: int) -> Generator[Wait, None, int]:
+    def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
         """The firings that write an element: one for each line that is full then, or just one. The cycle of the last."""
         before = self.filled // self.line_bytes
         self.filled += size
@@ -158,10 +158,10 @@ class WritePort(RequestPort):
             raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")
         first, t = self.place.base // self.line_bytes, -1
         for line in range(before, self.filled // self.line_bytes):
-            t = yield from self.send(p, first + line, seen)
-        return p.fire(seen) if t < 0 else t
+            t = yield from self.send(p, first + line, visible)
+        return p.fire(visible) if t < 0 else t
 
-    def flush(self, p: Process, seen: int) -> Generator[Wait, None, None]:
+    def flush(self, p: Process, visible: int) -> Generator[Wait, None, None]:
         """The firing that writes the last line, if it was begun."""
         if self.filled % self.line_bytes:
-            yield from self.send(p, (self.place.base + self.filled) // self.line_bytes, seen)
+            yield from self.send(p, (self.place.base + self.filled) // self.line_bytes, visible)

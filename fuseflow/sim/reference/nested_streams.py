@@ -38,9 +38,9 @@ class EnclosingStreams:
         """Whether the stop ends an empty list of a coordinate that has not been taken."""
         return self.open < self.depth - token.low
 
-    def await_coordinates(self, seen: int, levels: int) -> Generator[Wait, None, int]:
+    def await_coordinates(self, visible: int, levels: int) -> Generator[Wait, None, int]:
         """Wait for the coordinates that are to be opened, down to the outermost `levels`."""
-        return await_tokens(seen, self.fifos[self.open : levels])
+        return await_tokens(visible, self.fifos[self.open : levels])
 
     def enter(self, t: int, levels: int) -> None:
         """Take those coordinates in cycle `t`."""
@@ -63,9 +63,9 @@ class EnclosingStreams:
     def leave(self, t: int, token: Stop, levels: Iterable[int] | None = None) -> None:
         """Take the outer stops that are part of an inner stop, of some of the levels ended if they are given."""
         for level in self.ended_levels(token) if levels is None else levels:
-            found, due = self.fifos[level][0][0], seen_above(token, self.depth - level)
-            if found is not due:
-                raise self.process.misaligned(found, due)
+            head, expected = self.fifos[level][0][0], seen_above(token, self.depth - level)
+            if head is not expected:
+                raise self.process.misaligned(head, expected)
             self.fifos[level].take(t)
         self.open = min(self.open, max(self.depth - 1 - token.high, 0))
 

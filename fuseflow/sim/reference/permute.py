@@ -12,14 +12,14 @@ from fuseflow.sim.reference.process import Process
 from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fill_and_emit
 
 
-def permute(node: n.Permute, place: NodeContext) -> Sequence[Process]:
-    return fill_and_emit(place, partial(_scattered, node.order))
+def permute(node: n.Permute, context: NodeContext) -> Sequence[Process]:
+    return fill_and_emit(context, partial(_scattering_rows, node.order))
 
 
-def _scattered(order: Sequence[int], fill: Process) -> RowOpener:
+def _scattering_rows(order: Sequence[int], fill: Process) -> RowOpener:
     """Every value goes to its coordinates in the new order, where there must be none."""
 
-    def opened(work: Workspace, crds: Sequence[int]) -> PutValue:
+    def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         outer = tuple(crds)
 
         def put(key: int, value: Any) -> None:
@@ -32,7 +32,7 @@ def _scattered(order: Sequence[int], fill: Process) -> RowOpener:
 
         return put
 
-    return opened
+    return open_row
 
 
 RULES: dict[type[n.Node], Rule] = {n.Permute: permute}

@@ -187,17 +187,17 @@ class Process:
         self.helper = False  # asks the memory for another process: its firings are not the node's
         self.elements: dict[ArrayKind, int] = {}  # elements requested from memory, by array: pos, crd, val
 
-    def fire(self, seen: int, free: int = 0) -> int:
+    def fire(self, visible: int, free: int = 0) -> int:
         """The cycle of the next firing, on a value.
 
-        `seen`: the cycle by which all tokens that it looks at are visible, 0 if it looks at none; until then the process is starved.
+        `visible`: the cycle by which all tokens that it looks at are visible, 0 if it looks at none; until then the process is starved.
         `free`: the cycle from which the slots that it fills are free.
         """
         t = self.ready
-        if seen > self.after:
-            self.starved += seen - self.after
-            if seen > t:
-                t = seen
+        if visible > self.after:
+            self.starved += visible - self.after
+            if visible > t:
+                t = visible
         if free > t:
             t = free
         if not self.firings:
@@ -207,19 +207,19 @@ class Process:
         self.ready = t + self.interval
         return t
 
-    def close(self, seen: int, free: int = 0) -> int:
+    def close(self, visible: int, free: int = 0) -> int:
         """The same for a firing on a stop or `D`, after which the next may follow after the pause."""
-        t = self.fire(seen, free)
+        t = self.fire(visible, free)
         self.closings += 1
         self.ready = t + self.pause
         return t
 
-    def answered(self, seen: int, answer: int) -> int:
-        """The cycle by which a token that is visible from `seen` on has its answer, too. Once for each firing that waits."""
-        since = max(seen, self.after)
-        if answer > since:
-            self.waited += answer - since
-        return max(seen, answer)
+    def answered(self, visible: int, answer: int) -> int:
+        """The cycle by which a token that is visible from `visible` on has its answer, too. Once for each firing that waits."""
+        waiting_from = max(visible, self.after)
+        if answer > waiting_from:
+            self.waited += answer - waiting_from
+        return max(visible, answer)
 
     @property
     def occupied(self) -> int:
@@ -254,14 +254,14 @@ class Process:
         return SimulationError(f"node `{self.node.name}` ({self.node.op}): {message}")
 
 
-def await_tokens(seen: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
-    """Wait for a token in each FIFO; the cycle by which all are visible, or `seen` if that is later."""
+def await_tokens(visible: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
+    """Wait for a token in each FIFO; the cycle by which all are visible, or `visible` if that is later."""
     for fifo in fifos:
         while not fifo:
             yield fifo
-        if fifo[0][1] > seen:
-            seen = fifo[0][1]
-    return seen
+        if fifo[0][1] > visible:
+            visible = fifo[0][1]
+    return visible
 
 
 def await_slots(*outputs: Output) -> Generator[Wait, None, int]:

@@ -15,10 +15,10 @@ from fuseflow.sim.reference.process import Process, Steps, await_slots
 from fuseflow.tile_ops import Tile, each, filled
 
 
-def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
-    (value,) = place.types
+def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
+    (value,) = context.types
     op = reducer(node.function)
-    return place.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
+    return context.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
 
 
 def fold_function(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
@@ -34,9 +34,9 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
     while True:
         while not source:
             yield source
-        token, seen = source[0]
+        token, visible = source[0]
         if token.__class__ is Stop:
-            t = p.close(seen, (yield from await_slots(out)))
+            t = p.close(visible, (yield from await_slots(out)))
             take(t)
             if token.low == 0:
                 out.push(total, t)
@@ -46,14 +46,14 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
             else:
                 out.push(seen_above(token, 1), t)
         elif token is D:
-            t = p.close(seen, (yield from await_slots(out)))
+            t = p.close(visible, (yield from await_slots(out)))
             take(t)
             out.push(D, t)
             return
         elif token is N:
             raise p.refused()
         else:
-            take(fire(seen))
+            take(fire(visible))
             total = fold(total, token)
 
 

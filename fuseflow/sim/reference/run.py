@@ -29,14 +29,14 @@ def run_network(
     live = list(network.processes)
     sweeps = 0
     while live:
-        moved = False
+        progressed = False
         for process in live:
             if process.waits is None or process.waits:
                 process.waits = next(process.steps, None)
-                moved = True
+                progressed = True
         if any(process.waits is None for process in live):
             live = [process for process in live if process.waits is not None]
-        if not moved and not _lift(live) and not (network.controller is not None and network.controller.advance()):
+        if not progressed and not _lift(live) and not (network.controller is not None and network.controller.advance()):
             if not any(process.waits is slots for process in live for slots in growing):
                 return live
             for slots in growing:

@@ -18,20 +18,20 @@ BACKLOG_LIMIT = (
 END = stop(0, 0)
 
 
-def root(node: n.Root, place: NodeContext) -> Sequence[Process]:
-    return place.process(_root)
+def root(node: n.Root, context: NodeContext) -> Sequence[Process]:
+    return context.process(_root)
 
 
-def scan(node: n.Scan, place: NodeContext) -> Sequence[Process]:
-    fiber = FiberReader(place.tensors[node.tensor], node.level)
-    (process,) = processes = place.process(scan_steps, fiber, fiber.parents)
+def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
+    fiber = FiberReader(context.tensors[node.tensor], node.level)
+    (process,) = processes = context.process(scan_steps, fiber, fiber.parents)
     process.elements = fiber.requested
     return processes
 
 
-def range_(node: n.Range, place: NodeContext) -> Sequence[Process]:
+def range_(node: n.Range, context: NodeContext) -> Sequence[Process]:
     full = range(node.size), range(node.size)
-    process = Process(node, place.inputs, (*place.outputs, make_output(place.latency)), place.interval)
+    process = Process(node, context.inputs, (*context.outputs, make_output(context.latency)), context.interval)
     process.steps = scan_steps(process, lambda ref: full, inf)
     return [process]
 
@@ -52,9 +52,9 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
     while True:
         while not ref:
             yield ref
-        token, seen = ref[0]
+        token, visible = ref[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
+            t = p.close(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
             ref.take(t)
             after = token.raised() if token.__class__ is Stop else D
             push_crd(after, t)
@@ -66,7 +66,7 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
             raise p.outside()
         pending = True
         for crd, below in zip(*fiber(token), strict=True):
-            t = fire(seen, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
+            t = fire(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
             if pending:
                 ref.take(t)
                 pending = False
@@ -78,11 +78,11 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
                 if not backlog:
                     yield backlog
         if pending:
-            ref.take(fire(seen))
+            ref.take(fire(visible))
         while not ref:
             yield ref
-        token, seen = ref[0]
-        t = p.close(seen, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
+        token, visible = ref[0]
+        t = p.close(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
         end = END
         if token.__class__ is Stop:
             if token.low != 0:

@@ -25,18 +25,18 @@ RowOpener: TypeAlias = Callable[[Workspace, Sequence[int]], PutValue]
 BUFFERS = 2
 
 
-def fill_and_emit(place: NodeContext, opened: Callable[[Process], RowOpener]) -> Sequence[Process]:
+def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpener]) -> Sequence[Process]:
     """Fill and emit of a node that takes coordinates, outermost first, and values, and gives the same of as many levels or fewer."""
     link, buffers = Fifo(), Slots(BUFFERS)
-    fill = Process(place.node, place.inputs, (make_output(place.latency, (link,)),), place.interval)
-    fill.steps = _fill(fill, opened(fill), buffers)
-    emit = Process(place.node, (link,), place.outputs, place.interval)
-    emit.steps = _emit(emit, len(place.inputs) - len(place.outputs), buffers)
+    fill = Process(context.node, context.inputs, (make_output(context.latency, (link,)),), context.interval)
+    fill.steps = _fill(fill, row_opener(fill), buffers)
+    emit = Process(context.node, (link,), context.outputs, context.interval)
+    emit.steps = _emit(emit, len(context.inputs) - len(context.outputs), buffers)
     link.writer, buffers.reader = fill, emit
     return fill, emit
 
 
-def _fill(p: Process, opened: RowOpener, buffers: Slots) -> Steps:
+def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
     """One firing a token of the values, and one for each coordinate with nothing below it."""
     *outer, crd, val = p.inputs
     (link,) = p.outputs
@@ -48,7 +48,7 @@ def _fill(p: Process, opened: RowOpener, buffers: Slots) -> Steps:
     while True:
         while not val:
             yield val
-        token, seen = val[0]
+        token, visible = val[0]
         free = 0
         if token is not D and work is None and (token.__class__ is not Stop or token.low <= depth):
             work = {}
@@ -58,10 +58,10 @@ def _fill(p: Process, opened: RowOpener, buffers: Slots) -> Steps:
                 free = buffers[0]
             buffers.fill()
         if token.__class__ is Stop:
-            work = yield from _fill_stop(p, nest, token, seen, free, work)
+            work = yield from _fill_stop(p, nest, token, visible, free, work)
         elif token is D:
-            seen = yield from await_tokens(seen, p.inputs)
-            t = p.close(seen)
+            visible = yield from await_tokens(visible, p.inputs)
+            t = p.close(visible)
             nest.finish(t)
             take_crd(t)
             take_val(t)
@@ -72,35 +72,35 @@ def _fill(p: Process, opened: RowOpener, buffers: Slots) -> Steps:
         else:
             while not crd:
                 yield crd
-            key, visible = crd[0]
-            if visible > seen:
-                seen = visible
+            key, crd_visible = crd[0]
+            if crd_visible > visible:
+                visible = crd_visible
             if nest.open < depth:
-                seen = yield from nest.await_coordinates(seen, depth)
-                t = fire(seen, free)
+                visible = yield from nest.await_coordinates(visible, depth)
+                t = fire(visible, free)
                 nest.enter(t, depth)
                 assert work is not None
-                put = opened(work, nest.crds)
+                put = open_row(work, nest.crds)
             else:
-                t = fire(seen)
+                t = fire(visible)
             take_crd(t)
             take_val(t)
             put(key, token)
 
 
 def _fill_stop(
-    p: Process, nest: EnclosingStreams, token: Stop, seen: int, free: int, work: Workspace | None
+    p: Process, nest: EnclosingStreams, token: Stop, visible: int, free: int, work: Workspace | None
 ) -> Generator[Wait, None, Workspace | None]:
     """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the outermost coordinates."""
     *_, crd, val = p.inputs
     if nest.childless(token):
         levels = nest.depth - token.low
-        seen = yield from nest.await_coordinates(seen, levels)
-        nest.enter(p.close(seen, free), levels)  # on no value; a workspace fires every cycle on anything
-    seen = yield from await_tokens(seen, (crd, *nest.ended_fifos(token)))
+        visible = yield from nest.await_coordinates(visible, levels)
+        nest.enter(p.close(visible, free), levels)  # on no value; a workspace fires every cycle on anything
+    visible = yield from await_tokens(visible, (crd, *nest.ended_fifos(token)))
     if crd[0][0] is not token:
         raise p.misaligned(crd[0][0], token)
-    t = p.close(seen, free)
+    t = p.close(visible, free)
     nest.leave(t, token)
     crd.take(t)
     val.take(t)
@@ -118,24 +118,24 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
     while True:
         while not link:
             yield link
-        (work, token), seen = link[0]
+        (work, token), visible = link[0]
         link.popleft()
         if work is not None:
-            yield from emit_entries(p, work, seen)
+            yield from emit_entries(p, work, visible)
         if token is D:
-            t = p.close(seen, (yield from await_slots(*p.outputs)))
+            t = p.close(visible, (yield from await_slots(*p.outputs)))
             for out in p.outputs:
                 out.push(D, t)
             return
         end = seen_above(token, lowered)
         if work is not None:
             end = stop(0 if work else outermost, end.high)
-        t = yield from emit_stop(p, end, seen)
+        t = yield from emit_stop(p, end, visible)
         if work is not None:
             buffers.append(t + 1)
 
 
-def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
+def emit_entries(p: Process, work: Workspace, visible: int) -> Steps:
     *outer, crd, val = p.outputs
     fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
     last: tuple[int, ...] | None = None
@@ -143,10 +143,10 @@ def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
         same = 0  # outer coordinates that this row shares with the last one
         if last is not None:
             same = next(k for k, (a, b) in enumerate(zip(last, prefix, strict=True)) if a != b)
-            yield from emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
+            yield from emit_stop(p, stop(0, len(prefix) - 1 - same), visible)
         last, fresh = prefix, tuple(zip(outer, prefix, strict=True))[same:]
         for key, value in sorted(work[prefix].items()):
-            t = fire(seen, (yield from await_slots(crd, val, *(out for out, _ in fresh))) if bounded else 0)
+            t = fire(visible, (yield from await_slots(crd, val, *(out for out, _ in fresh))) if bounded else 0)
             for out, coordinate in fresh:
                 out.push(coordinate, t)
             fresh = ()
@@ -154,12 +154,12 @@ def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
             push_val(value, t)
 
 
-def emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
+def emit_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:
     """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
     *crds, val = p.outputs
-    ended = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
-    t = p.close(seen, (yield from await_slots(val, *(out for out, _ in ended))))
-    for out, end in ended:
+    stops = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
+    t = p.close(visible, (yield from await_slots(val, *(out for out, _ in stops))))
+    for out, end in stops:
         out.push(end, t)
     val.push(token, t)
     return t
