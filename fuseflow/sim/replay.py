@@ -1,4 +1,4 @@
-"""A run that is over, again, by the simulator that ran it, for whoever listens."""
+"""Replays run a finished simulation again, on the simulator that ran it, and report every event of it to a sink."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def replay(
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
-    """Runs `simulation`, which was of this graph, again, as often as it is called."""
+    """Return a function that runs `simulation`, which must be a run of this graph, again each time it is called. It takes a function
+    that makes an empty sink, and returns the filled sink and the last event of the run."""
     deepened = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
 
     def run(sink: Callable[[], Sink]) -> tuple[Sink, LastEvent]:
@@ -46,7 +47,7 @@ def find_critical_path(
     progress: Callable[[int], None] | None = None,
     limit: int = EVENT_LIMIT,
 ) -> CriticalPath:
-    """The critical path of a run of a graph."""
+    """Return the critical path of a simulation of a graph, keeping at most `limit` events in memory at a time."""
     return critical_path(replay(graph, tensors, machine, simulation, progress), limit)
 
 
@@ -58,7 +59,7 @@ def find_timeline(
     timeline: Callable[[], Timeline] = lambda: Timeline(CycleSpan()),
     progress: Callable[[int], None] | None = None,
 ) -> Timeline:
-    """The timeline of a run of a graph. `timeline` makes an empty one."""
+    """Return the timeline of a simulation of a graph. `timeline` makes the empty timeline that is filled."""
     sink, ending = replay(graph, tensors, machine, simulation, progress)(timeline)
     assert isinstance(sink, Timeline)
     sink.cycles = ending.cycles

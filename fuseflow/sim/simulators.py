@@ -1,4 +1,4 @@
-"""Which simulator runs a graph: the reference, which starts at once, or the engine, which is a hundred times faster and more."""
+"""The choice of a simulator: the reference starts at once, and the engine is more than a hundred times faster once it has started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Engine: TypeAlias = Literal["auto", "reference", "fast"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 REFERENCE_FIRINGS = 500_000
-"""Firings up to which the reference is not slower than loading the engine's compiled kernels (docs/engine.md has the measurement)."""
+"""The number of firings up to which the reference is not slower than loading the compiled kernels of the engine. The measurement is in
+docs/engine.md."""
 
 
 def run_graph(
@@ -33,8 +34,9 @@ def run_graph(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
-    """Run a verified graph; what it gave, and the simulator that ran it. All give the same. `auto` starts on the reference, and over
-    on the engine where that takes more than `REFERENCE_FIRINGS` firings."""
+    """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
+    on the reference, and starts again on the engine if the run takes more than `REFERENCE_FIRINGS` firings. Raises `UsageError` for
+    an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
@@ -63,8 +65,8 @@ def _fast(
 def _advised(
     deadlock: Deadlock, fast: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
 ) -> Deadlock:
-    """Over on the engine where the reference takes too long: a graph that is soon stuck may run long once it is not. `depths`: those with
-    which it is stuck, if its own were not enough."""
+    """Return a deadlock whose advice is computed on the engine where the reference takes too long. A graph that is soon stuck may run
+    long once it is not. `depths` are those of the stuck run that differ from the depths in the graph."""
 
     def smallest_depth(edges: Sequence[Edge]) -> int | None:
         try:

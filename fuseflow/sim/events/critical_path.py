@@ -1,7 +1,7 @@
-"""The critical path of a run: from its last event back to cycle 0, always to what the event waited for last.
+"""The critical path of a run leads from its last event back to cycle 0, from each event to the one that it waited for last.
 
-The steps of the path are exact and add up to the cycles of the run. A run with more firings than fit into memory is run again, window after
-window from the end on, and only the firings of one window are kept at a time.
+The steps of the path are exact and add up to the cycles of the run. If the firings of a run do not fit into memory, it is run again,
+window after window from the end on, and only the firings of one window are kept at a time.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from fuseflow.sim.memory.statistics import MemoryPort
 
 StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
 Replay: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, LastEvent]]
-"""Runs a graph, the same way each time, and tells a sink of it."""
+"""A function that runs a graph, the same way each time, and reports the run to a sink that it makes."""
 
 STEP_KINDS: dict[int, StepKind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
 
 EVENT_LIMIT = 1 << 21
-"""Events that are kept at a time, 64 bytes each."""
+"""The number of events that are kept at a time. An event takes 64 bytes."""
 BINS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """Cycles of the path that are due to one node.
+    """The cycles of the path that are due to one node.
 
-    `work`: from one of its firings to the next. `latency`: from a firing until its tokens are visible. `full`: until a slot is free that it
-    took a token out of; `edge` is the FIFO. `memory`: from a request to its answer, at `port`. `times`: how often; of work 0.
+    The cycles of kind `work` lie between one of its firings and the next, and those of kind `latency` between a firing and the cycle
+    from which its tokens are visible. Those of kind `full` pass until a slot is free from which the node took a token; `edge` is the
+    FIFO. Those of kind `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
     """
 
     node: str
@@ -48,7 +49,8 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """`steps`: merged by node, kind, FIFO and port, the longest first. `windows`: how many runs it took."""
+    """The critical path of a run. Its `steps` are merged by node, kind, FIFO and port, the longest first. `windows` is the number of
+    runs that it took to find it."""
 
     cycles: int
     steps: tuple[PathStep, ...]
@@ -56,7 +58,7 @@ class CriticalPath:
 
 
 class FiringSink:
-    """A sink that keeps all firings of a span, unless they are more than `limit`."""
+    """A sink that keeps all firings of a span of cycles, unless they are more than `limit`."""
 
     tokens = False
     topology: Topology
@@ -89,14 +91,15 @@ class FiringSink:
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
     def by_track(self) -> list[Ints]:
-        """The events of each track, by time."""
+        """Return the events of each track, ordered by time."""
         rows = np.concatenate(self.rows) if self.rows else np.zeros((0, 8), np.int64)
         rows = rows[np.argsort(rows[:, TRACK], kind="stable")]
         self.rows.clear()
         return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.topology.tracks))))
 
     def window_before(self, end: int) -> int:
-        """The start of a window up to `end` with about half as many events as are allowed, one bin at least."""
+        """Return the start of a window that ends at `end` and holds about half as many events as are allowed. The window is at least one
+        bin long."""
         bins = (end - 1 - self.span.start) // self.density.width + 1
         behind = np.cumsum(self.density.counts[0, :bins][::-1])
         fitting = int(np.searchsorted(behind, self.limit // 2, side="right"))
@@ -104,11 +107,11 @@ class FiringSink:
 
 
 StepTotals: TypeAlias = dict[tuple[int, StepKind, int, int], list[int]]
-"""Cycles and how often, by track, kind, edge and port."""
+"""The cycles of a step and how often it happened, by track, kind, edge and port."""
 
 
 def critical_path(run: Replay, limit: int = EVENT_LIMIT) -> CriticalPath:
-    """Of the run that `run` repeats, keeping `limit` events at a time."""
+    """Return the critical path of the run that `run` repeats, keeping at most `limit` events at a time."""
     totals: StepTotals = defaultdict(lambda: [0, 0])
     survey, ending = _record(run, CycleSpan(), limit)
     window, windows = survey, 1
@@ -132,7 +135,7 @@ def _record(run: Replay, span: CycleSpan, limit: int) -> tuple[FiringSink, LastE
 
 
 def _last(ending: LastEvent, totals: StepTotals) -> tuple[int, int]:
-    """The last firing, and what happened behind it."""
+    """Add what happened after the last firing to the totals, and return the track and the cycle of that firing."""
     if ending.port < 0:
         _add(totals, ending.track, "work", ending.tail)
         return ending.track, ending.cycle
@@ -152,7 +155,8 @@ def _add(
 def _walk(
     events: list[Ints], topology: Topology, position: tuple[int, int], start: int, totals: StepTotals
 ) -> tuple[int, int] | None:
-    """Follow the causes back from a firing to one before cycle `start`; None if cycle 0 was reached."""
+    """Follow the causes back from a firing to one before cycle `start`, and return its track and cycle. The result is None if cycle 0
+    was reached."""
     times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
     track, cycle = position
     while cycle >= start:

@@ -1,4 +1,4 @@
-"""The `comal` machine: what every simulator of it shares. Its rules of time are in docs/streams.md."""
+"""The timing facts of machines with `rules: comal`, which both simulators share. The rules of time are described in docs/streams.md."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.tile_ops import Tile
 
 ENDING_OPS = (n.Root.op, n.WriteValues.op)
-"""Of these the firing on `D` takes a cycle."""
+"""The operations whose firing on the token `D` takes a cycle. That of all other operations takes none."""
 
 
 def region_cycles(nodes: Iterable[NodeStatistics]) -> int:
-    """Cycles of a region: the end of its last process. The firing on `D`, its last one, costs a cycle in roots and value writers only."""
+    """Return the cycles of a region, which ends with its last process. The firing on `D` is the last one of a process, and takes a cycle
+    in roots and value writers only."""
     return max(node.last + (node.op in ENDING_OPS) for node in nodes)
 
 
 def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
-    """Broadcasts that a token passes on its way to each reader.
+    """Return for each edge the number of broadcasts that a token passes on its way to that reader.
 
-    One, if the stream has several readers. All repeats with this signal count as one, their generator, and pass one more if they are
-    several: it stands behind the generator, but delays the repeat as much in front of it. A one-sided join that reads what a locate
-    reads counts as one with it: another tool's locate, which passes its inputs on, is read as these two nodes.
+    A stream with several readers has one broadcast. All repeats with the same signal count as one reader, which is their signal
+    generator. If there are several such repeats, their tokens pass one more broadcast: it stands behind the generator, but delays the
+    repeats as much as one in front of it. A one-sided join that reads what a locate reads counts as one reader with it, because the
+    locate of public SAM tools passes its inputs on and is read as these two nodes.
     """
     kinds = graph.by_name
     delays: dict[n.Edge, int] = {}
@@ -39,12 +41,14 @@ def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
 
 
 def firing_interval(node: n.Node, tiles: Sequence[Tile]) -> int:
-    """Cycles from one firing to the next, stops included: of a product of tiles one for each column of the first, of all else 1."""
+    """Return the cycles from one firing to the next, stops included. A product of tiles takes one for each column of its first tile;
+    everything else takes 1."""
     return tiles[0][1] if _multiplies(node) else 1
 
 
 def tile_lags(graph: n.Graph) -> dict[n.Port, int]:
-    """By how many cycles the values of a stream come later than its stops would: of streams of tiles, and what is made of them."""
+    """Return for each stream of tiles by how many cycles its values become visible later than its stops. Streams without such a lag are
+    left out."""
     types = graph.types()
     lags: dict[n.Port, int] = {}
     for node in graph.nodes:
@@ -55,8 +59,9 @@ def tile_lags(graph: n.Graph) -> dict[n.Port, int]:
 
 
 def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[Tile], result: Tile) -> int:
-    """Cycles from a firing to its value. An array multiplies, with a unit for each element of the result, rows and columns beginning one
-    after the other; one operand is worked on by rows, a row a cycle; all else by elements."""
+    """Return the cycles from a firing to its value. A product runs on an array with a unit for each element of the result, whose rows
+    and columns begin one after the other. An operator with one operand works row by row, a row a cycle. All others work element by
+    element."""
     if _multiplies(node):
         a, b = tiles
         return a[0] + b[0 if node.function == "matmul_t" else 1] - 1

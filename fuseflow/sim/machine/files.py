@@ -1,4 +1,5 @@
-"""Machines from YAML: the ones that ship with the package, the user's own files, and single settings on top. Unknown keys are refused."""
+"""Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key is an
+error."""
 
 from __future__ import annotations
 
@@ -18,18 +19,17 @@ from fuseflow.sim.machine.machine import Machine, UnitCycles
 from fuseflow.sim.memory.settings import MODEL_SETTINGS
 
 Setting = int | float | str | bool | None
-"""A YAML scalar."""
+"""A setting of a machine is a YAML scalar."""
 
 
 def machine_names() -> tuple[str, ...]:
-    """The machines that ship with the package."""
+    """Return the names of the machines that ship with the package, sorted."""
     files = resources.files("fuseflow.sim.machine").joinpath("machines").iterdir()
     return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
 
 
 def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | None = None) -> Machine:
-    """A machine that ships with the package, by name, or one in a YAML file; with `settings` as in `with_settings`.
-
+    """Return a machine that ships with the package, by its name, or a machine from a YAML file, with `settings` as in `with_settings`.
     Raises `MachineError` or `FileError`.
 
     >>> load_machine("rda", {"fifo_depth": 16, "latency.add": 2}).latency.of("add")
@@ -51,11 +51,12 @@ def _load(name_or_path: str | Path) -> Machine:
 
 
 MEMORY_KEYS = ("memory", "memory.model")
-"""Keys that choose the memory."""
+"""The keys that choose the model of the memory."""
 
 
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
-    """The machine with other values at dotted keys (`latency.add`). Raises `MachineError` for one that is unknown or cannot be."""
+    """Return the machine with other values at dotted keys such as `latency.add`. Raises `MachineError` for an unknown key or an
+    impossible value."""
     values = machine.model_dump()
     for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
         if key in MEMORY_KEYS:
@@ -73,7 +74,7 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
 
 
 def read_machine(text: str, file: str = "<text>") -> Machine:
-    """A machine from YAML text; errors name the line and the nearest right key."""
+    """Return a machine from YAML text. Raises `MachineError` with the line of the mistake and the nearest right key."""
     try:
         data: Any = YAML(typ="rt").load(text)
     except YAMLError as error:
@@ -87,7 +88,7 @@ def read_machine(text: str, file: str = "<text>") -> Machine:
 
 
 def _place(data: CommentedMap, keys: list[str], file: str) -> Span:
-    """Where a key stands, or the file where it does not."""
+    """Return where a key stands in the file, or the start of the file if the key is missing."""
     *above, last = keys
     inside: Any = data
     for part in above:
@@ -123,7 +124,7 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
 
 
 def _nearest(keys: list[str], error: Any) -> str:
-    """What an unknown key might have been: one of another memory, or one like it."""
+    """Return a hint to what an unknown key might have been: a key of another memory model, or one that is spelled like it."""
     if len(keys) == 1:
         return did_you_mean(keys[-1], Machine.model_fields)
     if keys[0] != "memory":

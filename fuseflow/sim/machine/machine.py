@@ -1,6 +1,6 @@
-"""Machines: rules of time, latencies, initiation intervals, FIFO depth and memory. See `machine_file` for where they are read.
+"""Machines: their rules of time, latencies, initiation intervals, FIFO depths and memory. They are read from files in `files.py`.
 
-A value that no machine can have is refused when one is made, in words that `machine_file` turns into a `MachineError`.
+A value that no machine can have is refused when the machine is made, in words that `files.py` turns into a `MachineError`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Depth = Annotated[int | Literal["auto"] | None, BeforeValidator(_depth)]
 
 
 class UnitCycles(_Strict):
-    """Cycles of each kind of unit; those not given have the default's."""
+    """The cycles of each kind of unit. A unit that has no number of its own has the default's."""
 
     default: Count = 1
     add: Count | None = None
@@ -68,17 +68,19 @@ class UnitCycles(_Strict):
     memory: Count | None = None
 
     def of(self, unit: str) -> int:
+        """Return the cycles of a kind of unit."""
         cycles: int | None = getattr(self, unit)
         return self.default if cycles is None else cycles
 
 
 class Machine(_Strict):
-    """What a graph runs on.
+    """A machine is what a graph runs on.
 
-    `rules`: `dataflow` is the meaning of time in docs/streams.md, `comal` that of the public Comal simulator.
-    `latency`: cycles from a firing until its tokens are visible. `interval`: cycles between two firings on values.
-    `fifo_depth`: slots of every FIFO that the graph gives no depth. None: unbounded. `auto`: `fifo_depth_start`, and more where the
-    graph would deadlock. `tile_macs`: multiply-accumulates on tiles in a cycle. `memory`: see `memory.settings`.
+    `rules` chooses the meaning of time: `dataflow` is that of docs/streams.md, and `comal` that of the public Comal simulator. `latency`
+    is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on
+    values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins
+    with `fifo_depth_start` and takes more where the graph would deadlock. `tile_macs` is the number of multiply-accumulates on tiles in
+    a cycle. The settings of `memory` are described in `fuseflow.sim.memory.settings`.
     """
 
     name: str
@@ -93,23 +95,24 @@ class Machine(_Strict):
 
     @property
     def first_depth(self) -> int | None:
-        """Slots of a FIFO before any was found too shallow; None: unbounded."""
+        """The slots of a FIFO before any FIFO was found too shallow, or None if FIFOs are unbounded."""
         return self.fifo_depth_start if self.fifo_depth == "auto" else self.fifo_depth
 
     def controller(self) -> Controller | None:
-        """Of the memory of a new run; None where it answers at once."""
+        """Return the controller for the memory of a new run, or None if the memory answers at once."""
         return controller(self.memory, self.clock_ghz)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything but the name, as plain values: what a file would say."""
+        """All settings but the name, as plain values that a file could state."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
         return {**self.model_dump(exclude={"name"}), **units}
 
     @field_validator("memory")
     @classmethod
     def _in_step(cls, value: Any, info: ValidationInfo) -> Any:
-        """Clocks whose ratio is known: that of a machine that was refused is not."""
+        """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused itself is
+        not compared."""
         clock = info.data.get("clock_ghz")
         if isinstance(value, Hbm2Memory) and clock is not None:
             try:

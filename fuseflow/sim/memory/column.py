@@ -1,4 +1,4 @@
-"""The column slot of a cycle: at most one RD or WR, for the oldest request that is ready."""
+"""The column slot of a cycle, in which at most one RD or WR is issued, for the oldest request that is ready."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from fuseflow.sim.native.records import get_int, inline
 
 OF_BANK, OF_GROUP, OF_PC = BANKS_AT + BANK.offset("read"), GROUPS_AT + GROUP.offset("read"), PCS_AT + PC.offset("read")
 HIGH = 8 * QUEUE // 10
-"""More writes than this are written at once (more than 0.8 of the queue)."""
+"""The controller turns to writes when more than this many are queued, which is more than 0.8 of the queue."""
 LOW = -(-2 * QUEUE // 10)
-"""With fewer than this, reads go on (fewer than 0.2 of the queue)."""
+"""The controller turns back to reads when fewer than this many writes are queued, which is fewer than 0.2 of the queue."""
 
 
 @inline
 def flips(channel: int) -> bool:
-    """Whether the controller turns from reads to writes or back: writes wait until there are many, or no reads."""
+    """Return whether the controller turns from reads to writes or back. Writes wait until there are many of them, or no reads."""
     c = channel_at(channel)
     if c.writing == 0:
         return bool(c.queued_writes > HIGH or c.queued_reads == 0)
@@ -48,6 +48,7 @@ def flips(channel: int) -> bool:
 
 @inline
 def column_slot(channel: int) -> None:
+    """Issue the RD or WR of this cycle, if a request is ready, and note when the next one can be."""
     c = channel_at(channel)
     clock = c.clock
     queue, pick, wake, oldest = ACTIVE, -1, FOREVER, FOREVER
@@ -94,7 +95,7 @@ def column_slot(channel: int) -> None:
 
 @inline
 def column_ready(channel: int, bank: int, write: int) -> int:
-    """The earliest cycle of a RD (or WR) of the bank's open row."""
+    """Return the earliest cycle of a RD (or, with `write`, of a WR) of the bank's open row."""
     of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
     of_group: int = get_int(channel + OF_GROUP + GROUP_SIZE * (bank >> 2), write)
     of_pc: int = get_int(channel + OF_PC + PC_SIZE * (bank >> 4), write)
@@ -130,7 +131,7 @@ def _write(channel: int, bank: int) -> None:
 
 @inline
 def _unpin(channel: int, bank: int) -> None:
-    """The request that opened the bank's row is served: the bank may be closed again."""
+    """Note that the request that opened the bank's row is served, so the bank may be closed again."""
     c, b = channel_at(channel), bank_of(channel, bank)
     b.pinned = 0
     pc_of(channel, bank).pinned -= 1

@@ -1,8 +1,8 @@
-"""HBM2, command by command: banks, bank groups, pseudo channels, FR-FCFS, write drain, refresh.
+"""HBM2, command by command: banks, bank groups, pseudo channels, FR-FCFS scheduling, write drain and refresh.
 
-The truth is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence; the successor of Luo et al.,
-"Ramulator 2.0", IEEE CAL 2023), DRAM `HBM2`, controller `HBM12`. The model is written anew, without any of its code, and accepts and
-completes every transaction in the same cycle (docs/memory.md).
+The oracle is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence; the successor of Luo et al.,
+"Ramulator 2.0", IEEE CAL 2023), with the DRAM `HBM2` and the controller `HBM12`. The model is written anew, without any of its code. It
+accepts and completes every transaction in the same cycle as Ramulator (docs/memory.md).
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from fuseflow.sim.memory.row import refresh_slot, row_slot
 from fuseflow.sim.native.records import Record, get_int, inline
 
 HBM2 = Record("channels count moves move_count")
-"""Address of the addresses of the channels; the table of the mapping, three words a move."""
+"""The state of the model: the address of the addresses of the channels and their number, and the table of the mapping, which has three
+words a move, with its number of moves."""
 hbm2_at = HBM2.at
 UNIT_BITS = 5  # of the bytes of a transaction
 PLACE_BITS = 21  # of row and bank in a packed place
 
 
 def advance_hbm2(memory: int, until: int) -> int:
-    """Run all channels to cycle `until` of the ports. Returns 0, 1 + the channel whose pool needs room before it can go on, or LATE."""
+    """Run all channels to cycle `until` of the ports. Returns 0, or 1 + the channel whose pool needs room before it can go on, or LATE
+    if a request is older than the last window."""
     model = hbm2_at(memory_at(memory).model)
     if start_sending(memory) == LATE:
         return LATE
@@ -74,7 +76,7 @@ def _send(memory: int, port: int) -> int:
 
 @inline
 def packed_place(moves: int, number: int, address: int) -> int:
-    """Channel, row and flat bank of a byte address, packed as `mapping` says."""
+    """Return the channel, row and bank of a byte address, packed into one word as the module `mapping` says."""
     packed = 0
     for k in range(0, 3 * number, 3):
         packed ^= ((address >> get_int(moves, k)) & get_int(moves, k + 1)) << get_int(moves, k + 2)
@@ -107,7 +109,7 @@ def advance_channel(channel: int, end: int) -> None:
 
 @inline
 def next_event(channel: int) -> int:
-    """The next cycle in which anything can happen; nothing does in those before."""
+    """Return the next cycle in which anything can happen. Nothing does in those before."""
     c = channel_at(channel)
     cycle: int = min(c.column_wake, c.row_wake, c.next_refresh)
     if c.first >= 0:

@@ -1,8 +1,9 @@
-"""Address mappings: which bits of a byte address choose channel, bank and row.
+"""Address mappings choose, from the bits of a byte address, its channel, bank and row.
 
-A mapping is data: the fields of an address from bit 0 upwards, then fields that are xor-ed with others. So each is linear over bits, and
-one table of moves, a run of bits to its place, serves compiled code and NumPy alike. A new mapping is a `AddressMapping` in `MAPPINGS`.
-`RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes; `BGint_xor` is fuseflow's.
+A mapping is data: the fields of an address from bit 0 upwards, then the fields that are xor-ed with others. So each is linear over bits.
+One table of moves, each of which takes a run of bits to its place, serves compiled code and NumPy alike. A new mapping is an
+`AddressMapping` in `MAPPINGS`. `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes;
+`BGint_xor` is fuseflow's.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from fuseflow.errors import MachineError, did_you_mean
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRANSACTION = 32
-"""Bytes of one access to a channel."""
+"""The bytes of one access to a channel."""
 LINE = 64
-"""Bytes that stay in one channel."""
+"""The bytes that stay together in one channel."""
 CHANNEL_COUNTS = (1, 2, 4, 8, 16)
 FIELD_WIDTHS = {"byte": 5, "column": 5, "bank": 2, "group": 2, "pc": 1, "row": 16}
-"""Bits of the fields but `channel`. A flat bank is `pc`, `group`, `bank`, highest first; 32 a channel."""
+"""The number of bits of every field but `channel`. The number of a bank in its channel has the bits of `pc`, `group` and `bank`, the
+highest first; a channel has 32 banks."""
 FIELD_OFFSETS = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
-"""Where the fields stand in a packed place. Columns do not matter: a transaction hits or misses a row."""
+"""The bit at which each field stands in a packed place. Columns do not matter: a transaction hits or misses a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class BitField:
-    """`bits` bits of a field, from bit `low` of it; None: all bits of the field."""
+    """A run of `bits` bits of a field, from its bit `low` on. If `bits` is None, it has all bits of the field."""
 
     field: str
     bits: int | None = None
@@ -40,7 +42,8 @@ class BitField:
 
 @dataclass(frozen=True, slots=True)
 class Xor:
-    """The target is xor-ed with as many bits of the source, from bit `low` of it. Sources are fields as they stood before any xor."""
+    """The target field is xor-ed with as many bits of the source, from its bit `low` on. Sources are the fields as they stood before any
+    xor."""
 
     target: str
     source: str
@@ -49,7 +52,7 @@ class Xor:
 
 @dataclass(frozen=True, slots=True)
 class AddressMapping:
-    """Bytes to channel, flat bank and row."""
+    """An address mapping takes a byte address to a channel, a bank and a row."""
 
     name: str
     pieces: tuple[BitField, ...]
@@ -58,7 +61,7 @@ class AddressMapping:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Bits of an address that are xor-ed into a packed place: `((address >> shift) & mask) << left`."""
+    """A run of bits of an address that is xor-ed into a packed place: `((address >> shift) & mask) << left`."""
 
     shift: int
     mask: int
@@ -84,26 +87,27 @@ DEFAULT_MAPPING = BGINT_XOR
 
 
 def find_mapping(name: str) -> AddressMapping:
-    """The mapping of that name. Raises `MachineError`."""
+    """Return the mapping of that name. Raises `MachineError` if there is none."""
     if name not in MAPPINGS:
         raise MachineError(f"unknown mapping `{name}`", hint=did_you_mean(name, MAPPINGS))
     return MAPPINGS[name]
 
 
 def channel_bits(channels: int) -> int:
-    """Address bits that choose one of so many channels. Raises `MachineError`."""
+    """Return the number of address bits that choose one of `channels` channels. Raises `MachineError` for an impossible number of
+    channels."""
     if channels not in CHANNEL_COUNTS:
         raise MachineError(f"`channels: {channels}`: must be 1, 2, 4, 8 or 16")
     return channels.bit_length() - 1
 
 
 def capacity(channels: int) -> int:
-    """Bytes of so many channels."""
+    """Return the bytes that `channels` channels hold."""
     return 1 << (sum(FIELD_WIDTHS.values()) + channel_bits(channels))
 
 
 def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
-    """The moves that make a packed place of an address. Raises `MachineError`."""
+    """Return the moves that make a packed place of an address. Raises `MachineError` for an impossible number of channels."""
     runs: list[Move] = []
     for bit, place in sorted(_bits(mapping, channels), key=lambda pair: (pair[1] - pair[0], pair[0])):
         last = runs.pop() if runs else Move(bit, 0, place)
@@ -115,7 +119,7 @@ def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
 
 
 def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
-    """Bits of an address, each with the bit of the packed place into which it is xor-ed."""
+    """Yield bits of an address, each with the bit of the packed place into which it is xor-ed."""
     widths = {**FIELD_WIDTHS, "channel": channel_bits(channels)}
     stands: dict[tuple[str, int], int] = {}
     for piece in mapping.pieces:
@@ -130,7 +134,7 @@ def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
 
 
 def decode_addresses(mapping: AddressMapping, channels: int, addresses: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
-    """Channel, flat bank and row of each byte address."""
+    """Return the channel, bank and row of each byte address."""
     byte_addresses = np.asarray(addresses, np.int64)
     packed = np.zeros_like(byte_addresses)
     for move in moves(mapping, channels):

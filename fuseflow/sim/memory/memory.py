@@ -1,7 +1,8 @@
-"""A memory: ports, and a model behind them.
+"""A memory consists of ports and a model behind them.
 
-Simulators use it in windows of at most `lookahead` cycles: first all requests of a window, then `advance` to its end. Compiled code asks
-through `ports.issue` at the address of a port and calls the kernel of `MemoryModel.advance`; the class is for everything else.
+Simulators use it in windows of at most `lookahead` cycles: they make all requests of a window, and then `advance` to its end. Compiled
+code makes requests through `ports.issue` at the address of a port and calls the kernel `MemoryModel.advance`; the class is for
+everything else.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from fuseflow.sim.native.records import address
 
 ISSUE = int64(int64, int64, int64, int64, int64)
 INITIAL_RING = 64
-"""Requests of a port for which there is room at first."""
+"""The number of requests of a port for which there is room at first."""
 
 
 class Memory:
-    """`ports` ports in front of a model.
+    """A memory with `ports` ports in front of a model.
 
     >>> from fuseflow.sim.memory.models import Hbm2
     >>> memory = Memory(Hbm2(), ports=1)
@@ -55,23 +56,23 @@ class Memory:
 
     @property
     def cycle(self) -> int:
-        """All that happens before this cycle has happened."""
+        """Everything that happens before this cycle has happened."""
         return int(self.state["now"][0])
 
     @property
     def lookahead(self) -> int:
-        """Cycles of the longest window."""
+        """The cycles of the longest window."""
         return self.model.lookahead
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
-        """Ask for bytes; returns the number of the request. At a port, cycles never decrease; none is before `self.cycle`."""
+        """Request bytes, and return the number of the request. At a port, cycles never decrease, and none is before `self.cycle`."""
         assert (cycle >= self.cycle or self.state["patient"]) and size > 0
         while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
             self.make_room(port)
         return int(number)
 
     def issue_all(self, port: int, addresses: Ints, sizes: Ints | int, writes: Ints | int, cycles: Ints) -> None:
-        """Many requests at once, in order; the same as `issue` for each."""
+        """Make many requests at once, in order. The effect is that of `issue` for each."""
         p, n = self.ports[port], len(cycles)
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
         while p["issued"] + n - p["released"] > len(self.rings[port]):
@@ -91,7 +92,7 @@ class Memory:
         p["bytes"] += records["bytes"].sum()
 
     def be_patient(self) -> None:
-        """Take requests of windows that are over, too: for a run whose cycles nobody looks at."""
+        """Also take requests of windows that are over, for a run whose cycles nobody looks at."""
         self.state["patient"] = 1
 
     def advance(self, cycle: int) -> None:
@@ -101,39 +102,39 @@ class Memory:
             self.model.grow(int(status))
 
     def drain(self, step: int = 4096) -> None:
-        """Go on until everything is answered."""
+        """Go on, `step` cycles at a time, until everything is answered."""
         while (self.ports["answered"] < self.ports["issued"]).any():
             due = int(self.ports["due"].min())  # the next request to come, if any
             self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
     def answer_cycle(self, port: int, request: int) -> int:
-        """The cycle in which the port sees the answer; -1 if that is not known yet, or if nothing was asked."""
+        """Return the cycle from which the port sees the answer. It is -1 if the answer is not known yet, or if there is no such request."""
         if request >= self.ports[port]["issued"]:
             return -1
         return int(self.rings[port][request & int(self.ports[port]["mask"])]["visible"])
 
     def requests(self, port: int) -> npt.NDArray[Any]:
-        """The records of the requests that were not released, in order of issue."""
+        """Return the records of the requests of a port that were not released, in the order of issue."""
         p = self.ports[port]
         numbers: Ints = np.arange(p["released"], p["issued"])
         records: npt.NDArray[Any] = self.rings[port][numbers & p["mask"]]
         return records
 
     def release(self, port: int, before: int) -> None:
-        """Nobody asks any more for the answers of the requests before this one, which have been answered."""
+        """Free the requests before this one, which have been answered. Nobody may look at their answers any more."""
         assert before <= self.ports[port]["answered"]
         self.ports[port]["released"] = before
 
     def port(self, k: int) -> int:
-        """The address of a port, for compiled code."""
+        """Return the address of port `k`, for compiled code."""
         return address(self.ports) + PORT_SIZE * k
 
     def statistics(self) -> tuple[PortStatistics, ...]:
-        """Of each port. Those of the channels are the model's."""
+        """Return the statistics of each port. Those of the channels are the model's."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
     def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics:
-        """Of a run, whose ports and arrays these are."""
+        """Return the statistics of a run. `ports` says what the ports were for, and `places` where the arrays lie."""
         port_statistics = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]
         latency, count = int(self.ports["latency"][reads].sum()), int(self.ports["answered"][reads].sum())
@@ -149,7 +150,7 @@ class Memory:
         )
 
     def make_room(self, port: int) -> None:
-        """Twice the ring of a port, the requests in it at their new places."""
+        """Double the ring of a port, and put the requests in it at their new places."""
         p, old = self.ports[port], self.rings[port]
         numbers = np.arange(p["released"], p["issued"])
         self.rings[port] = REQUEST.array(2 * len(old))

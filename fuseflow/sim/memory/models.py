@@ -1,4 +1,5 @@
-"""The memory models: what each keeps, and how it makes room. A new one is a class like these, and a kernel that advances it."""
+"""The memory models: the state that each keeps, and how it makes room for more. A new model is a class like these, and a kernel that
+advances it."""
 
 from __future__ import annotations
 
@@ -21,17 +22,19 @@ from fuseflow.sim.native.records import address
 
 NumpyArray = npt.NDArray[Any]
 BUS_BYTES = 32
-"""Of a channel, in a memory cycle."""
+"""The bytes that a channel moves in a memory cycle."""
 POOL = 256
-"""Transactions of a channel for which there is room at first."""
+"""The number of transactions of a channel for which there is room at first."""
 
 
 class MemoryModel(Protocol):
-    """What stands behind the ports.
+    """A memory model is what stands behind the ports.
 
-    `advance` is the kernel: the address of the memory and a cycle, to 0, LATE, or what to `grow`. An answer that is not known at a cycle is
-    visible `lookahead` cycles later at the earliest. `clock`: memory cycles in one cycle of the ports. `delay`: from the acceptance of a
-    read, and from the completion of a write, to the earliest answer. `transaction`: bytes. `peak`: bytes in a cycle of the ports.
+    `advance` is its kernel, which takes the address of the memory and a cycle. It returns 0, LATE, or the number to call `grow` with
+    before it is called again. An answer that is not known at a cycle is visible `lookahead` cycles later at the earliest. `clock` is the
+    number of memory cycles in one cycle of the ports. `delay` is the number of memory cycles from the acceptance of a read, and from the
+    completion of a write, to the earliest answer. `transaction` is the number of bytes of one access, and `peak` the largest number of
+    bytes in a cycle of the ports.
     """
 
     name: str
@@ -68,7 +71,7 @@ class ComalFixed:
 
 
 class Hbm2:
-    """Channels of HBM2 behind a mapping. Raises `MachineError` for a number of channels that cannot be."""
+    """Channels of HBM2 behind an address mapping. Raises `MachineError` for an impossible number of channels."""
 
     name, advance, transaction = "hbm2", staticmethod(advance_hbm2), maps.TRANSACTION
 
@@ -94,7 +97,8 @@ class Hbm2:
             self.grow(k + 1)
 
     def grow(self, short: int) -> None:
-        """Twice the room in the pool of a channel: its slots keep their numbers, the new ones are free."""
+        """Double the room in the pool of a channel, whose number is `short` - 1. Its slots keep their numbers, and the new ones are
+        free."""
         channel, old = self.record(short - 1), self.pools[short - 1]
         pool = np.zeros(2 * len(old) or POOL, TRANSACTION.dtype)
         pool[: len(old)] = old
@@ -105,7 +109,7 @@ class Hbm2:
         channel["room"] += len(pool) - len(old)
 
     def record(self, k: int) -> Any:
-        """The record of channel k."""
+        """Return the record of channel `k`."""
         return self.blocks[k][: CHANNEL.size // 8].view(CHANNEL.dtype)[0]
 
     def channels(self) -> tuple[ChannelStatistics, ...]:

@@ -1,4 +1,4 @@
-"""The row slot of a cycle: at most one ACT, PRE, PREab or REFab."""
+"""The row slot of a cycle, in which at most one ACT, PRE, PREab or REFab is issued."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from fuseflow.sim.native.records import get_int, inline
 
 @inline
 def row_slot(channel: int) -> None:
-    """For the oldest request that is ready: ACT if its bank is closed, PRE if another row is open and nobody is to be served there."""
+    """Issue a row command for the oldest request that is ready: ACT if its bank is closed, or PRE if another row is open and no request
+    is to be served there."""
     c = channel_at(channel)
     clock, queue, wake = c.clock, c.writing, FOREVER
     first = first_entry(channel, queue)
@@ -86,7 +87,7 @@ def _activate(channel: int, place: int) -> None:
 
 @inline
 def refresh_slot(channel: int) -> None:
-    """The next step of the pending refreshes, PC 0 first: PREab while a bank is open, then REFab."""
+    """Issue the next command of the pending refreshes, those of PC 0 first: PREab while a bank is open, and then REFab."""
     c = channel_at(channel)
     clock, after = c.clock, timing_at(c.timing)
     bank = (PCS - c.refreshes) * (BANKS // PCS)

@@ -1,4 +1,5 @@
-"""What a machine says of its memory, and the controller that follows from it. Loads no compiler before a run needs its memory."""
+"""The memory settings of a machine, and the controller that follows from them. This module loads no compiler before a run needs its
+memory."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from fuseflow.sim.memory import mapping as maps
 from fuseflow.sim.memory.controller import Controller, MemoryDevice
 
 MOST_PARTS = 1000
-"""Of the ratio of two clocks as a fraction, so that cycles times a part stay far inside 64 bits."""
+"""The largest numerator and denominator of the ratio of two clocks, so that cycles times one of them stay far inside 64 bits."""
 
 
 class _Strict(BaseModel):
@@ -23,7 +24,7 @@ class _Strict(BaseModel):
 
 
 def whole_number(value: Any) -> int:
-    """The number, plain (YAML gives numbers such as 0 and 0x40 types of their own); -1 for what is no whole number."""
+    """Return a whole number as a plain int, and -1 for anything else. (YAML gives numbers such as 0 and 0x40 types of their own.)"""
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
@@ -64,14 +65,15 @@ Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
 class IdealMemory(_Strict):
-    """Answers at once."""
+    """A memory that answers at once."""
 
     model: Literal["ideal"] = "ideal"
 
 
 class _Ports(_Strict):
-    """How nodes ask. `line`: bytes of a request; `prefetch`: lines that are asked for ahead where an array is read in order;
-    `outstanding`: lines without an answer at one port, at most, and how many lines of elements a port holds for its node."""
+    """How nodes make requests. `line` is the number of bytes of a request. `prefetch` is the number of lines that are fetched ahead
+    where an array is read in order. `outstanding` is the largest number of lines without an answer at one port, and the number of
+    lines of elements that a port holds for its node."""
 
     line: Annotated[int, BeforeValidator(_line)] = 64
     prefetch: Annotated[int, _lines(0)] = 8
@@ -79,13 +81,13 @@ class _Ports(_Strict):
 
 
 class ComalFixedMemory(_Ports):
-    """The fixed pipe of the released Comal simulator. It is not HBM2: addresses are ignored."""
+    """The fixed pipe of the released Comal simulator. It is not HBM2, and ignores addresses."""
 
     model: Literal["comal_fixed"] = "comal_fixed"
 
 
 class Hbm2Memory(_Ports):
-    """HBM2, command by command (docs/memory.md): 2 GB and 32 bytes a memory cycle for each channel."""
+    """HBM2, command by command (docs/memory.md), with 2 GB and 32 bytes a memory cycle for each channel."""
 
     model: Literal["hbm2"] = "hbm2"
     channels: Annotated[int, BeforeValidator(_channels)] = 8
@@ -95,11 +97,12 @@ class Hbm2Memory(_Ports):
 
 MemorySettings: TypeAlias = IdealMemory | ComalFixedMemory | Hbm2Memory
 MODEL_SETTINGS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
-"""By name; a new one is a class above, a model in `models.py` and a line in `controller`."""
+"""The settings of each model, by its name. A new model is a class above, a model in `models.py` and a line in `controller`."""
 
 
 def memory_settings(value: Any) -> Any:
-    """Of a machine file: a mapping with the key `model`, or the name of a model alone."""
+    """Return the memory settings of a machine file as a mapping with the key `model`. The file may have such a mapping, or the name of a
+    model alone. Raises a pydantic error for anything else."""
     if isinstance(value, BaseModel):
         return value
     below = ("model",) if isinstance(value, Mapping) else ()  # the key that is refused
@@ -116,7 +119,7 @@ def memory_settings(value: Any) -> Any:
 
 
 def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
-    """Memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
+    """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
     ratio = Fraction(str(memory_ghz)) / Fraction(str(machine_ghz))
     if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
         raise ValueError(
@@ -127,7 +130,7 @@ def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
 
 
 def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
-    """The controller of a new run on a machine of that clock; None where the memory answers at once."""
+    """Return the controller of a new run on a machine of that clock, or None if the memory answers at once."""
     if isinstance(settings, IdealMemory):
         return None
     make: Callable[[int], MemoryDevice] = _make_fixed

@@ -1,4 +1,5 @@
-"""Deadlock: who waits for whom, which FIFO is full, and which depth of one FIFO would let the graph end. For every simulator."""
+"""Deadlocks, as both simulators describe them: who waits for whom, which FIFO is full, and which depth of one FIFO would let the graph
+end."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fuseflow.sim.outcome.statistics import NodeStatistics, edges
 
 @dataclass(frozen=True, slots=True)
 class AwaitedToken:
-    """The next token on an input, which node `writer` makes."""
+    """The process waits for the next token on an input, which the node `writer` makes."""
 
     input: int
     writer: str
@@ -21,7 +22,7 @@ class AwaitedToken:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedSlot:
-    """Room on an edge, which is full at `depth`."""
+    """The process waits for a free slot on an edge, which is full at `depth`."""
 
     edge: Edge
     depth: int
@@ -29,7 +30,7 @@ class AwaitedSlot:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedWorkspace:
-    """What processes of one node wait for of each other: a workspace that is full, or one that is free; what the memory is asked for."""
+    """The process waits for another process of the same node: for a workspace to be full or free, or for an answer of the memory."""
 
 
 AwaitedResource: TypeAlias = AwaitedToken | AwaitedSlot | AwaitedWorkspace
@@ -37,8 +38,8 @@ AwaitedResource: TypeAlias = AwaitedToken | AwaitedSlot | AwaitedWorkspace
 
 @dataclass(frozen=True, slots=True)
 class WaitingProcess:
-    """A process that cannot fire: a node or half an accumulator. `on` is the place, in the same list, of the process that would have
-    to fire first; None if that one has ended."""
+    """A process that cannot fire: a node, or one of the two halves of an accumulator. `on` is the position, in the same list, of the
+    process that would have to fire first. It is None if that process has ended."""
 
     node: str
     awaits: AwaitedResource
@@ -47,13 +48,13 @@ class WaitingProcess:
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """A run in which no firing is possible before its end.
+    """A deadlock is a run in which no firing is possible before its end.
 
-    `waiting`: all that have not ended, in graph order. `nodes`: what every node had done. `smallest_depth`: of an edge, or of several
-    that are equally deep, the smallest depth with which the graph runs to its end, all others unchanged; None if there is none.
-    `deepened`: go on with FIFOs that are deeper, once; what the run is stuck on next, None at its end. That is where it would be stuck if
-    they had been as deep from the start: what nodes compute depends on no cycle, so it does not matter who waited when. Its cycles are
-    not used.
+    `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done. `smallest_depth` takes
+    an edge, or several that are equally deep, and returns the smallest depth with which the graph runs to its end while all others are
+    unchanged, or None if there is none. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run
+    comes to its end. That is where the run would be stuck if the FIFOs had been as deep from the start: what nodes compute depends on no
+    cycle, so it does not matter who waited when. The cycles of that run are not used.
     """
 
     waiting: tuple[WaitingProcess, ...]
@@ -64,7 +65,7 @@ class Deadlock:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One FIFO, its depth, and the smallest depth of it alone (and of its copies in other lanes) that clears a deadlock."""
+    """A FIFO with its depth, and the smallest depth of it alone (and of its copies in other lanes) that clears a deadlock."""
 
     edge: Edge
     depth: int
@@ -72,7 +73,8 @@ class Remedy:
 
 
 def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
-    """The error that says what waits for what: a `DeadlockError` with the remedy, or streams that end apart."""
+    """Return the error that says what waits for what. It is a `DeadlockError` with the remedy if FIFOs are full, and else a
+    `SimulationError` about streams that end apart."""
     cycle = _cycle(deadlock.waiting)
     last = max(node.last for node in deadlock.nodes)
     if not _full(cycle):
@@ -87,8 +89,9 @@ def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
 
 
 def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
-    """Of the full FIFOs that wait for each other, the one that clears the deadlock with the smallest depth: of equal ones the first in
-    graph order. None if none alone does. `copies`: by FIFO, those that get the same depth; else each is on its own."""
+    """Return the full FIFO, among those that wait for each other, that clears the deadlock with the smallest depth. Of equal ones it is
+    the first in graph order, and None if no FIFO alone clears it. `copies` maps a FIFO to all FIFOs that get the same depth; without
+    it each FIFO is deepened alone."""
     order = {edge: k for k, edge in enumerate(edges(graph))}
     remedies = []
     visited: set[Edge] = set()
@@ -104,13 +107,13 @@ def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence
 
 
 def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
-    """What `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
+    """Return what `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
 
-    A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. Of several that are full and wait for each
-    other, that of the remedy gets the power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
-    whose repeated maximum wait for each other in FIFOs that each hold a fiber, all get the next power of two: the graph then deadlocks
-    later, or at another one. `copies`: by FIFO, it and its copies in other lanes, which are equally deep. Raises what `explain` says if the
-    graph is stuck on no FIFO.
+    A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. If several are full and wait for each
+    other, that of the remedy gets the power of two that clears the deadlock. If none alone does, all get the next power of two, and the
+    graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its repeated maximum wait for each other in
+    FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in other lanes, which are equally deep. Raises the
+    error of `deadlock_error` if the graph is not stuck on a FIFO.
     """
     depths: dict[Edge, int] = {}
     stuck: Deadlock | None = deadlock
@@ -127,7 +130,7 @@ def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tu
 
 
 def _cycle(waiting: Sequence[WaitingProcess]) -> list[WaitingProcess]:
-    """Those on a cycle of waiting, or on the way to one that has ended."""
+    """Return the processes on a cycle of waiting, or on the way to a process that has ended."""
     path: list[int] = []
     position: int | None = 0
     while position is not None and position not in path:

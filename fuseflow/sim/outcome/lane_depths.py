@@ -1,4 +1,5 @@
-"""What lanes mean for the FIFOs of a machine of `fifo_depth: auto`: copies of one FIFO are equally deep, collectors wait for nobody."""
+"""FIFO depths of parallel lanes on a machine with `fifo_depth: auto`: the copies of one FIFO are equally deep, and a merge never lacks
+slots."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from fuseflow.samml.nodes import Edge, Fork, Graph, Merge
 from fuseflow.sim.outcome.statistics import EdgeStatistics
 
 UNBOUNDED = 1 << 40
-"""Slots that no run fills."""
+"""A depth that no run fills, in slots."""
 
 
 def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
-    """By FIFO, all that are the same but for the lane, itself among them, in graph order: inputs of nodes that do the same with streams
-    that are the same but for the lane."""
+    """Return for each FIFO all FIFOs that are the same but for the lane, itself among them, in graph order. These are inputs of nodes
+    that do the same with streams that are the same but for the lane."""
     numbers: dict[Any, int] = {}
     kinds: dict[str, int] = {}
     groups: dict[tuple[int, int], list[Edge]] = {}
@@ -30,13 +31,14 @@ def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
 
 
 def collector_depths(graph: Graph) -> dict[Edge, int]:
-    """FIFOs in front of a collector, which takes a whole element of one lane before it turns to the next: as deep as it takes."""
+    """Return the depths of the FIFOs in front of a merge. It takes a whole element of one lane before it turns to the next, so they are
+    as deep as that takes."""
     return {Edge(node.name, k): UNBOUNDED for node in graph.nodes if isinstance(node, Merge) for k in range(len(node.inputs))}
 
 
 def final_depths(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], start_depth: int) -> dict[Edge, int]:
-    """Depths with which the run is the same: of the FIFOs that were not limited the power of two that holds their peak, if that is more
-    than the machine gives."""
+    """Return depths with which the run is the same. A FIFO that was not limited gets the power of two that holds its peak, if that is
+    more than `start_depth`, the depth that the machine gives."""
     peaks = {Edge(edge.node, edge.input): edge.peak for edge in edges}
     final = dict(depths)
     for edge, depth in depths.items():

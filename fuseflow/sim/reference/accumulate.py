@@ -19,7 +19,7 @@ def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
 
 
 def _folding_rows(fold: Callable[[Any, Any], Any]) -> RowOpener:
-    """Values of the same coordinates, but for the outermost, become one."""
+    """Return a row opener with which values of the same coordinates, except for the outermost, are folded into one."""
 
     def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         row = work.setdefault(tuple(crds[1:]), {})

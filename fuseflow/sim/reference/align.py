@@ -1,4 +1,4 @@
-"""Align: subtrees carried from old coordinates to new ones."""
+"""Align: subtrees are carried from old coordinates to new ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def align(node: n.Align, context: NodeContext) -> Sequence[Process]:
 
 
 def _align(p: Process, levels: int) -> Steps:
-    """One firing a comparison of `old` and `new`, one a token of a subtree. `held_level` is the lowest level of the stop that ends the last
-    subtree in the output: how far up it reaches is known when the next coordinate of `new` is looked at."""
+    """One firing compares the heads of `old` and `new`, and one takes a token of a subtree. `held_level` is the lowest level of the stop
+    that ends the last subtree in the output. How far up that stop reaches is known only when the next coordinate of `new` is looked
+    at."""
     (old, new, _), (out,) = p.inputs, p.outputs
     held_level: int | None = None
     empty = True  # no coordinate of `old` since the last stop: then the end of x's list is no subtree's
@@ -54,7 +55,7 @@ def _stops(token: Any) -> bool:
 
 
 def _subtree(p: Process, levels: int, carried: bool) -> Generator[Wait, None, int]:
-    """Take the subtree of one coordinate, emitting it without its end if it is carried. Returns the lowest level of its end."""
+    """Take the subtree of one coordinate, and emit it without its end if it is carried. Returns the lowest level of its end."""
     (_, _, x), (out,) = p.inputs, p.outputs
     while True:
         while not x:
@@ -75,8 +76,8 @@ def _subtree(p: Process, levels: int, carried: bool) -> Generator[Wait, None, in
 
 
 def _end(p: Process, levels: int, held_level: int | None, empty: bool) -> Steps:
-    """Take the stop of both coordinate streams, or `D`; it ends the list of the output too. Where `old` has no coordinate there, x
-    has a stop that is no subtree's, taken here."""
+    """Take the stop of both coordinate streams, or `D`, which ends the list of the output too. If `old` has no coordinate in the list, x
+    has a stop there that is no subtree's, and it is taken as well."""
     (old, new, x), (out,) = p.inputs, p.outputs
     token = new[0][0]
     ending_fifos = (old, new, x) if empty else (old, new)

@@ -1,4 +1,4 @@
-"""From a graph to a network of processes joined by FIFOs."""
+"""Construction of a network from a graph: processes that are joined by FIFOs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, 
 
 @dataclass(slots=True)
 class Network:
-    """Processes in graph order, and what they will have written and counted."""
+    """A network has processes in graph order, and holds what they will have written and counted."""
 
     processes: list[Process] = field(default_factory=list)
     fifos: dict[n.Edge, Fifo] = field(default_factory=dict)
@@ -45,10 +45,10 @@ class Network:
     recorded: dict[n.Port, list[Item]] = field(default_factory=dict)
     written: dict[str, WriterStream] = field(default_factory=dict)
     controller: Controller | None = None
-    """Of the memory; None where it answers at once."""
+    """The controller of the memory is None if the memory answers at once."""
 
     def nodes(self) -> list[list[Process]]:
-        """The processes of each node, in graph order."""
+        """Return the processes of each node, in graph order."""
         processes_by_node: dict[str, list[Process]] = {}
         for process in self.processes:
             processes_by_node.setdefault(process.node.name, []).append(process)
@@ -62,7 +62,8 @@ def build_network(
     record: bool = False,
     controller: Controller | None = None,
 ) -> Network:
-    """The network of a verified graph. `record` keeps every token of every stream. With a `controller`, nodes read and write through it."""
+    """Return the network of a verified graph. With `record` it keeps every token of every stream. With a `controller` its nodes read and
+    write through the memory of that."""
     network = Network(written={name: WriterStream() for name in graph.outputs}, controller=controller)
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
     rules, delayed, lagging = (
@@ -96,7 +97,7 @@ def build_network(
 
 
 def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
-    """Add the processes of a node, and note who writes and reads each FIFO."""
+    """Add the processes of a node to a network, and note which process writes and which reads each FIFO."""
     processes = n.entry(rules, type(context.node), "rule in the reference simulator")(context.node, context)
     first, last = processes[0], processes[-1]
     for fifo in context.inputs:

@@ -1,21 +1,24 @@
-"""The `comal` machine: the rules that differ where the public Comal simulator takes other times. Values are the same.
+"""The rules of machines with `rules: comal`, where the public Comal simulator takes other times than docs/streams.md. Values are the
+same.
 
-In that simulator a node has a clock t. Looking at a token sets t to the token's time if that is later; sending stamps t + 1; a step ends
-with t + 1. That is the time of docs/streams.md with L = II = 1 and unbounded FIFOs: a step is a firing in cycle t. What differs:
+In that simulator a node has a clock t. Looking at a token sets t to the token's time if that is later, sending stamps t + 1, and a step
+ends with t + 1. That is the time of docs/streams.md with L = II = 1 and unbounded FIFOs, where a step is a firing in cycle t. These
+things differ:
 
-- **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` stamped t + 1. Root and value
-  writers alone take a cycle for it. A region takes as long as its last process (`cycles`).
-- **Broadcast.** A stream with several readers passes a node that copies it: each reader sees its tokens a cycle later. That node does
-  not limit the rate. (`delays`)
-- **Repeat** is two processes in series: a signal generator, one firing a token, and the repeat. Repeats of one signal share one
-  generator, whose output they get through a broadcast of its own. (`repeat`)
-- **Reduce** gives the sum and the stop behind it in one firing. (`reduce`)
-- **Accumulate** is one process, and gives all entries of a workspace in one firing. (`accumulate`)
-- **Write**: some stops cost nothing. (`write_level`, `write_values`)
-- **Tiles** come later than stops, which wait for those before them. (`LaggedOutput`) A product's interval separates stops, too. (`alu`)
+- **End.** The step on `D` costs nothing: a process that sees `D` in cycle t ends at t, and sends `D` stamped t + 1. Only roots and value
+  writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
+- **Broadcast.** A stream with several readers passes a node that copies it, so each reader sees its tokens a cycle later. That node does
+  not limit the rate (`broadcast_delays`).
+- **Repeat** is two processes in series: a signal generator, with one firing a token, and the repeat. Repeats of one signal share one
+  generator, whose output they get through a broadcast of its own (`repeat`).
+- **Reduce** gives the sum and the stop behind it in one firing (`reduce`).
+- **Accumulate** is one process, and gives all entries of a workspace in one firing (`accumulate`).
+- **Write**: some stops cost nothing (`write_level`, `write_values`).
+- **Tiles** come later than stops, which wait for those before them (`LaggedOutput`). The interval of a product also separates stops
+  (`alu`).
 
-All other rules are those of the other modules: root, scan, range, join of all kinds, locate, load, alus of scalars; and without a
-published cycle count to compare with, align, drop, fork, merge, flatten, split.
+All other rules are those of the other modules. This holds for root, scan, range, join of all kinds, locate, load and operators on
+scalars. It also holds for align, drop, fork, merge, flatten and split, for which there is no published cycle count to compare with.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from fuseflow.tile_ops import filled
 
 
 class DelayedFifo(Fifo):
-    """The tokens behind broadcasts: each is visible `delay` cycles later than the writer says."""
+    """A FIFO behind broadcasts, each of whose tokens is visible `delay` cycles later than the writer says."""
 
     __slots__ = ("delay",)
 
@@ -52,7 +55,8 @@ class DelayedFifo(Fifo):
 
 
 class LaggedOutput(Output):
-    """A stream whose values are visible `lag` cycles later than its stops would be; a stop no earlier than the value before it."""
+    """A stream whose values become visible `lag` cycles later than its stops would. A stop becomes visible no earlier than the value
+    before it."""
 
     __slots__ = ("lag", "last")
 
@@ -88,7 +92,7 @@ def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
 
 
 def _generate(p: Process) -> Steps:
-    """Signal generator: one firing a token, which it passes on."""
+    """The signal generator has one firing a token, which it passes on."""
     (source,), (out,) = p.inputs, p.outputs
     while True:
         while not source:
@@ -102,7 +106,7 @@ def _generate(p: Process) -> Steps:
 
 
 def _repeat(p: Process) -> Steps:
-    """One firing a token of the signal. On a value it looks at x and gives it, on a stop see `_repeat_stop`."""
+    """One firing takes a token of the signal. On a value it looks at x and gives its value; for a stop see `_repeat_stop`."""
     (x, signal), (out,) = p.inputs, p.outputs
     while True:
         visible = yield from await_tokens(0, (signal, x))
@@ -146,7 +150,7 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
 
 
 def _look_behind(visible: int, fifo: Fifo) -> Generator[Wait, None, int]:
-    """Wait for the token behind the head of a FIFO; the cycle by which it is visible, or `visible` if that is later."""
+    """Wait for the token behind the head of a FIFO. Returns the cycle by which it is visible, or `visible` if that is later."""
     head = fifo.popleft()
     visible = yield from await_tokens(visible, (fifo,))
     fifo.appendleft(head)
@@ -159,7 +163,7 @@ def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
-    """One firing a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle."""
+    """One firing takes a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle."""
     (source,), (out,) = p.inputs, p.outputs
     total = identity
     while True:
@@ -191,7 +195,7 @@ def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
 
 
 class _Burst(Process):
-    """The entries of a workspace, all given in the one firing at cycle `at`."""
+    """A process that gives all entries of a workspace in the one firing at cycle `at`."""
 
     at = 0
 
@@ -202,13 +206,13 @@ class _Burst(Process):
 
 
 def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any], Any]) -> Steps:
-    """One firing a token of the values, but for a stop that ends an empty fiber of the reduced coordinates; one for each stop of the
-    reduced coordinates.
+    """One firing takes a token of the values, except for a stop that ends an empty fiber of the reduced coordinates; and one takes each
+    stop of the reduced coordinates.
 
-    On a value it looks at its coordinate, and at the first below them at the outer coordinates, which it takes too. On a stop that ends
-    a list below the reduced coordinates it also takes the outer coordinates with nothing below them and the stops of the streams between.
-    On a stop of the reduced coordinates it takes that stop (and the innermost ones, where the fiber was empty) and gives everything that
-    was folded, with the stop behind it, as tokens of one time.
+    On a value it looks at its coordinate. On the first value below outer coordinates it also looks at these, and takes them. On a stop
+    that ends a list below the reduced coordinates it also takes the outer coordinates with nothing below them, and the stops of the
+    streams between. On a stop of the reduced coordinates it takes that stop (and the innermost ones, if the fiber was empty). It then
+    gives everything that was folded, with the stop behind it, as tokens of one time.
     """
     *outer, crd, val = p.inputs
     nest = EnclosingStreams(p, outer)
@@ -251,7 +255,7 @@ def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any]
 
 
 def _inner_stop(p: Process, nest: EnclosingStreams, token: Stop, visible: int) -> Steps:
-    """The firing that ends a list below the reduced coordinates."""
+    """This firing ends a list below the reduced coordinates."""
     *_, crd, val = p.inputs
     levels, between = nest.depth - token.low, [level for level in nest.ended_levels(token) if level > 0]
     visible = yield from nest.await_coordinates(visible, levels)
@@ -267,7 +271,7 @@ def _inner_stop(p: Process, nest: EnclosingStreams, token: Stop, visible: int) -
 
 
 def _flush(p: Process, nest: EnclosingStreams, burst: _Burst, token: Stop, visible: int, work: Workspace) -> Steps:
-    """The firing on a stop of the reduced coordinates. `visible`: the cycle by which the stop of the values is there."""
+    """This firing takes a stop of the reduced coordinates. `visible` is the cycle from which the stop of the values is visible."""
     *_, crd, val = p.inputs
     alone = token.low >= nest.depth  # there was no list below the reduced coordinates, so nothing was taken yet
     ended_levels = nest.ended_levels(token) if alone else (0,)
@@ -290,8 +294,8 @@ def write_values(node: n.WriteValues, context: NodeContext) -> Sequence[Process]
 
 
 def _write(p: Process, elements: array[int] | array[float] | write.Tiles, positions: array[int], counts: bool) -> Steps:
-    """One firing a value, and one for a stop behind a value if stops `counts`. Other stops are taken without a firing, at the first
-    cycle that is no earlier than the stop; the next token may be taken in the same cycle."""
+    """One firing takes a value, and one takes a stop behind a value if stops count (`counts`). Other stops are taken without a firing,
+    in the first cycle that is no earlier than the stop, and the next token may be taken in the same cycle."""
     (source,) = p.inputs
     behind = False  # a value
     while True:
@@ -314,7 +318,7 @@ def _write(p: Process, elements: array[int] | array[float] | write.Tiles, positi
 
 
 def _pass(p: Process, visible: int) -> int:
-    """Look at a token without firing: the process is there no earlier than the token. Returns the cycle."""
+    """Look at a token without firing: the process goes on no earlier than the token is visible. Returns the cycle."""
     if visible > p.after:
         p.starved += visible - p.after
         p.after = p.ready = visible

@@ -1,4 +1,4 @@
-"""A network that is stuck, described: which process waits for what of which other, and how deep one FIFO would have to be."""
+"""Description of a network that is stuck: which process waits for what from which other process, and how deep one FIFO would have to be."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def describe_deadlock(
     statistics: Callable[[Network], tuple[NodeStatistics, ...]],
     rebuild: Callable[[Mapping[Edge, int]], Network],
     run: Callable[..., list[Process]],
-    extra_depths_so_far: Mapping[Edge, int] | None = None,
+    depths: Mapping[Edge, int] | None = None,
 ) -> Deadlock:
-    """`extra_depths_so_far`: what the run was given more than its graph says; `rebuild` makes a network that has such from the start."""
-    extra_depths = extra_depths_so_far or {}
+    """Return the deadlock of a network. `depths` are the depths with which the run went on beyond those in its graph, and `rebuild`
+    makes a network that has such depths from the start."""
+    extra_depths = depths or {}
 
     def smallest(edges: Sequence[Edge]) -> int | None:
         return smallest_depth(edges, rebuild(extra_depths), run)
@@ -41,15 +42,16 @@ def describe_deadlock(
 
 
 def waiting_processes(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
-    """What each of the processes that cannot move waits for."""
+    """Return what each of the processes that cannot move waits for."""
     place = {id(process): k for k, process in enumerate(stuck)}
     return tuple(WaitingProcess(process.node.name, *_awaited(process, place)) for process in stuck)
 
 
 def smallest_depth(edges: Sequence[Edge], network: Network, run: Callable[..., list[Process]]) -> int | None:
-    """The smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end; None if there is none.
+    """Return the smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end, or None if
+    there is none.
 
-    The network is used up, its cycles are not: a slot that is added may be filled before what happened last.
+    The network is used up. Its cycles have no meaning, because a slot that is added may be filled before what happened last.
     """
     _forget_cycles(network)
     growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]

@@ -1,4 +1,4 @@
-"""Drop: entries that leave, and the coordinates below which nothing is left."""
+"""Drop: entries are left out, and with them the coordinates below which nothing is left."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def drop(node: n.Drop, context: NodeContext) -> Sequence[Process]:
 
 
 class _Drop:
-    """One firing an inner token, and one for each coordinate with nothing below it. A coordinate goes with its first kept value.
+    """The process has one firing for each inner token, and one for each coordinate with nothing below it. A coordinate is emitted with
+    its first kept value.
 
-    A stop below the outermost coordinates divides a list only if a kept value follows in that list. It is held until then and
-    goes in a firing of its own before the value.
+    A stop below the outermost coordinates divides a list only if a kept value follows in that list. It is held until then, and emitted
+    in a firing of its own before the value.
     """
 
     def __init__(self, process: Process, value: float | None) -> None:
@@ -64,7 +65,7 @@ class _Drop:
         self.emitted, self.kept = depth, True
 
     def take(self, t: int) -> Any:
-        """Take a value with its coordinates; returns the innermost."""
+        """Take a value with its coordinates, and return the innermost coordinate."""
         self.nest.enter(t, self.nest.depth)
         crd = self.crd[0][0]
         if crd is D or crd.__class__ is Stop:
@@ -97,7 +98,7 @@ class _Drop:
         self.emitted = min(self.emitted, nest.open)
 
     def push_stop(self, token: Stop, visible: int) -> Generator[Wait, None, int]:
-        """A firing that emits a stop of the innermost streams, and of the outer streams in which it ends a list."""
+        """This firing emits a stop of the innermost streams, and of the outer streams in which it ends a list."""
         p, depth = self.process, self.nest.depth
         stops = [(out, max(depth - k, 0)) for k, out in enumerate(p.outputs) if token.high >= depth - k]
         t = p.close(visible, (yield from await_slots(*(out for out, _ in stops))))

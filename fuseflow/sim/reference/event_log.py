@@ -1,4 +1,4 @@
-"""A traced run of the reference: the same run, in which the cycles of tokens and slots know where they come from."""
+"""A traced run of the reference simulator. It is the same run, but the cycles of tokens and slots know where they come from."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from fuseflow.tensors import Tensor
 
 
 class CausedCycle(int):
-    """A cycle that knows its cause. Of equal ones a token is the larger one, then that of the first input or output, so that whoever looks
-    for the latest finds it."""
+    """A cycle that knows its cause. Of equal cycles that of a token is the larger one, then that of the first input or output, so that a
+    comparison finds the cause that counts."""
 
     cause: int
     source: int
@@ -42,13 +42,14 @@ class CausedCycle(int):
 
 
 def cycle_with_cause(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
+    """Return a cycle with its cause; the values are those of the columns of an event in `events/log.py`."""
     caused = CausedCycle(cycle)
     caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
     return caused
 
 
 class Journal:
-    """The firings of one process."""
+    """A journal holds the firings of one process."""
 
     __slots__ = ("events", "listener", "track")
 
@@ -57,7 +58,7 @@ class Journal:
         self.events: list[list[int]] = []
 
     def note(self, p: TracedProcess, cycle: int) -> None:
-        """The firing of `p` that happens now, in a cycle that knows its cause unless that is the process itself."""
+        """Note a firing of `p` in `cycle`, which knows its cause unless that is the process itself."""
         self.listener.current = self.track
         t = int(cycle)
         own = p.firings > 0 and not isinstance(cycle, CausedCycle) and t == p.ready
@@ -139,7 +140,7 @@ TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, 
 
 
 class Listener:
-    """Listens to a network that has not begun to run: its processes, FIFOs and slots become ones that tell what they do."""
+    """A listener is attached to a network before it runs. It replaces its processes, FIFOs and slots by ones that report what they do."""
 
     def __init__(self, network: Network, edges: Sequence[n.Edge]) -> None:
         self.network = network
@@ -191,10 +192,11 @@ def trace(
     machine: Machine,
     sink: Callable[[], Sink],
     progress: Callable[[int], None] | None = None,
-    make_controller: ControllerFactory | None = None,
+    attach: ControllerFactory | None = None,
 ) -> tuple[Sink, LastEvent]:
-    """Run a verified graph and tell a new sink of it. A deadlock is a `SimulationError`: a graph is traced that has run."""
-    controller = (make_controller or machine.controller)()
+    """Run a verified graph and report the run to a new sink. Returns the sink and the last event. A deadlock raises a `SimulationError`:
+    only graphs that have run before are traced."""
+    controller = (attach or machine.controller)()
     network = build_network(graph, tensors, machine, controller=controller)
     order = tuple(edges(graph))
     listener, listening = Listener(network, order), sink()

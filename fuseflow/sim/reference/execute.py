@@ -1,4 +1,4 @@
-"""The reference interpreter as a simulator: from a graph to what every simulator hands over."""
+"""The reference simulator as a whole: it takes a graph and returns the outcome that every simulator returns."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limit: int | None = None,
-    make_controller: ControllerFactory | None = None,
+    attach: ControllerFactory | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, token by token, at the memory of its machine or one that `make_controller` gives. `progress` is called now and then with
-    the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together, and `TooLong`
-    soon after `limit` firings, the advice of a deadlock too."""
-    make_controller = make_controller or machine.controller
-    controller = make_controller()
+    """Run a verified graph, token by token, with the memory of its machine or one that `attach` makes.
+
+    `progress` is called now and then with the number of firings so far, and `record` keeps all streams. Raises `SimulationError` if
+    streams do not fit together, and `FiringLimitError` soon after `limit` firings. The advice of a deadlock raises that, too.
+    """
+    attach = attach or machine.controller
+    controller = attach()
     network = build_network(graph, tensors, machine, record, controller)
     stuck = run_network(network, progress, limit=limit)
     if stuck:
 
         def rebuild(depths: Mapping[n.Edge, int]) -> Network:
-            return build_network(graph.with_depths(depths), tensors, machine, controller=make_controller())
+            return build_network(graph.with_depths(depths), tensors, machine, controller=attach())
 
         return describe_deadlock(network, stuck, _all_statistics, rebuild, partial(run_network, progress=progress, limit=limit))
     nodes = _all_statistics(network)

@@ -1,4 +1,4 @@
-"""Flatten and split: two levels as one, one as two. One firing a token of the inner stream."""
+"""Flatten joins two levels into one, and split divides one into two. They have one firing for each token of the inner stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def split(node: n.SplitLevel, context: NodeContext) -> Sequence[Process]:
 
 
 def _flatten(p: Process, size: int) -> Steps:
-    """An outer coordinate is taken with its first inner one; one with nothing below it costs a firing."""
+    """An outer coordinate is taken with its first inner one. One with nothing below it costs a firing."""
     (outer, inner), (out,) = p.inputs, p.outputs
     nest = EnclosingStreams(p, (outer,))
     while True:
@@ -53,7 +53,7 @@ def _flatten(p: Process, size: int) -> Steps:
 
 
 def _split(p: Process, size: int) -> Steps:
-    """Where a coordinate starts a new outer one, the inner fiber before it is ended by a firing that only looks at it."""
+    """If a coordinate starts a new outer one, the inner fiber before it is ended by a firing that only looks at it."""
     (crd,), (outer, inner) = p.inputs, p.outputs
     current = None  # the outer coordinate whose inner fiber is open
     while True:

@@ -1,4 +1,5 @@
-"""Fork and merge: elements dealt to parallel lanes in turn, and taken from them in the same turn. Never by time of arrival."""
+"""Fork deals elements to parallel lanes in turn, and merge takes them from the lanes in the same turn. The time of arrival never
+matters."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def merge(node: n.Merge, context: NodeContext) -> Sequence[Process]:
 
 
 def _fork(p: Process) -> Steps:
-    """One firing a token: a value goes to the lane whose turn it is, a stop and `D` to all. The turn runs on across fibers, and a
-    fiber without a value in a lane is an empty one there: its stop stays as it is."""
+    """One firing takes a token: a value goes to the lane whose turn it is, and a stop or `D` to all lanes. The turn runs on across
+    fibers. A fiber without a value in a lane is an empty one there, so its stop stays as it is."""
     (source,), lanes = p.inputs, p.outputs
     turn = 0
     while True:
@@ -43,11 +44,13 @@ def _fork(p: Process) -> Steps:
 
 
 def _merge(p: Process, levels: int) -> Steps:
-    """One firing a token, from the lane whose turn it is. The turn passes when an element ends: a value (`levels` 0), or a list that a
-    stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and taken from all.
+    """One firing takes a token, from the lane whose turn it is. The turn passes when an element ends. That is a value (`levels` 0), or a
+    list that a stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and taken
+    from all.
 
     Elements that are lists end with a stop that also says whether the lane has another one in the same dealt list. If not, the dealt
-    list ends here, or goes on in the next lane: that is seen at the head of this lane if it had no element of the list yet.
+    list ends at this point, or goes on in the next lane. That is visible at the head of the next lane if it had no element of the list
+    yet.
     """
     lanes, (out,) = p.inputs, p.outputs
     turn, elements_taken = 0, 0  # elements taken of the dealt list
@@ -87,7 +90,8 @@ def _merge(p: Process, levels: int) -> Steps:
 
 
 def _ends_nothing(token: Any, levels: int) -> bool:
-    """Whether a token at the start of an element is a stop that ends none: the lane has no (further) element in the dealt list."""
+    """Return whether a token at the start of an element is a stop that ends none. Then the lane has no (further) element in the dealt
+    list."""
     return token.__class__ is Stop and bool(token.low >= levels)
 
 

@@ -1,4 +1,4 @@
-"""Join: the sorted merge of several sides."""
+"""Join: the sorted merge of the coordinates of several sides."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def join(node: n.Join, context: NodeContext) -> Sequence[Process]:
 
 
 def _join(p: Process, node: n.Join) -> Steps:
-    """One firing a comparison, all heads visible; the sides at the smallest coordinate are taken together, emitted or not. A side at
-    its stop waits for the others; when all are, one firing takes and emits it."""
+    """One firing is one comparison, for which all heads must be visible. The sides at the smallest coordinate are taken together,
+    whether it is emitted or not. A side at its stop waits for the others. When all are at a stop, one firing takes and emits it."""
     crd_out, *payload_outs = p.outputs
     outs = iter(payload_outs)
     sides = [(p.inputs[crd], [(p.inputs[k], next(outs)) for k in payloads]) for crd, payloads in node.sides()]
@@ -62,7 +62,7 @@ def _join(p: Process, node: n.Join) -> Steps:
 
 
 def _pass_all(p: Process, token: object, visible: int) -> Steps:
-    """Pass a stop, or `D`, that is on all inputs."""
+    """Pass on a stop, or `D`, that is at the head of all inputs."""
     heads = [fifo[0][0] for fifo in p.inputs]
     if any(head is not token for head in heads):
         raise p.misaligned(*heads)

@@ -1,4 +1,4 @@
-"""Permute: the entries of a tensor with its levels in another order, through a sorted workspace."""
+"""Permute: the entries of a tensor are given with its levels in another order, through a sorted workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def permute(node: n.Permute, context: NodeContext) -> Sequence[Process]:
 
 
 def _scattering_rows(order: Sequence[int], fill: Process) -> RowOpener:
-    """Every value goes to its coordinates in the new order, where there must be none."""
+    """Return a row opener with which every value goes to its coordinates in the new order, where there must be none."""
 
     def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         outer = tuple(crds)

@@ -1,4 +1,4 @@
-"""Locate, load, alu: one firing a token, inputs aligned."""
+"""Locate, load and operators have one firing for each token, and aligned inputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
 
 
 def _function(name: str, tiles: Sequence[Tile]) -> Callable[..., Any]:
-    """The operator on elements of these shapes."""
+    """Return the operator on elements of these shapes."""
     if name in TILE_OPERATORS:
         return TILE_OPERATORS[name].array
     scalar = operator(name).scalar
@@ -51,13 +51,14 @@ def _function(name: str, tiles: Sequence[Tile]) -> Callable[..., Any]:
 
 
 def _operand_slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
-    """Of each operand its constant or what `N` stands for, and whether it is a constant."""
+    """Return for each operand its constant, or the value that `N` stands for, and whether it is a constant."""
     shapes = iter(tiles)
     return [(o.value if o.constant else filled(next(shapes), o.value), o.constant) for o in node.operands]
 
 
 def reference_lookup(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
-    """The reference of a coordinate below a reference: `N` where nothing is stored."""
+    """Return a function from a coordinate and the reference above it to the reference of the coordinate, which is `N` if nothing is
+    stored there."""
     parents = fibers.walk().parents
 
     def reference(crd: int, ref: int) -> Any:
@@ -70,7 +71,7 @@ def reference_lookup(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
 
 
 def _locate(p: Process, fibers: Fibers, kinds: Sequence[ArrayKind]) -> Steps:
-    """In a level that is stored: a locate reads one element of each of these arrays."""
+    """Locate coordinates in a level that is stored, which reads one element of each of the arrays `kinds`."""
     lookups, reference = 0, reference_lookup(p, fibers)
 
     def at(crd: Any, ref: Any = 0) -> Any:
@@ -101,7 +102,8 @@ def _load(p: Process, values: list[Any], fill: Any, words: int) -> Steps:
 
 
 def _stream_function(function: Callable[..., Any], slots: Sequence[tuple[Any, bool]]) -> Callable[..., Any]:
-    """The operator as a function of the streams only: constants filled in, `N` replaced by its slot's implicit value."""
+    """Return the operator as a function of the streams only: constants are filled in, and `N` is replaced by its operand's implicit
+    value."""
     match slots:
         case [(x, False)]:
             return lambda a: function(x if a is N else a)

@@ -1,4 +1,4 @@
-"""Reduce: the fold of every innermost fiber."""
+"""Reduce: every innermost fiber is folded into one value."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
 
 
 def fold_function(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
-    """The reduction of two values, element by element if they are tiles."""
+    """Return the reduction of two values, which goes element by element if they are tiles."""
     return partial(each, op.scalar) if tile else op.scalar
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
-    """One firing a token. The stop that ends a fiber makes the fold; its second firing, without input, the outgoing stop."""
+    """One firing takes a token. The stop that ends a fiber gives the fold. If it closes more, a second firing, without input, gives the
+    outgoing stop."""
     (source,), (out,) = p.inputs, p.outputs
     fire, take = p.fire, source.take
     total = identity

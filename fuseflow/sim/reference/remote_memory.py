@@ -1,4 +1,5 @@
-"""Scan, load and write at a memory that takes time. Their meaning is that of `scan`, `pointwise` and `write`; see `ports` for the rest."""
+"""Scan, locate, load and write with a memory that takes time. Their meaning is that of `scan`, `pointwise` and `write`; how they make
+requests is described in `memory_ports`."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ from fuseflow.tile_ops import filled
 
 ReadPort: TypeAlias = DemandPort | PrefetchPort
 HANDOFF_CYCLES = 1
-"""Cycles from a firing of an asker until its responder sees what it asked for."""
+"""The cycles from a firing of an asker until its responder sees what was requested."""
 END = stop(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class FiberPiece:
-    """What is asked for at every token: so many bytes of an array, at a stride."""
+    """What is requested for every token: `size` bytes of an array, at a multiple of `stride`."""
 
     array: StoredArray
     stride: int
@@ -42,7 +43,8 @@ class FiberPiece:
 
 @dataclass(frozen=True, slots=True)
 class AskerChain:
-    """Processes that ask for pieces, the tokens that the last hands on, and of each piece the port and who waits for its answers."""
+    """Processes that request pieces, the tokens that the last of them hands on, and for each piece its port and the link to the process
+    that waits for its answers."""
 
     processes: list[Process]
     tokens: Fifo
@@ -50,13 +52,15 @@ class AskerChain:
 
 
 class RemoteProcesses:
-    """Builds the processes of the nodes that read and write, on one memory."""
+    """A builder of the processes of the nodes that read and write, on one memory."""
 
     def __init__(self, controller: Controller, places: dict[ArrayName, AddressRange], sequential: set[str]) -> None:
-        """`sequential`: names of the nodes that read their arrays from the first element to the last."""
+        """Make a builder. `sequential` has the names of the nodes that read their arrays from the first element to the last."""
         self.controller, self.places, self.sequential = controller, places, sequential
 
     def rules(self, local: dict[type[n.Node], Rule]) -> dict[type[n.Node], Rule]:
+        """Return the rules of nodes at this memory. A level that is not stored keeps its rule in `local`."""
+
         def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
             level = context.level(node)
             return self.scan(node, context, level) if level.stored else local[n.Scan](node, context)
@@ -72,7 +76,7 @@ class RemoteProcesses:
         return {n.Scan: scan, n.Locate: locate, n.Load: self.load, n.WriteLevel: write_level, n.WriteValues: self.write_values}
 
     def read(self, node: n.Scan | n.Locate | n.Load, name: ArrayName) -> tuple[ReadPort, list[Process]]:
-        """A port that reads, with the process that fetches ahead."""
+        """Return a port that reads an array, with the process that fetches ahead if there is one."""
         if node.name in self.sequential and self.controller.prefetch:
             port = PrefetchPort(self.controller, self.places[name], node, name)
             return port, [port.fetch(node)]
@@ -105,7 +109,8 @@ class RemoteProcesses:
     def _walked(
         self, node: n.Scan, context: NodeContext, entries: StoredArray, scanned: Sequence[StoredArray], fiber: FiberReader
     ) -> list[Process]:
-        """A scan that learns at a reference where the entries of its fiber are, if it does not know that, and then asks for these."""
+        """Return the processes of a scan that learns at a reference where the entries of its fiber are, if it does not know that, and
+        then requests these."""
         crds, fetching = self.read(node, (node.tensor, node.level, entries.kind))
         askers: list[Process] = []
         source, pos = context.inputs[0], None
@@ -123,7 +128,7 @@ class RemoteProcesses:
         return [*askers, walker, *fetching, responder]
 
     def _looked_up(self, node: n.Scan, context: NodeContext, arrays: Sequence[StoredArray], fiber: FiberReader) -> list[Process]:
-        """A scan that asks for all of a fiber at its reference, and goes through it once that is there."""
+        """Return the processes of a scan that requests all of a fiber at its reference, and goes through it once that is there."""
         pieces = [FiberPiece(array, array.bytes * array.fiber, array.bytes * array.scanned) for array in arrays]
         chain = self._pieces(node, context.inputs, pieces, fiber.parents)
         link = BoundedFifo(None, min(self.controller.elements_in_flight(piece.size) for piece in pieces))
@@ -136,7 +141,8 @@ class RemoteProcesses:
         return [*chain.processes, *gates, walker]
 
     def locate(self, node: n.Locate, context: NodeContext, level: Level) -> Sequence[Process]:
-        """Asks for the elements that tell of a coordinate, and gives its reference once they are there."""
+        """Return the processes of a locate. It requests the elements that tell of a coordinate, and gives its reference once they are
+        there."""
         size = context.size(node.tensor, node.level)
         arrays = level.points(size)
         pieces = [FiberPiece(array, array.bytes, array.bytes) for array in arrays]
@@ -153,7 +159,8 @@ class RemoteProcesses:
     def _pieces(
         self, node: n.Scan | n.Locate, inputs: Sequence[Fifo], pieces: Sequence[FiberPiece], count: float, paired: bool = False
     ) -> AskerChain:
-        """Processes, one after the other, that each ask for a piece of an array at every token."""
+        """Return processes, one after the other, that each request a piece of an array for every token. With `paired` the input tokens
+        come in pairs."""
         processes: list[Process] = []
         gates: list[tuple[ReadPort, BoundedFifo]] = []
         for piece in pieces:
@@ -177,7 +184,8 @@ class RemoteProcesses:
         last: Output,
         interval: int,
     ) -> list[Process]:
-        """Processes, one after the other, that let tokens through once an answer is there. The first gets them as a part of pairs."""
+        """Return processes, one after the other, that each let a token through once its answer is there. The first gets the tokens as a
+        part of pairs."""
         gates: list[Process] = []
         for k, (port, requests) in enumerate(requests_by_port):
             inner = k < len(requests_by_port) - 1
@@ -224,7 +232,7 @@ class RemoteProcesses:
         return WritePort(self.controller, self.places[name], node, name)
 
     def _asker(self, node: n.Node, inputs: Sequence[Fifo], port: ReadPort) -> tuple[Process, BoundedFifo]:
-        """The process that asks through a port, and its link to who gets the answers."""
+        """Return a process that makes requests through a port, and its link to the process that gets the answers."""
         link = BoundedFifo(None, self.controller.elements_in_flight(port.place.width))
         process = Process(node, inputs, (make_output(HANDOFF_CYCLES, (link,)),), 1)
         link.writer = process
@@ -242,8 +250,8 @@ def _responder(node: n.Node, context: NodeContext, link: BoundedFifo) -> Process
 
 
 def _ask(p: Process, port: ReadPort, stride: int, size: int, count: float, words: int = 0, paired: bool = False) -> Steps:
-    """Ask for `size` bytes at `stride` times every reference; what goes on is the token and the request that answers it. `paired`: what
-    comes is the token and something else."""
+    """Request `size` bytes at `stride` times every reference, and hand on the token with the request that answers it. With `paired` the
+    input is pairs of the token and something else."""
     (source,), (link,) = p.inputs, p.outputs
     requested = 0
     while True:
@@ -275,7 +283,8 @@ HeadReader: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
 
 
 def _heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
-    """How a scan looks at its next reference: at the token alone, and with the answer that says where its fiber lies."""
+    """Return how a scan looks at its next reference: at the token alone, and at the token with the answer that says where its fiber
+    lies."""
 
     def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
         while not source:
@@ -297,7 +306,7 @@ def _heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
 
 
 def _walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, port: ReadPort) -> Steps:
-    """A scan that asks for its coordinates: the firings of `scan`, and one more for every further line."""
+    """A scan that requests its coordinates has the firings of `scan`, and one more for every further line."""
     (source,), (link,) = p.inputs, p.outputs
     token_of, answered = heads
     while True:
@@ -335,7 +344,7 @@ def _walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, 
 
 
 def _respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
-    """Give what was asked for once it is there: one firing a token."""
+    """Give what was requested once it is there, with one firing for each token."""
     (link,) = p.inputs
     outputs: tuple[Output, ...] = p.outputs
     while True:
@@ -360,7 +369,8 @@ def _respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]
 
 
 def _point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, int], Any]) -> Steps:
-    """Which element of the arrays tells of a coordinate below a reference, and the reference that a locate gives."""
+    """Give for each coordinate below a reference the element of the arrays that tells of it, and its own reference, which the locate
+    will give."""
     (out,), (stored, *_) = p.outputs, arrays
     lookups = 0
     while True:
@@ -387,7 +397,8 @@ def _point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, 
 
 
 def _gate(p: Process, port: ReadPort, part: int | None) -> Steps:
-    """Let every token through once what was asked for with it is there. It is this part of a pair, or comes alone."""
+    """Let every token through once what was requested with it is there. The token is the element `part` of a pair, or comes alone if
+    `part` is None."""
     (tokens, requests), (out,) = p.inputs, p.outputs
     while True:
         visible = yield from await_tokens(0, p.inputs)
@@ -410,11 +421,11 @@ def _gate(p: Process, port: ReadPort, part: int | None) -> Steps:
 
 
 PortWrite: TypeAlias = tuple[WritePort, int]
-"""A port that writes, and how many bytes at a time."""
+"""A port that writes, and how many bytes it writes at a time."""
 
 
 def _write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, closing: Sequence[PortWrite]) -> Steps:
-    """Append every value; a stop that ends a fiber appends the number of values so far."""
+    """Append every value. A stop that ends a fiber appends the number of values so far."""
     (source,) = p.inputs
     while True:
         while not source:

@@ -1,4 +1,4 @@
-"""Repeat: a value once for every value of the signal's fiber."""
+"""Repeat: a value is given once for every value in a fiber of the signal."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def repeat(node: n.Repeat, context: NodeContext) -> Sequence[Process]:
 
 
 def _repeat(p: Process) -> Steps:
-    """One firing a value of the signal, the first in a fiber takes x too; an empty fiber of an existing x costs one that takes x. Then
-    one takes the signal's stop, and x's own if the highest level is above 0. A bare higher stop takes both."""
+    """One firing takes a value of the signal, and the first in a fiber takes x too. An empty fiber of an existing x costs a firing that
+    takes x. Then one firing takes the signal's stop, and x's own if the highest level is above 0. A bare higher stop takes both."""
     (x, signal), (out,) = p.inputs, p.outputs
     fire, take, push, bounded = p.fire, signal.take, out.push, p.bounded
     held = None  # the token of x that is being repeated
@@ -58,7 +58,7 @@ def _repeat(p: Process) -> Steps:
 
 
 def _stop(p: Process, token: Stop) -> Steps:
-    """Pass a stop of the signal, with x's own where it closes a list of x."""
+    """Pass on a stop of the signal, with x's own where it closes a list of x."""
     (x, signal), (out,) = p.inputs, p.outputs
     closes = token.high > 0
     visible = yield from await_tokens(0, (signal, x) if closes else (signal,))

@@ -1,4 +1,4 @@
-"""The schedule: processes run in graph order, each until it waits, until all have ended or none can move."""
+"""The schedule of the reference: processes run in graph order, each until it waits, until all have ended or none can move."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def run_network(
     growing: Sequence[Slots] = (),
     limit: int | None = None,
 ) -> list[Process]:
-    """Run to the end. Returns the processes that are stuck: none unless the network deadlocks. Raises `FiringLimitError` soon after `limit`
-    firings.
+    """Run a network to its end, and return the processes that are stuck, of which there are none unless the network deadlocks. Raises
+    `FiringLimitError` soon after `limit` firings.
 
-    `growing`: slots that all get one more whenever the network is stuck on one of them. What was computed stays valid, since a deeper
+    `growing` are slots that all get one more whenever the network is stuck on one of them. What was computed stays valid, since a deeper
     FIFO allows all that a shallower one does; so the slots added are the fewest with which the network ends.
     """
     live = list(network.processes)
@@ -52,7 +52,8 @@ def run_network(
 
 
 def _lift(live: list[Process]) -> bool:
-    """Let one scan run ahead of its readers: some stream must be held back, as in a diamond around a reduction."""
+    """Let one scan run ahead of its readers, and return whether there is one. Some stream must be held back, as in a diamond around a
+    reduction."""
     for process in reversed(live):
         if isinstance(process.waits, Backlog):
             process.waits = next(process.steps, None)

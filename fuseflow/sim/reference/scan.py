@@ -1,4 +1,4 @@
-"""Root, scan and range: where coordinates and references come from."""
+"""Root, scan and range: the nodes from which coordinates and references come."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def _root(p: Process) -> Steps:
 
 
 def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Steps:
-    """One firing an element, the first takes the reference too; a reference without elements costs one. Then the closing firing,
-    which looks at the next reference token: a stop is merged, else the fiber ends alone."""
+    """One firing gives an element, and the first takes the reference too; a reference without elements costs one. Then the closing
+    firing looks at the next reference token. If that is a stop, it is merged with the end of the fiber; otherwise the fiber ends
+    alone."""
     (ref,), (crd_out, ref_out) = p.inputs, p.outputs
     fire, push_crd, push_ref, bounded = p.fire, crd_out.push, ref_out.push, p.bounded
     backlog = Backlog(p.outputs, BACKLOG_LIMIT)

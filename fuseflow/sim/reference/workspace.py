@@ -1,7 +1,9 @@
-"""Sorted workspaces: what a node holds back for whole fibers, and gives in the order of its coordinates. Two processes, two buffers.
+"""Sorted workspaces: a node holds back whole fibers, and gives them in the order of its coordinates. It has two processes and two
+buffers.
 
-Fill puts values into a workspace, one for each fiber of the outermost coordinates; emit writes it out while fill works on the next.
-Between them runs a stream of (workspace, stop that ended the fiber): its tokens are visible L cycles after the fill's last firing.
+The first process fills a workspace with values, one workspace for each fiber of the outermost coordinates. The second emits a workspace
+while the first works on the next. Between them runs a stream of pairs of a workspace and the stop that ended the fiber. Its tokens are
+visible L cycles after the last firing of the first process.
 """
 
 from __future__ import annotations
@@ -15,18 +17,20 @@ from fuseflow.sim.reference.node_context import NodeContext
 from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, await_slots, await_tokens, make_output
 
 Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
-"""Values by the coordinates of the loops that are given: all but the last as one key, then the last. No entry without a value."""
+"""The values by the coordinates of the loops that are given: all but the last as one key, then the last. There is no entry without a
+value."""
 
 PutValue: TypeAlias = Callable[[int, Any], None]
-"""Puts a value, by its innermost coordinate, below the outer ones that are open."""
+"""A function that puts a value, by its innermost coordinate, below the outer coordinates that are open."""
 RowOpener: TypeAlias = Callable[[Workspace, Sequence[int]], PutValue]
-"""What to do with the values below outer coordinates."""
+"""A function from a workspace and outer coordinates to the function that puts values below these."""
 
 BUFFERS = 2
 
 
 def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpener]) -> Sequence[Process]:
-    """Fill and emit of a node that takes coordinates, outermost first, and values, and gives the same of as many levels or fewer."""
+    """Return the two processes of a node that takes coordinates, outermost first, and values, and gives the same with as many levels or
+    fewer."""
     link, buffers = Fifo(), Slots(BUFFERS)
     fill = Process(context.node, context.inputs, (make_output(context.latency, (link,)),), context.interval)
     fill.steps = _fill(fill, row_opener(fill), buffers)
@@ -37,7 +41,7 @@ def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpene
 
 
 def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
-    """One firing a token of the values, and one for each coordinate with nothing below it."""
+    """One firing takes a token of the values, and one takes each coordinate with nothing below it."""
     *outer, crd, val = p.inputs
     (link,) = p.outputs
     nest = EnclosingStreams(p, outer)
@@ -91,7 +95,7 @@ def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
 def _fill_stop(
     p: Process, nest: EnclosingStreams, token: Stop, visible: int, free: int, work: Workspace | None
 ) -> Generator[Wait, None, Workspace | None]:
-    """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the outermost coordinates."""
+    """Take an inner stop with all that it ends. Hand the workspace over if it ends a fiber of the outermost coordinates."""
     *_, crd, val = p.inputs
     if nest.childless(token):
         levels = nest.depth - token.low
@@ -111,8 +115,8 @@ def _fill_stop(
 
 
 def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
-    """One firing an entry, an outer coordinate with its first entry; one for every stop of the innermost streams, which is that of the
-    fiber, `lowered`."""
+    """One firing gives an entry, with an outer coordinate at its first entry, and one gives every stop of the innermost streams. That
+    stop is the one that ended the fiber, lowered by `lowered` levels."""
     (link,) = p.inputs
     outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
     while True:
@@ -136,6 +140,7 @@ def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
 
 
 def emit_entries(p: Process, work: Workspace, visible: int) -> Steps:
+    """Give the entries of a workspace in the order of their coordinates, with the stops between them."""
     *outer, crd, val = p.outputs
     fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
     last: tuple[int, ...] | None = None
@@ -155,7 +160,7 @@ def emit_entries(p: Process, work: Workspace, visible: int) -> Steps:
 
 
 def emit_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:
-    """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
+    """Give a stop of the innermost streams, and of each outer stream of which it ends a list. Returns its cycle."""
     *crds, val = p.outputs
     stops = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
     t = p.close(visible, (yield from await_slots(val, *(out for out, _ in stops))))

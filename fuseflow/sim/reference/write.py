@@ -1,4 +1,4 @@
-"""Write: streams to memory, one firing a token."""
+"""Write: streams go to memory, with one firing a token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuseflow.sim.reference.process import Process, Steps
 
 
 def write_level(node: n.WriteLevel, context: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
-    """`steps`: the rule, if it is another than that of this module; so below."""
+    """Return the process that writes a level. `steps` is its rule if that is not the one of this module."""
     written = context.written[node.tensor]
     crd = written.crd[node.level] = array("q")
     pos = written.pos[node.level] = array("q", [0])
@@ -24,6 +24,7 @@ def write_level(node: n.WriteLevel, context: NodeContext, steps: Callable[..., S
 
 
 def write_values(node: n.WriteValues, context: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
+    """Return the process that writes values. `steps` is its rule if that is not the one of this module."""
     values = context.written[node.tensor].values = array("d")
     elements = Tiles(values) if context.declared[node.tensor].tile else values
     return context.process(steps or _write, elements, array("q"))
@@ -43,7 +44,7 @@ class Tiles:
 
 
 def _write(p: Process, elements: array[Any] | Tiles, positions: array[int]) -> Steps:
-    """Append every value; a stop that ends a fiber appends the number of values so far."""
+    """Append every value. A stop that ends a fiber appends the number of values so far."""
     (source,) = p.inputs
     fire, take, append = p.fire, source.take, elements.append
     while True:
