@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     READER_SIZE,
     STREAM_SIZE,

@@ -1,7 +1,7 @@
 """Kernels: one file for each primitive, with what it runs and how a node of a graph is laid out for it."""
 
 from fuseflow.samml.nodes import Node
-from fuseflow.sim.engine.kernels import (  # fmt: skip
+from fuseflow.sim.engine.kernels import (
     accumulate,
     align,
     alu,
@@ -17,7 +17,7 @@ from fuseflow.sim.engine.kernels import (  # fmt: skip
     root,
     scan,
     write,
-)
+)  # fmt: skip
 from fuseflow.sim.engine.node_layout import Rule
 
 _FAMILIES = (

@@ -16,7 +16,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels.reduce import fold_into
 from fuseflow.sim.engine.nested_streams import NEST, childless, enter, leave, look, look_ends, nest_at
 from fuseflow.sim.engine.node_layout import Array, Link, NodeLayout, Part, Rule, words
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     BUFFER,
     ENDED,
     GROW,
@@ -35,7 +35,7 @@ from fuseflow.sim.engine.node_records import (
     take_everywhere,
     target,
 )
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,

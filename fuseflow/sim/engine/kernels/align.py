@@ -7,7 +7,7 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
 from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     DONE,
     head_run,

@@ -9,7 +9,7 @@ from typing import Any
 
 from fuseflow.sim.engine.memory_ports import fitting_in, may_send, read, requester_at, touched
 from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, TOUCH, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,

@@ -12,7 +12,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.kernels import comal_accumulate, write
 from fuseflow.sim.engine.kernels.reduce import reduce as reduce_elsewhere
 from fuseflow.sim.engine.node_layout import Link, NodeLayout, Part, Rule, words
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     GROW,
     INPUT,
@@ -28,7 +28,7 @@ from fuseflow.sim.engine.node_records import (
     target,
     traced_at,
 )
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     DONE,
     ELEMENT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.accumulate import (
+from fuseflow.sim.engine.kernels.accumulate import (  # fmt: skip
     ACCUMULATE,
     SORTED,
     WAITING,
@@ -20,7 +20,7 @@ from fuseflow.sim.engine.kernels.accumulate import (
 )
 from fuseflow.sim.engine.nested_streams import enter, look, nest_at
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, words
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     GROW,
     INPUT,
@@ -39,7 +39,7 @@ from fuseflow.sim.engine.node_records import (
     take_everywhere,
     target,
 )
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,

@@ -9,7 +9,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.nested_streams import NEST, childless, enter, leave, look, look_ends, nest_at
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     MISALIGNED,
     WAIT,
@@ -23,7 +23,7 @@ from fuseflow.sim.engine.node_records import (
     take_everywhere,
     target,
 )
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,

@@ -6,7 +6,7 @@ from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule
-from fuseflow.sim.engine.node_records import (
+from fuseflow.sim.engine.node_records import (  # fmt: skip
     ENDED,
     MISALIGNED,
     WAIT,
@@ -22,7 +22,7 @@ from fuseflow.sim.engine.node_records import (
     take_everywhere,
     target,
 )
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     CONTROL,
     DONE,
     head_run,

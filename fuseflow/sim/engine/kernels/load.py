@@ -9,7 +9,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, words
 from fuseflow.sim.engine.node_records import ENDED, OUTSIDE, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import Link, NodeLayout, Part, Rule
 from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,

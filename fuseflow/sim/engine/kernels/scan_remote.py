@@ -8,7 +8,7 @@ from fuseflow.sim.engine.kernels import scan
 from fuseflow.sim.engine.kernels.scan import BETWEEN, CLOSING, INSIDE, OPENED, look_up
 from fuseflow.sim.engine.memory_ports import answer, answered, read, read_bytes, requester_at
 from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, WAIT, awaits, close, fire, node_at, rooms, source, target
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,

@@ -9,7 +9,7 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, Rule, fitting, words
 from fuseflow.sim.engine.node_records import ENDED, GROW, REFUSED, awaits, close, fire, node_at, source
-from fuseflow.sim.engine.stream_rings import (
+from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     AFFINE,
     CONTROL,
     DONE,
