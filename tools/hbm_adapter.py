@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.sim.memory.mapping import mapping_named
+from fuseflow.sim.memory.mapping import find_mapping
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.memory.timing import HBM2_2000
@@ -47,7 +47,7 @@ def complete_in_chunks(trace: dict[str, Any], mapping: str, seed: int = 0) -> tu
 
 def memory_of(trace: dict[str, Any], mapping: str) -> Memory:
     device = replace(HBM2_2000, nFAW=trace["nFAW"])
-    return Memory(Hbm2(trace["nch"], mapping_named(mapping), device), ports=1)
+    return Memory(Hbm2(trace["nch"], find_mapping(mapping), device), ports=1)
 
 
 def _cycles(memory: Memory) -> tuple[Cycles, Cycles]:

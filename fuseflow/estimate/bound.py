@@ -16,7 +16,7 @@ from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.roofline import refresh, waiting
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import timing
+from fuseflow.sim.machine.timing import node_timing
 
 Limit = Literal["compute", "control", "memory"]
 
@@ -49,7 +49,7 @@ def bound(
     """`occupied`: the cycles that the firings of each node take; `bytes_`: those that memory moves, `peak` of them in a cycle."""
     types, declared = graph.types(), graph.declared
     latency = {
-        node.name: timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])[0]
+        node.name: node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])[0]
         + waiting(node, declared.get(getattr(node, "tensor", "")), machine)
         for node in graph.nodes
     }

@@ -17,7 +17,7 @@ from fuseflow.estimate.node_work import Firings, asked, firings, floating, writt
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import timing
+from fuseflow.sim.machine.timing import node_timing
 from fuseflow.tensors import DTYPES
 from fuseflow.tensors.levels.base import WORD_BYTES
 
@@ -118,7 +118,7 @@ def count(
         outputs = [walk.flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         processes = firings(node, inputs, outputs, steps, machine)
-        interval = timing(node, graph, machine, tiles)[1]
+        interval = node_timing(node, graph, machine, tiles)[1]
         pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
         occupied = max(values * interval + closings * pause for values, closings in processes)
         floats = floating(node, inputs, tiles)

@@ -18,7 +18,7 @@ from fuseflow.estimate.roofline import moved, peak
 from fuseflow.estimate.statistics import assume, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
-from fuseflow.sim.memory.layout import named
+from fuseflow.sim.memory.layout import tensors_in_memory
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Format, Tensor, repack
 from fuseflow.tensors.blocks import blocked
@@ -315,7 +315,7 @@ class Estimator:
 
     def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
         """The tensors of a graph in the order of its nodes, and what two graphs that differ in names alone have in common."""
-        return self.memo.once("shape", (graph,), lambda: (named(graph), signature(graph, {}) or graph))
+        return self.memo.once("shape", (graph,), lambda: (tensors_in_memory(graph), signature(graph, {}) or graph))
 
 
 def _same(pattern: Pattern | None, known: TensorStatistics | None) -> Hashable:

@@ -10,7 +10,7 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled, Progress
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
-from fuseflow.sim.events.critical_path import CriticalPath, Kind
+from fuseflow.sim.events.critical_path import CriticalPath, StepKind
 from fuseflow.sim.replay import find_critical_path
 from fuseflow.tensors import Tensor
 
@@ -64,13 +64,13 @@ class Share:
     """Cycles of the path that one node takes in one way, over all its FIFOs and ports."""
 
     node: str
-    kind: Kind
+    kind: StepKind
     cycles: int
 
 
 def shares(path: CriticalPath) -> tuple[Share, ...]:
     """The path by node and kind, the largest share first."""
-    found: dict[tuple[str, Kind], int] = {}
+    found: dict[tuple[str, StepKind], int] = {}
     for step in path.steps:
         found[step.node, step.kind] = found.get((step.node, step.kind), 0) + step.cycles
     return tuple(sorted((Share(*key, cycles) for key, cycles in found.items()), key=lambda s: (-s.cycles, s.node, s.kind)))

@@ -12,11 +12,11 @@ from fuseflow.explain.cycles import CyclesReport, RegionCycles, shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
 from fuseflow.samml.nodes import Fork, Graph, Merge
-from fuseflow.sim.events.critical_path import CriticalPath, Kind, PathStep
+from fuseflow.sim.events.critical_path import CriticalPath, PathStep, StepKind
 
 SCHEMA = 1
-DOES: dict[Kind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
-WHAT: dict[Kind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
+DOES: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
+WHAT: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
 
 
 def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from fuseflow.report.tables import plain_table
 from fuseflow.run.result import RegionResult, Result
-from fuseflow.sim.memory.layout import name_of
+from fuseflow.sim.memory.layout import array_label
 from fuseflow.sim.memory.statistics import MemoryStatistics
 
 
@@ -89,6 +89,6 @@ def _places_table(regions: list[RegionResult]) -> Table:
         memory, name = region.simulation.memory, escape(region.name)
         assert memory is not None
         for array, place in memory.places.items():
-            table.add_row(name, escape(name_of(array)), f"{place.base:#012x}", f"{place.length:,}")
+            table.add_row(name, escape(array_label(array)), f"{place.base:#012x}", f"{place.length:,}")
             name = ""
     return table

@@ -54,7 +54,7 @@ def trace_events(regions: Sequence[TracedRegion]) -> Iterator[Event]:
 def _names(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:
     yield _about(pid, 0, "process_name", name=f"{region.name}: {region.timeline.cycles:,} cycles")
     yield _about(pid, 0, "process_sort_index", sort_index=pid)
-    for tid, track in enumerate(region.timeline.cast.tracks, start=first):
+    for tid, track in enumerate(region.timeline.topology.tracks, start=first):
         if track.relay:
             continue
         yield _about(pid, tid, "thread_name", name=track.name)
@@ -81,13 +81,13 @@ def _firings(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:
 
 def _fifos(pid: int, region: TracedRegion) -> Iterator[Event]:
     for edge, cycles, levels in region.timeline.levels():
-        into = region.timeline.cast.edges[edge]
+        into = region.timeline.topology.edges[edge]
         for cycle, level in zip(cycles.tolist(), levels.tolist(), strict=True):
             yield _counter(pid, f"FIFO {into.node}.{into.input}", region.start + cycle, tokens=level)
 
 
 def _memory(pid: int, region: TracedRegion) -> Iterator[Event]:
-    if not region.timeline.cast.ports:
+    if not region.timeline.topology.ports:
         return
     for direction, width, counts in region.timeline.rates():
         last = 0

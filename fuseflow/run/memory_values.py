@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fuseflow.sim import Simulation
-from fuseflow.sim.memory.layout import name_of
+from fuseflow.sim.memory.layout import array_label
 from fuseflow.sim.memory.statistics import MemoryStatistics
 
 TOTALS = ("hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds", "refresh_cycles")
@@ -29,7 +29,7 @@ def memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
         "read_latency": round(memory.read_latency, 4),
         "read_latency_p99": memory.read_latency_p99,
         **{name: memory.total(name) for name in TOTALS},
-        "places": [{"array": name_of(array), **asdict(place)} for array, place in memory.places.items()],
+        "places": [{"array": array_label(array), **asdict(place)} for array, place in memory.places.items()],
         "ports": [{**asdict(port), **asdict(of)} for port, of in memory.ports],
         "channels": [asdict(channel) for channel in memory.channels],
     }

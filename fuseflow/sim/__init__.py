@@ -1,4 +1,4 @@
-"""Simulation: graphs on machines, token by token."""
+"""Simulation: this package executes graphs on machines, token by token, and counts the cycles."""
 
 from fuseflow.sim.machine.files import load_machine, machine_names, with_settings
 from fuseflow.sim.machine.machine import Machine

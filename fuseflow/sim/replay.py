@@ -1,4 +1,4 @@
-"""A run that is over, again, by the simulator that ran it, for whoever listens."""
+"""Replays run a finished simulation again, on the simulator that ran it, and report every event of it to a sink."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from fuseflow.samml.nodes import Graph
-from fuseflow.sim.events.critical_path import LIMIT, CriticalPath, Run, critical_path
-from fuseflow.sim.events.log import CycleSpan, Ending, Sink
+from fuseflow.sim.events.critical_path import EVENT_LIMIT, CriticalPath, Replay, critical_path
+from fuseflow.sim.events.log import CycleSpan, LastEvent, Sink
 from fuseflow.sim.events.timeline import Timeline
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.reference.event_log import trace as trace_reference
@@ -21,19 +21,20 @@ def replay(
     machine: Machine,
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
-) -> Run:
-    """Runs `simulation`, which was of this graph, again, as often as it is called."""
-    ran = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
+) -> Replay:
+    """Return a function that runs `simulation`, which must be a run of this graph, again each time it is called. It takes a function
+    that makes an empty sink, and returns the filled sink and the last event of the run."""
+    deepened = replace(graph, depths=tuple({**dict(graph.depths), **simulation.depths}.items()))
 
-    def run(sink: Callable[[], Sink]) -> tuple[Sink, Ending]:
+    def run(sink: Callable[[], Sink]) -> tuple[Sink, LastEvent]:
         if simulation.engine == "fast":
             from fuseflow.sim.engine.event_log import trace  # loads the compiler, which small graphs never need
 
-            told, ending = trace(ran, tensors, machine, sink, progress)
+            events, ending = trace(deepened, tensors, machine, sink, progress)
         else:
-            told, ending = trace_reference(ran, tensors, machine, sink, progress)
+            events, ending = trace_reference(deepened, tensors, machine, sink, progress)
         assert ending.cycles == simulation.cycles, f"{ending.cycles} cycles, and {simulation.cycles} before"
-        return told, ending
+        return events, ending
 
     return run
 
@@ -44,9 +45,9 @@ def find_critical_path(
     machine: Machine,
     simulation: Simulation,
     progress: Callable[[int], None] | None = None,
-    limit: int = LIMIT,
+    limit: int = EVENT_LIMIT,
 ) -> CriticalPath:
-    """The critical path of a run of a graph."""
+    """Return the critical path of a simulation of a graph, keeping at most `limit` events in memory at a time."""
     return critical_path(replay(graph, tensors, machine, simulation, progress), limit)
 
 
@@ -58,7 +59,7 @@ def find_timeline(
     timeline: Callable[[], Timeline] = lambda: Timeline(CycleSpan()),
     progress: Callable[[int], None] | None = None,
 ) -> Timeline:
-    """The timeline of a run of a graph. `timeline` makes an empty one."""
+    """Return the timeline of a simulation of a graph. `timeline` makes the empty timeline that is filled."""
     sink, ending = replay(graph, tensors, machine, simulation, progress)(timeline)
     assert isinstance(sink, Timeline)
     sink.cycles = ending.cycles

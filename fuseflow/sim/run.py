@@ -1,4 +1,4 @@
-"""Run a graph: check its tensors, execute it, assemble what it wrote."""
+"""Simulation of one graph: its tensors are checked, a simulator executes it, and its written streams are assembled to tensors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.outcome.assemble import assemble
-from fuseflow.sim.outcome.deadlock import Deadlock, deep_enough, explain
-from fuseflow.sim.outcome.lane_depths import alike, collectors, settled
+from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
+from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
 from fuseflow.sim.outcome.statistics import (
     EdgeStatistics,
     NodeStatistics,
@@ -23,18 +23,18 @@ from fuseflow.sim.outcome.statistics import (
     flops_by_operator,
     traffic,
 )
-from fuseflow.sim.simulators import Engine, run
+from fuseflow.sim.simulators import Engine, run_graph
 from fuseflow.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A finished run: what it computed, in how many cycles, and what that took.
+    """A simulation is a finished run: what it computed, in how many cycles, and what that took.
 
-    `tokens` counts the tokens of all streams that are read, `operators` the FLOPs by operator: those of the operator table, and one
-    for each value that a reduction folds. `depths` are those of the FIFOs that a machine of `fifo_depth: auto` had to deepen: with them
-    in the graph it runs the same way at once. `engine`: the simulator that ran. `memory` is None where memory answers at once,
-    `streams` empty unless asked for.
+    `tokens` is the number of tokens of all streams that are read. `operators` are the FLOPs by operator: those of the operator table,
+    and one for each value that a reduction folds. `depths` are the depths of the FIFOs that a machine with `fifo_depth: auto` had to
+    deepen; a graph that states them runs in the same way at once. `engine` is the simulator that ran. `memory` is None on a machine
+    whose memory answers at once, and `streams` is empty unless the run was asked to record them.
     """
 
     outputs: Mapping[str, Tensor]
@@ -51,20 +51,22 @@ class Simulation:
 
     @property
     def firings(self) -> int:
+        """The number of firings of all nodes."""
         return sum(node.firings for node in self.nodes)
 
     @property
     def busiest(self) -> int:
-        """Cycles that the busiest node takes at least: the bound of computing."""
+        """The cycles that the firings of the busiest node take at least. No run of the graph can be shorter than its computation."""
         return max(node.occupied for node in self.nodes)
 
     @property
     def bound(self) -> int:
-        """The roofline: cycles that computing and moving bytes take at least, whichever takes longer."""
+        """The roofline bound: the cycles that computing takes at least or that moving the bytes takes at least, whichever are more."""
         return max(self.busiest, 0 if self.memory is None else self.memory.bound)
 
     @property
     def flops(self) -> int:
+        """The floating-point operations of all operators."""
         return sum(self.operators.values())
 
 
@@ -78,13 +80,13 @@ def simulate(
     check: bool = False,
     record: bool = False,
 ) -> Simulation:
-    """Execute a verified graph on `machine`.
+    """Execute a verified graph on `machine` and return its outputs and statistics.
 
-    `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small runs. They give the same.
-    `progress` is called now and then with the number of firings so far. `check` verifies every stream after the run, `record`
-    returns them. Raises `GraphError` if the engine gets a graph that does not verify, `MachineError` if the machine does not model
-    what it asks for, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError`, and `SimulationError`
-    if streams do not fit together.
+    `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs.
+    `progress` is called now and then with the number of firings so far. With `check` every stream is verified after the run, and with
+    `record` all streams are returned. Raises `GraphError` if the engine gets a graph that does not verify, `MachineError` if the machine
+    does not model what the graph asks for, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no
+    node can move before the end, and `SimulationError` if the streams do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
@@ -93,20 +95,22 @@ def simulate(
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)
     auto = machine.fifo_depth == "auto"
-    depths = {edge: depth for edge, depth in collectors(graph).items() if edge not in dict(graph.depths)} if auto else {}
-    copies = alike(graph) if auto else {}
+    depths = {edge: depth for edge, depth in collector_depths(graph).items() if edge not in dict(graph.depths)} if auto else {}
+    copies = lane_copies(graph) if auto else {}
     while True:
-        tried = graph.with_depths(depths)
-        outcome, ran = run(tried, tensors, machine, engine, progress, record=record or check)
+        deepened = graph.with_depths(depths)
+        outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record=record or check)
         if not isinstance(outcome, Deadlock):
             break
         if not auto:
-            raise explain(outcome, tried)
-        depths |= deep_enough(outcome, tried, copies)
-        engine = "fast" if ran == "fast" else engine  # with deeper FIFOs it runs longer, and on the reference perhaps too long
+            raise deadlock_error(outcome, deepened)
+        depths |= sufficient_depths(outcome, deepened, copies)
+        engine = (
+            "fast" if used_engine == "fast" else engine
+        )  # with deeper FIFOs it runs longer, and on the reference perhaps too long
     if check:
         _check_streams(graph, outcome.streams)
-    return _result(graph, outcome, settled(depths, outcome.edges, machine.fifo_depth_start), ran, record)
+    return _result(graph, outcome, final_depths(depths, outcome.edges, machine.fifo_depth_start), used_engine, record)
 
 
 def _result(graph: Graph, outcome: Outcome, depths: Mapping[Edge, int], engine: Engine, record: bool) -> Simulation:
@@ -151,14 +155,14 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
             f"graph `{graph.name}` reads tensor `{decl.name}`, which is not there", hint=did_you_mean(decl.name, tensors)
         )
     tensor = tensors[decl.name]
-    for what, got, due in (
+    for attribute, actual, declared in (
         ("shape", tensor.shape, decl.shape),
         ("format", tensor.format, decl.format),
         ("tiles", tensor.tile, decl.tile),
         ("implicit value", tensor.fill, decl.fill),
     ):
-        if got != due and not (got != got and due != due):  # an implicit NaN equals itself
-            raise TensorError(f"tensor `{decl.name}` has {what} {got}; graph `{graph.name}` declares {due}")
+        if actual != declared and not (actual != actual and declared != declared):  # an implicit NaN equals itself
+            raise TensorError(f"tensor `{decl.name}` has {attribute} {actual}; graph `{graph.name}` declares {declared}")
 
 
 def _check_streams(graph: Graph, recorded: Mapping[Port, Recording]) -> None:

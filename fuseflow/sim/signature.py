@@ -1,8 +1,9 @@
-"""What the cycles of a graph follow from, so that graphs which run alike are simulated, or estimated, once.
+"""The signature of a graph holds everything that its cycles follow from. Graphs with the same signature are simulated, or estimated,
+only once.
 
-The streams of a graph are references, coordinates and values. Of the nodes only a `drop` of values decides by a value which tokens there
-are; to all others a value is a token like any other, and takes its time whatever it is. So two graphs that are equal up to names, which
-read tensors of equal shapes, formats and patterns, pass the same tokens at the same cycles, and write results of equal patterns.
+The streams of a graph are references, coordinates and values. Only a `drop` of values decides by a value which tokens there are. To all
+other nodes a value is a token like any other, and takes its time whatever it is. So two graphs pass the same tokens in the same cycles
+if they are equal up to names and read tensors of equal shapes, formats and patterns. The patterns of their results are equal, too.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 
 from fuseflow.samml.nodes import Graph, TensorDecl
-from fuseflow.sim.memory.layout import named
+from fuseflow.sim.memory.layout import tensors_in_memory
 from fuseflow.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class RegionRepeat:
-    """A region that runs like another: `tensors` says what the tensors of that one are called here."""
+    """A region with the same signature as an earlier one. `tensors` maps the names of the earlier region's tensors to those of this
+    region."""
 
     name: str
     einsums: tuple[str, ...]
@@ -26,10 +28,11 @@ class RegionRepeat:
 
 
 def signature(graph: Graph, read: Mapping[str, Tensor]) -> Hashable | None:
-    """What decides on the cycles of a graph, equal for graphs that differ in names and values alone. None if values decide too."""
+    """Return the signature of a graph, which is equal for graphs that differ only in names and values. It is None if the cycles depend
+    on values, too. `read` holds the tensors that the graph reads, by name."""
     if any(node.by_value for node in graph.nodes):
         return None
-    names = {name: n for n, name in enumerate(named(graph))}
+    names = {name: n for n, name in enumerate(tensors_in_memory(graph))}
     place = {node.name: n for n, node in enumerate(graph.nodes)}
     nodes = tuple(
         (

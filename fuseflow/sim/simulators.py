@@ -1,4 +1,4 @@
-"""Which simulator runs a graph: the reference, which starts at once, or the engine, which is a hundred times faster and more."""
+"""The choice of a simulator: the reference starts at once, and the engine is more than a hundred times faster once it has started."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as execute_reference
-from fuseflow.sim.reference.run import TooLong
+from fuseflow.sim.reference.run import FiringLimitError
 from fuseflow.tensors import Tensor
 
 Engine: TypeAlias = Literal["auto", "reference", "fast"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
-SMALL = 500_000
-"""Firings up to which the reference is not slower than loading the engine's compiled kernels (docs/engine.md has the measurement)."""
+REFERENCE_FIRINGS = 500_000
+"""The number of firings up to which the reference is not slower than loading the compiled kernels of the engine. The measurement is in
+docs/engine.md."""
 
 
-def run(
+def run_graph(
     graph: Graph,
     tensors: Mapping[str, Tensor],
     machine: Machine,
@@ -33,8 +34,9 @@ def run(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
 ) -> tuple[Outcome | Deadlock, Engine]:
-    """Run a verified graph; what it gave, and the simulator that ran it. All give the same. `auto` starts on the reference, and over
-    on the engine where that takes more than `SMALL` firings."""
+    """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
+    on the reference, and starts again on the engine if the run takes more than `REFERENCE_FIRINGS` firings. Raises `UsageError` for
+    an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
@@ -43,9 +45,9 @@ def run(
 
     if engine != "fast":
         work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
-        limit = None if engine == "reference" else SMALL // work
+        limit = None if engine == "reference" else REFERENCE_FIRINGS // work
         if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
-            with suppress(TooLong):
+            with suppress(FiringLimitError):
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
     return fast({}), "fast"
@@ -63,23 +65,23 @@ def _fast(
 def _advised(
     deadlock: Deadlock, fast: Callable[[Mapping[Edge, int]], Outcome | Deadlock], depths: Mapping[Edge, int]
 ) -> Deadlock:
-    """Over on the engine where the reference takes too long: a graph that is soon stuck may run long once it is not. `depths`: those with
-    which it is stuck, if its own were not enough."""
+    """Return a deadlock whose advice is computed on the engine where the reference takes too long. A graph that is soon stuck may run
+    long once it is not. `depths` are those of the stuck run that differ from the depths in the graph."""
 
     def smallest_depth(edges: Sequence[Edge]) -> int | None:
         try:
             return deadlock.smallest_depth(edges)
-        except TooLong:
-            found = fast(depths)
-            assert isinstance(found, Deadlock), "simulators agree"
-            return found.smallest_depth(edges)
+        except FiringLimitError:
+            stuck = fast(depths)
+            assert isinstance(stuck, Deadlock), "simulators agree"
+            return stuck.smallest_depth(edges)
 
     def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
         try:
-            found = deadlock.deepened(more)
-        except TooLong:
-            went = fast({**depths, **more})
-            return went if isinstance(went, Deadlock) else None
-        return found and _advised(found, fast, {**depths, **more})
+            stuck = deadlock.deepened(more)
+        except FiringLimitError:
+            outcome = fast({**depths, **more})
+            return outcome if isinstance(outcome, Deadlock) else None
+        return stuck and _advised(stuck, fast, {**depths, **more})
 
     return replace(deadlock, smallest_depth=smallest_depth, deepened=deepened)

@@ -11,7 +11,7 @@ from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
 from fuseflow.sim import simulate, simulators
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.outcome.deadlock import Deadlock, remedy
+from fuseflow.sim.outcome.deadlock import Deadlock, find_remedy
 from fuseflow.tensors import pack
 
 ROWS = 40
@@ -38,19 +38,19 @@ def test_advice_that_takes_the_reference_too_long_is_the_engines(monkeypatch: py
     tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
     machine = Machine(name="test", fifo_depth=4)
     graph = replace(GRAPH, depths=((Edge("back", 1), 16),))
-    slow, _ = simulators.run(graph, tensors, machine, "reference")
-    monkeypatch.setattr(simulators, "SMALL", 350)  # stuck in the first row, of forty
-    found, engine = simulators.run(graph, tensors, machine)
+    slow, _ = simulators.run_graph(graph, tensors, machine, "reference")
+    monkeypatch.setattr(simulators, "REFERENCE_FIRINGS", 350)  # stuck in the first row, of forty
+    found, engine = simulators.run_graph(graph, tensors, machine)
     assert engine == "reference"
     assert isinstance(slow, Deadlock) and isinstance(found, Deadlock)
-    assert remedy(found, graph) == remedy(slow, graph) is not None
+    assert find_remedy(found, graph) == find_remedy(slow, graph) is not None
 
 
 def test_what_was_stuck_on_the_reference_may_run_on_on_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
     machine = Machine(name="test", fifo_depth="auto", fifo_depth_start=4)
     slow = simulate(GRAPH, tensors, machine, engine="reference")
-    monkeypatch.setattr(simulators, "SMALL", 350)
+    monkeypatch.setattr(simulators, "REFERENCE_FIRINGS", 350)
     found = simulate(GRAPH, tensors, machine)
     assert found.engine == "fast"
     assert (found.cycles, found.depths) == (slow.cycles, slow.depths)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, Stream, parse
 from fuseflow.sim.outcome.writer_streams import WriterStream
-from fuseflow.sim.reference.build import RULES, Network, add
+from fuseflow.sim.reference.build import RULES, Network, add_processes
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Item, output
-from fuseflow.sim.reference.run import run
+from fuseflow.sim.reference.process import Fifo, Item, make_output
+from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
 
 
@@ -69,11 +69,13 @@ def drive(
     inputs = tuple(Fifo(n.Edge(node.name, k), stream) for k, stream in enumerate(items))
     types = tuple(n.StreamType("crd", depth_of(stream)) for stream in items)
     network = Network(written={decl.name: WriterStream() for decl in declared})
-    outputs = tuple(output(latency) for _ in node.port_names())
+    outputs = tuple(make_output(latency) for _ in node.port_names())
     recorded = [out.record() for out in outputs]
     table = {decl.name: decl for decl in declared}
-    add(network, NodeContext(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written), rules)
-    stuck = run(network)
+    add_processes(
+        network, NodeContext(node, inputs, outputs, types, interval, latency, table, tensors or {}, network.written), rules
+    )
+    stuck = run_network(network)
     assert not stuck, f"waits for input {inputs.index(stuck[0].waits)}"
     assert not any(inputs), "tokens left"
     assert all(stream[-1][0] is D for stream in recorded)

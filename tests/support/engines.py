@@ -22,7 +22,7 @@ from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.service import PartOutput
 from fuseflow.sim.native.jit import library
-from fuseflow.sim.outcome.deadlock import Deadlock, explain
+from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference
 
@@ -60,8 +60,8 @@ def differences(case: Case, expected: Found, found: Found) -> Iterator[str]:
         if (expected.waiting, expected.nodes) != (found.waiting, found.nodes):
             yield from _first("waiting", expected.waiting, found.waiting)
             yield from _first("nodes", expected.nodes, found.nodes)
-        if str(explain(expected, case.graph)) != str(explain(found, case.graph)):
-            yield f"{explain(expected, case.graph)} against {explain(found, case.graph)}"
+        if str(deadlock_error(expected, case.graph)) != str(deadlock_error(found, case.graph)):
+            yield f"{deadlock_error(expected, case.graph)} against {deadlock_error(found, case.graph)}"
         return
     for field in fields(Outcome):
         a, b = getattr(expected, field.name), getattr(found, field.name)

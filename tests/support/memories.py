@@ -10,7 +10,7 @@ from engines import Found
 from random_graphs.case import Case
 
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS
+from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, MemorySettings
 from fuseflow.sim.outcome.statistics import Outcome
 
@@ -29,7 +29,7 @@ def random_memory(rng: random.Random, clock_ghz: float = 1.0) -> MemorySettings:
     }
     if rng.random() < 0.1:
         return ComalFixedMemory(**ports)
-    channels, mapping = rng.choice(CHANNELS), rng.choice(list(MAPPINGS))
+    channels, mapping = rng.choice(CHANNEL_COUNTS), rng.choice(list(MAPPINGS))
     return Hbm2Memory(channels=channels, mapping=mapping, clock_ghz=clock_ghz, **ports)
 
 

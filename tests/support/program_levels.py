@@ -36,7 +36,7 @@ from fuseflow.sim import load_machine
 from fuseflow.sim.outcome.assemble import assemble
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute
-from fuseflow.sim.reference.run import TooLong
+from fuseflow.sim.reference.run import FiringLimitError
 from fuseflow.table import build_table
 from fuseflow.tensors import Tensor
 
@@ -240,7 +240,7 @@ def simulated(graph: Graph, memory: Mapping[str, Tensor], limits: int) -> Outcom
         for port, kind in graph.types().items():
             tokens.check(expected.streams[port].tokens, kind.depth, kind.kind)
         lines = list(differences(run, expected, on_engine(run, LIMITS[limits])))
-    except TooLong as error:
+    except FiringLimitError as error:
         raise Hang(f"region `{graph.name}` fires more than {FIRINGS} times") from error
     except GraphError as error:
         raise Difference(f"a stream of region `{graph.name}`: {error}") from error

@@ -20,7 +20,7 @@ import click
 import numpy as np
 from host import host
 
-from fuseflow.sim.memory.mapping import mapping_named
+from fuseflow.sim.memory.mapping import find_mapping
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
 
@@ -31,7 +31,7 @@ def measure(trace: dict[str, Any], mapping: str, latency: Any, repeats: int) -> 
     """The figures of a trace."""
     seconds = []
     for repeat in range(repeats + 1):  # the first loads the kernels
-        memory = Memory(Hbm2(trace["nch"], mapping_named(mapping)), ports=1)
+        memory = Memory(Hbm2(trace["nch"], find_mapping(mapping)), ports=1)
         memory.issue_all(0, trace["addr"], 32, trace["rw"], trace["arr"])
         start = time.process_time()
         memory.drain()

@@ -32,14 +32,14 @@ from fuseflow.sim.engine.tracer import (
     settle_all,
 )
 from fuseflow.sim.events.causes import INSIDE, MEMORY, SLOT, TOKEN
-from fuseflow.sim.events.log import Cast, Ending, Ints, Sink, Track, roles
+from fuseflow.sim.events.log import Ints, LastEvent, Sink, Topology, Track, process_tracks
 from fuseflow.sim.machine import comal
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach
+from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.ports import PORT_SIZE
 from fuseflow.sim.native.jit import NOTE, SWEEP, Library, library
 from fuseflow.sim.native.records import address
-from fuseflow.sim.outcome.deadlock import explain
+from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 
 EVENT_CAPACITY = 1 << 17
@@ -60,9 +60,9 @@ def trace(
     sink: Callable[[], Sink],
     progress: Callable[[int], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    attach: Attach | None = None,
+    attach: ControllerFactory | None = None,
     room: int = EVENT_CAPACITY,
-) -> tuple[Sink, Ending]:
+) -> tuple[Sink, LastEvent]:
     """Run a verified graph and report it to a new sink. Raise `SimulationError` at a deadlock: only a graph that has run is
     traced."""
     functions, attach = library(), attach or machine.controller
@@ -82,7 +82,7 @@ def trace(
             room *= 4
             continue
         if not finished:
-            raise explain(describe_deadlock(layout, lambda edges: None, lambda depths: None), graph)
+            raise deadlock_error(describe_deadlock(layout, lambda edges: None, lambda depths: None), graph)
         return collector.sink, _ending(layout, collector, machine)
 
 
@@ -121,9 +121,9 @@ class EventCollector:
                 while controller.memory.ports[port]["mask"] < 4 * controller.outstanding:
                     controller.memory.make_room(port)
         names = [owner.name for owner in layout.owners if owner is not None]
-        tracks = roles([layout.parts[p].helper for p in self.parts], names)
+        tracks = process_tracks([layout.parts[p].helper for p in self.parts], names)
         relays = tuple(Track(names[layout.writer_of[k]], "stops", relay=True) for k in delayed_streams)
-        sink.open(Cast(tracks + relays, self.edges, ports))
+        sink.open(Topology(tracks + relays, self.edges, ports))
 
     def _attach(self, p: int, function: int) -> None:
         layout, part = self.layout, self.layout.parts[p]
@@ -203,7 +203,7 @@ class EventCollector:
         edge = self.edge_of[reader]
         edge_pops = np.stack([edge, pops["time"], pops["count"], pops["step"]], axis=1)[edge >= 0]
         if len(edge_pops):
-            self.sink.taken(edge_pops)
+            self.sink.pops(edge_pops)
         stream = (pushes["detail"] - address(self.layout.streams)) // STREAM_SIZE
         for r in np.flatnonzero(self.edge_of >= 0):
             edge_pushes = pushes[stream == self.stream_of[r]]
@@ -214,7 +214,7 @@ class EventCollector:
                     edge_pushes["count"],
                     edge_pushes["step"],
                 )
-                self.sink.given(np.stack(columns, axis=1))
+                self.sink.pushes(np.stack(columns, axis=1))
 
     def _answers(self) -> None:
         """Collect the requests that were answered since the last time, which may soon be overwritten."""
@@ -225,7 +225,7 @@ class EventCollector:
         for k in np.flatnonzero(answer_counts > self.answered_counts).tolist():
             numbers = np.arange(self.answered_counts[k], answer_counts[k])
             requests = memory.rings[k][numbers & int(memory.ports[k]["mask"])]
-            self.answers.append(np.stack([np.full(len(requests), k), requests["seen"], requests["bytes"], requests["write"]]))
+            self.answers.append(np.stack([np.full(len(requests), k), requests["visible"], requests["bytes"], requests["write"]]))
         self.answered_counts = answer_counts
 
 
@@ -261,22 +261,22 @@ def watched_inputs(node: n.Node | None, inputs: int, comal: bool) -> list[int]:
     return list(node.watched(inputs))
 
 
-def _ending(layout: NetworkLayout, collector: EventCollector, machine: Machine) -> Ending:
+def _ending(layout: NetworkLayout, collector: EventCollector, machine: Machine) -> LastEvent:
     parts = [p for p in collector.parts if not layout.parts[p].helper]
     last_firings = {p: int(layout.nodes[p]["last"]) for p in parts}
     if machine.rules == "comal":
-        tails = {p: int(owner is not None and owner.op in comal.ENDING) for p, owner in enumerate(layout.owners)}
+        tails = {p: int(owner is not None and owner.op in comal.ENDING_OPS) for p, owner in enumerate(layout.owners)}
         p = max(parts, key=lambda p: last_firings[p] + tails[p])
-        return Ending(p, last_firings[p], tails[p])
+        return LastEvent(p, last_firings[p], tails[p])
     last = max(parts, key=lambda p: last_firings[p])
     controller = layout.controller
     if controller is None:
-        return Ending(last, last_firings[last], 1)
+        return LastEvent(last, last_firings[last], 1)
     memory: Any = controller.memory
     acknowledged = controller.acknowledged()
     collector.drain()
     if acknowledged <= last_firings[last]:
-        return Ending(last, last_firings[last], 1)
+        return LastEvent(last, last_firings[last], 1)
     port = int(np.argmax(memory.ports["last"]))
     request = memory.rings[port][(memory.ports[port]["issued"] - 1) & memory.ports[port]["mask"]]
-    return Ending(collector.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))
+    return LastEvent(collector.senders[memory.port(port)], acknowledged, 1, port, int(request["cycle"]))

@@ -16,7 +16,7 @@ from fuseflow.sim.engine.service import PartOutput, serve
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach
+from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.native.jit import ADVANCE, SWEEP, SWEEP_AT_MEMORY, Library, library
 from fuseflow.sim.native.records import address
 from fuseflow.sim.outcome.deadlock import Deadlock
@@ -36,7 +36,7 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limits: Limits = DEFAULT_LIMITS,
-    attach: Attach | None = None,
+    attach: ControllerFactory | None = None,
 ) -> Outcome | Deadlock:
     """Run a verified graph, many tokens at a time, at the memory of its machine or at one that `attach` makes. `progress` is
     called now and then with the number of firings so far; with `record`, all streams are kept. Raise `SimulationError` if streams

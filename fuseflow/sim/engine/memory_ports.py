@@ -29,7 +29,7 @@ def answer_cycle(node: Any, r: Any, request: int) -> int:
     """Return the cycle in which the answer of a request is visible, or WAIT if that is not known yet. Requests before it are not
     looked at any more."""
     if request < port_at(r.port).issued:
-        visible_at: int = request_at(request_of(r.port, request)).seen
+        visible_at: int = request_at(request_of(r.port, request)).visible
         if visible_at >= 0:
             r.wanted = request
             return visible_at
@@ -52,7 +52,7 @@ def may_send(node: Any, r: Any) -> bool:
     credit = p.issued - r.outstanding
     r.free = 0
     if credit >= 0:
-        visible_at = request_at(request_of(r.port, credit)).seen
+        visible_at = request_at(request_of(r.port, credit)).visible
         if visible_at < 0:
             node.waits = ANSWER
             return False

@@ -32,10 +32,10 @@ from fuseflow.sim.engine.node_records import NODE
 from fuseflow.sim.engine.remote_memory import RemoteLayout
 from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.workspace import WorkspaceTable
-from fuseflow.sim.machine.comal import delays, lags
+from fuseflow.sim.machine.comal import broadcast_delays, tile_lags
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import timing
-from fuseflow.sim.memory.controller import Controller, sequential
+from fuseflow.sim.machine.timing import node_timing
+from fuseflow.sim.memory.controller import Controller, sequential_readers
 from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import address
 from fuseflow.tensors import Tensor
@@ -95,7 +95,7 @@ def lay_out(
     if controller is None:
         _make_parts(layout, tensors, rules, library, record)
     else:
-        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential(graph))
+        remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential_readers(graph))
         _make_parts(layout, tensors, remote.rules(rules), library, record)
         remote.open()
     _number(layout)
@@ -175,7 +175,7 @@ def _fill_nodes(layout: NetworkLayout, machine: Machine, library: Library) -> No
 
 def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
     limits, streams = layout.limits, layout.streams
-    lag_by_port = lags(layout.graph) if machine.rules == "comal" else {}
+    lag_by_port = tile_lags(layout.graph) if machine.rules == "comal" else {}
     start = address(layout.readers)
     for k, (key, readers) in enumerate(zip(layout.keys, layout.readers_of, strict=True)):
         owner = layout.owners[layout.writer_of[k]]
@@ -199,12 +199,12 @@ def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
 
 def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> tuple[int, int]:
     types = [layout.types[port] for port in node.inputs]
-    return timing(node, layout.graph, machine, [type_.tile for type_ in types if type_.kind == "val"])
+    return node_timing(node, layout.graph, machine, [type_.tile for type_ in types if type_.kind == "val"])
 
 
 def _fill_readers(layout: NetworkLayout, machine: Machine) -> None:
     limits, readers, streams = layout.limits, layout.readers, layout.streams
-    depths, delay_by_edge = dict(layout.graph.depths), delays(layout.graph) if machine.rules == "comal" else {}
+    depths, delay_by_edge = dict(layout.graph.depths), broadcast_delays(layout.graph) if machine.rules == "comal" else {}
     for r, reader in enumerate(layout.edges):
         history = POPS.array(limits.pops)
         layout.histories.append(history)

@@ -16,10 +16,10 @@ from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
 from fuseflow.sim.engine.service import PartOutput, collect_all, reader_number, stream_number
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, high_of, low_of
-from fuseflow.sim.machine.comal import cycles
+from fuseflow.sim.machine.comal import region_cycles
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.outcome import deadlock
-from fuseflow.sim.outcome.statistics import Array as ArrayKind
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, edges, node_statistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors.levels.base import StoredArray
@@ -33,7 +33,9 @@ def outcome(layout: NetworkLayout, machine: Machine, part_output: PartOutput) ->
     number_by_edge = {r.edge: k for k, r in enumerate(layout.edges) if r.edge is not None}
     token_counts = dict(zip(layout.keys, layout.streams["pushed"].tolist(), strict=True))
     return Outcome(
-        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(last_acknowledgement, *(node.last for node in nodes)),
+        cycles=region_cycles(nodes)
+        if machine.rules == "comal"
+        else 1 + max(last_acknowledgement, *(node.last for node in nodes)),
         nodes=nodes,
         edges=tuple(
             EdgeStatistics(
@@ -177,7 +179,7 @@ def describe_deadlock(
     return deadlock.Deadlock(tuple(processes), statistics(layout), smallest_depth, run_deepened)
 
 
-def _awaited(layout: NetworkLayout, p: int) -> tuple[deadlock.Awaited, int]:
+def _awaited(layout: NetworkLayout, p: int) -> tuple[deadlock.AwaitedResource, int]:
     """Return what a stuck part waits for, and the part that would have to fire first."""
     wait = int(layout.nodes[p]["waits"])
     if INPUT <= wait < OUTPUT:
@@ -185,17 +187,17 @@ def _awaited(layout: NetworkLayout, p: int) -> tuple[deadlock.Awaited, int]:
         writer = layout.writer_of[reader.stream]
         owner = layout.owners[writer]
         if reader.edge is None or owner is None:
-            return deadlock.Workspace(), writer
+            return deadlock.AwaitedWorkspace(), writer
         return deadlock.AwaitedToken(reader.input, owner.name), writer
     if OUTPUT <= wait < BUFFER:
         r = full_reader(layout, p)
         edge = layout.edges[r].edge
         if edge is None:
-            return deadlock.Workspace(), layout.edges[r].part
+            return deadlock.AwaitedWorkspace(), layout.edges[r].part
         return deadlock.AwaitedSlot(edge, int(layout.readers[r]["depth"])), layout.edges[r].part
     if wait == TOUCH:
-        return deadlock.Workspace(), p - 1  # who asks for what is fetched ahead
-    return deadlock.Workspace(), p + 1
+        return deadlock.AwaitedWorkspace(), p - 1  # who asks for what is fetched ahead
+    return deadlock.AwaitedWorkspace(), p + 1
 
 
 def full_reader(layout: NetworkLayout, p: int) -> int:

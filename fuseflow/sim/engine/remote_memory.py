@@ -24,7 +24,7 @@ from fuseflow.sim.engine.node_layout import Array, LayoutRule, Link, NodeLayout,
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange
-from fuseflow.sim.memory.layout import Array as Name
+from fuseflow.sim.memory.layout import ArrayName as Name
 from fuseflow.sim.native.records import address
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import Kind, Listed, StoredArray
@@ -120,7 +120,7 @@ class RemoteLayout:
             for array in arrays
         ]
         asking, tokens, requests = self._pieces(pieces, tuple(node.inputs))
-        depth = min(self.controller.held(int(piece["size"][0])) for piece in pieces)
+        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
         last = Link(LINK_LATENCY, depth=depth)
         gates = _gates(layout, pieces, tokens, requests, last, counts_firings=False)
         return [*asking, *gates, Part(run_scan, state, (last,), layout.outputs, computes=False)]
@@ -130,7 +130,7 @@ class RemoteLayout:
         reference once these are there."""
         arrays = level.points(layout.size(node.tensor, node.level))
         pieces = [self._piece(node, layout, array.kind, MANY, array.bytes, array.bytes) for array in arrays]
-        depth = min(self.controller.held(int(piece["size"][0])) for piece in pieces)
+        depth = min(self.controller.elements_in_flight(int(piece["size"][0])) for piece in pieces)
         elements, targets = Link(LINK_LATENCY), Link(LINK_LATENCY, depth=depth)
         state = layout.state(STORED, **locate_fields(node, layout), fiber=arrays[0].fiber, told=arrays[0].told)
         pointer = Part(run_point, state, node.inputs, (elements, targets), helper=True)
@@ -179,8 +179,8 @@ class RemoteLayout:
     def _reader(self, node: n.Scan | n.Locate | n.Load, layout: NodeLayout, name: Name, count: int) -> Array:
         requester = self._requester(node, layout, name, write=False)
         requester["count"] = count
-        if node.name in self.sequential and self.controller.ahead:
-            requester["ahead"], requester["lines"] = self.controller.ahead, -(-self.spans[name].length // self.controller.line)
+        if node.name in self.sequential and self.controller.prefetch:
+            requester["ahead"], requester["lines"] = self.controller.prefetch, -(-self.spans[name].length // self.controller.line)
             requester["touched"] = layout.buffer(np.int64, int(requester["lines"][0]))
         return requester
 
@@ -204,7 +204,7 @@ class RemoteLayout:
     ) -> tuple[Part, tuple[Link, ...]]:
         """Return a part that asks through a port, and its links: `count` links of tokens and one of the requests that answer
         them. As many tokens are in each link; only the last bounds them."""
-        requests = Link(LINK_LATENCY, stored=False, depth=self.controller.held(int(port["stride"][0])))
+        requests = Link(LINK_LATENCY, stored=False, depth=self.controller.elements_in_flight(int(port["stride"][0])))
         streams = (*(Link(LINK_LATENCY) for _ in range(count)), requests)
         return Part(kernel, state, inputs, streams, computes=kernel is run_ask, helper=True), streams
 

@@ -195,7 +195,7 @@ def _credit(requester: int, event: Any, free: int) -> None:
     r = requester_at(requester)
     p = port_at(r.port)
     credit = p.issued - r.outstanding
-    if (r.next >= 0 or r.lines != 0) and credit >= 0 and request_at(request_of(r.port, credit)).seen == free:
+    if (r.next >= 0 or r.lines != 0) and credit >= 0 and request_at(request_of(r.port, credit)).visible == free:
         event.cause, event.detail, event.back = MEMORY, r.port, request_at(request_of(r.port, credit)).cycle
 
 

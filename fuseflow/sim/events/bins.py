@@ -1,4 +1,4 @@
-"""How much happens when, in bins of equal length whose number is bounded."""
+"""Histograms over time, with bins of equal length whose number is bounded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from fuseflow.sim.events.log import Ints
 
 
 class Bins:
-    """Counts of `things` by cycle, in at most `size` bins from cycle `start` on; their `width` doubles as later cycles come."""
+    """Counts of several series by cycle, in at most `size` bins from cycle `start` on. The `width` of a bin doubles as later cycles
+    come."""
 
     def __init__(self, things: int, start: int, size: int) -> None:
         assert size % 2 == 0
@@ -16,7 +17,7 @@ class Bins:
         self.counts: Ints = np.zeros((things, size), np.int64)
 
     def add(self, thing: Ints, cycle: Ints, count: Ints, step: Ints) -> None:
-        """`count` of each thing, `step` cycles apart from `cycle` on, which is not before `start`."""
+        """Count `count` events of each series, `step` cycles apart from `cycle` on. No cycle is before `start`."""
         if not len(cycle):
             return
         first = cycle - self.start
@@ -32,7 +33,7 @@ class Bins:
         np.add.at(self.counts, (thing[entry], bins), until - since)
 
     def put(self, thing: Ints, cycle: Ints, count: Ints) -> None:
-        """`count` of each thing at once."""
+        """Count `count` events of each series in one cycle."""
         if len(cycle):
             first = cycle - self.start
             self._widen(int(first.max()))

@@ -1,4 +1,6 @@
-"""What made a firing as late as it is. Of equal causes the first: a node that fires as often as it can waits for nobody."""
+"""The causes of a firing: what made it as late as it is. Of equal causes the first counts, so a node that fires as often as it can waits
+for nobody."""
 
 START, OWN, TOKEN, SLOT, MEMORY, INSIDE = range(6)
-"""Nothing, in cycle 0; its own firing before; a token; a slot of a full FIFO; an answer of the memory; another part of its node."""
+"""The causes are, in this order: nothing, in cycle 0; the firing of the process before; a token; a slot of a full FIFO; an answer of the
+memory; another process of the same node."""

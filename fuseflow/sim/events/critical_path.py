@@ -1,7 +1,7 @@
-"""The critical path of a run: from its last event back to cycle 0, always to what the event waited for last.
+"""The critical path of a run leads from its last event back to cycle 0, from each event to the one that it waited for last.
 
-The steps of the path are exact and add up to the cycles of the run. A run with more firings than fit into memory is run again, window after
-window from the end on, and only the firings of one window are kept at a time.
+The steps of the path are exact and add up to the cycles of the run. If the firings of a run do not fit into memory, it is run again,
+window after window from the end on, and only the firings of one window are kept at a time.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ import numpy as np
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.events.bins import Bins
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import TIME, TRACK, Cast, CycleSpan, Ending, Ints, Sink
+from fuseflow.sim.events.log import TIME, TRACK, CycleSpan, Ints, LastEvent, Sink, Topology
 from fuseflow.sim.memory.statistics import MemoryPort
 
-Kind: TypeAlias = Literal["work", "latency", "full", "memory"]
-Run: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, Ending]]
-"""Runs a graph, the same way each time, and tells a sink of it."""
+StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
+Replay: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, LastEvent]]
+"""A function that runs a graph, the same way each time, and reports the run to a sink that it makes."""
 
-KINDS: dict[int, Kind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
+STEP_KINDS: dict[int, StepKind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
 
-LIMIT = 1 << 21
-"""Events that are kept at a time, 64 bytes each."""
+EVENT_LIMIT = 1 << 21
+"""The number of events that are kept at a time. An event takes 64 bytes."""
 BINS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """Cycles of the path that are due to one node.
+    """The cycles of the path that are due to one node.
 
-    `work`: from one of its firings to the next. `latency`: from a firing until its tokens are visible. `full`: until a slot is free that it
-    took a token out of; `edge` is the FIFO. `memory`: from a request to its answer, at `port`. `times`: how often; of work 0.
+    The cycles of kind `work` lie between one of its firings and the next, and those of kind `latency` between a firing and the cycle
+    from which its tokens are visible. Those of kind `full` pass until a slot is free from which the node took a token; `edge` is the
+    FIFO. Those of kind `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
     """
 
     node: str
-    kind: Kind
+    kind: StepKind
     cycles: int
     times: int
     edge: Edge | None = None
@@ -48,18 +49,19 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """`steps`: merged by node, kind, FIFO and port, the longest first. `windows`: how many runs it took."""
+    """The critical path of a run. Its `steps` are merged by node, kind, FIFO and port, the longest first. `windows` is the number of
+    runs that it took to find it."""
 
     cycles: int
     steps: tuple[PathStep, ...]
     windows: int
 
 
-class Firings:
-    """A sink that keeps all firings of a span, unless they are more than `limit`."""
+class FiringSink:
+    """A sink that keeps all firings of a span of cycles, unless they are more than `limit`."""
 
     tokens = False
-    cast: Cast
+    topology: Topology
 
     def __init__(self, span: CycleSpan, limit: int) -> None:
         self.span, self.limit, self.count = span, limit, 0
@@ -70,8 +72,8 @@ class Firings:
     def complete(self) -> bool:
         return self.count <= self.limit
 
-    def open(self, cast: Cast) -> None:
-        self.cast = cast
+    def open(self, topology: Topology) -> None:
+        self.topology = topology
 
     def events(self, rows: Ints) -> None:
         self.count += len(rows)
@@ -82,102 +84,108 @@ class Firings:
         else:
             self.rows.clear()
 
-    def given(self, rows: Ints) -> None: ...
+    def pushes(self, rows: Ints) -> None: ...
 
-    def taken(self, rows: Ints) -> None: ...
+    def pops(self, rows: Ints) -> None: ...
 
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
     def by_track(self) -> list[Ints]:
-        """The events of each track, by time."""
+        """Return the events of each track, ordered by time."""
         rows = np.concatenate(self.rows) if self.rows else np.zeros((0, 8), np.int64)
         rows = rows[np.argsort(rows[:, TRACK], kind="stable")]
         self.rows.clear()
-        return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.cast.tracks))))
+        return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.topology.tracks))))
 
     def window_before(self, end: int) -> int:
-        """The start of a window up to `end` with about half as many events as are allowed, one bin at least."""
+        """Return the start of a window that ends at `end` and holds about half as many events as are allowed. The window is at least one
+        bin long."""
         bins = (end - 1 - self.span.start) // self.density.width + 1
         behind = np.cumsum(self.density.counts[0, :bins][::-1])
         fitting = int(np.searchsorted(behind, self.limit // 2, side="right"))
         return self.span.start + (bins - max(fitting, 1)) * self.density.width
 
 
-Found: TypeAlias = dict[tuple[int, Kind, int, int], list[int]]
-"""Cycles and how often, by track, kind, edge and port."""
+StepTotals: TypeAlias = dict[tuple[int, StepKind, int, int], list[int]]
+"""The cycles of a step and how often it happened, by track, kind, edge and port."""
 
 
-def critical_path(run: Run, limit: int = LIMIT) -> CriticalPath:
-    """Of the run that `run` repeats, keeping `limit` events at a time."""
-    found: Found = defaultdict(lambda: [0, 0])
+def critical_path(run: Replay, limit: int = EVENT_LIMIT) -> CriticalPath:
+    """Return the critical path of the run that `run` repeats, keeping at most `limit` events at a time."""
+    totals: StepTotals = defaultdict(lambda: [0, 0])
     survey, ending = _record(run, CycleSpan(), limit)
     window, windows = survey, 1
-    at = _last(ending, found)
+    position = _last(ending, totals)
     while True:
         if window.complete:
-            before = _walk(window.by_track(), survey.cast, at, window.span.start, found)
-            if before is None:
-                return CriticalPath(ending.cycles, _merged(survey.cast, found), windows)
-            at = before
-        end = at[1] + 1
+            earlier = _walk(window.by_track(), survey.topology, position, window.span.start, totals)
+            if earlier is None:
+                return CriticalPath(ending.cycles, _merged(survey.topology, totals), windows)
+            position = earlier
+        end = position[1] + 1
         start = (survey if window.complete else window).window_before(end)
         window, _ = _record(run, CycleSpan(start, end), limit)
         windows += 1
 
 
-def _record(run: Run, span: CycleSpan, limit: int) -> tuple[Firings, Ending]:
-    sink, ending = run(lambda: Firings(span, limit))
-    assert isinstance(sink, Firings)
+def _record(run: Replay, span: CycleSpan, limit: int) -> tuple[FiringSink, LastEvent]:
+    sink, ending = run(lambda: FiringSink(span, limit))
+    assert isinstance(sink, FiringSink)
     return sink, ending
 
 
-def _last(ending: Ending, found: Found) -> tuple[int, int]:
-    """The last firing, and what happened behind it."""
+def _last(ending: LastEvent, totals: StepTotals) -> tuple[int, int]:
+    """Add what happened after the last firing to the totals, and return the track and the cycle of that firing."""
     if ending.port < 0:
-        _add(found, ending.track, "work", ending.tail)
+        _add(totals, ending.track, "work", ending.tail)
         return ending.track, ending.cycle
-    _add(found, ending.track, "memory", ending.cycles - ending.asked, port=ending.port)
-    return ending.track, ending.asked
+    _add(totals, ending.track, "memory", ending.cycles - ending.request_cycle, port=ending.port)
+    return ending.track, ending.request_cycle
 
 
-def _add(found: Found, track: int, kind: Kind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False) -> None:
+def _add(
+    totals: StepTotals, track: int, kind: StepKind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False
+) -> None:
     if cycles:
-        step = found[track, kind, edge, port]
+        step = totals[track, kind, edge, port]
         step[0] += cycles
         step[1] += kind != "work" and not relayed
 
 
-def _walk(events: list[Ints], cast: Cast, at: tuple[int, int], start: int, found: Found) -> tuple[int, int] | None:
-    """Follow the causes back from a firing to one before cycle `start`; None if cycle 0 was reached."""
+def _walk(
+    events: list[Ints], topology: Topology, position: tuple[int, int], start: int, totals: StepTotals
+) -> tuple[int, int] | None:
+    """Follow the causes back from a firing to one before cycle `start`, and return its track and cycle. The result is None if cycle 0
+    was reached."""
     times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
-    track, cycle = at
+    track, cycle = position
     while cycle >= start:
         i = int(times[track].searchsorted(cycle, side="right")) - 1
         _, first, count, step, cause, source, back, detail = events[track][i].tolist()
         assert i >= 0 and (cycle - first) % step == 0 and cycle <= first + (count - 1) * step, "not a cycle of a firing"
-        _add(found, track, "work", cycle - first)
+        _add(totals, track, "work", cycle - first)
         if cause == START:
             assert first == 0
             return None
         if first < start:  # begun in the window before
             return track, first
         edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
-        _add(found, source, KINDS[cause], first - back, edge, port, relayed=cast.tracks[track].relay)
+        _add(totals, source, STEP_KINDS[cause], first - back, edge, port, relayed=topology.tracks[track].relay)
         track, cycle = source, back
     return track, cycle
 
 
-def _merged(cast: Cast, found: Found) -> tuple[PathStep, ...]:
-    steps: dict[tuple[str, Kind, int, int], list[int]] = defaultdict(lambda: [0, 0])
-    for (track, kind, edge, port), (cycles, times) in found.items():
-        step = steps[cast.tracks[track].node, kind, edge, port]
+def _merged(topology: Topology, totals: StepTotals) -> tuple[PathStep, ...]:
+    steps: dict[tuple[str, StepKind, int, int], list[int]] = defaultdict(lambda: [0, 0])
+    for (track, kind, edge, port), (cycles, times) in totals.items():
+        step = steps[topology.tracks[track].node, kind, edge, port]
         step[0] += cycles
         step[1] += times
-    made = [
+    path_steps = [
         PathStep(
             node, kind, cycles, times,
-            None if edge < 0 else cast.edges[edge], None if port < 0 else cast.ports[port],
+            None if edge < 0 else topology.edges[edge], None if port < 0 else topology.ports[port],
         )
         for (node, kind, edge, port), (cycles, times) in steps.items()
     ]  # fmt: skip
-    return tuple(sorted(made, key=lambda s: (-s.cycles, s.node, s.kind, str(s.edge), str(s.port))))
+    return tuple(sorted(path_steps, key=lambda s: (-s.cycles, s.node, s.kind, str(s.edge), str(s.port))))

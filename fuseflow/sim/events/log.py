@@ -1,5 +1,6 @@
-"""What simulators tell of a run, firing by firing: each with what it waited for, the tokens on their way, the answers of the memory.
-The same from every simulator, but for how firings are put together."""
+"""The event log: what a simulator reports of a run, firing by firing. It has the cause of each firing, the tokens that are pushed and
+popped, and the answers of the memory. Every simulator reports the same events, but each may pack several firings into one row in its
+own way."""
 
 from __future__ import annotations
 
@@ -15,19 +16,21 @@ from fuseflow.sim.memory.statistics import MemoryPort
 Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRACK, TIME, COUNT, STEP, CAUSE, SOURCE, BACK, DETAIL = range(8)
-"""The columns of an event: `count` firings of a track, `step` cycles apart, the first in cycle `time` because of `cause` (`causes.py`): of
-what the track `source` did in cycle `back`. The others wait for the one before. `detail`: of a token or slot the place of its edge in
-`edges`, of an answer its port; -1 inside a node."""
+"""The columns of an event. A row stands for `count` firings of a track that are `step` cycles apart. The first happens in cycle `time`
+because of `cause` (see `causes.py`), which is what the track `source` did in cycle `back`; the others wait for the one before.
+`detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1 inside a node."""
 EDGE, CYCLE, TOKENS, CYCLES = range(4)
-"""The columns of tokens given or taken: so many on an edge from a cycle on, one a cycle, or all in that cycle (`cycles` is 1)."""
+"""The columns of tokens that are pushed or popped. A row stands for `tokens` tokens on an edge from a cycle on: one in each cycle, or
+all in that cycle if `cycles` is 1."""
 
 NEVER = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A sequence of firings: a node, or what a node does at the same time (`role`). `helper`: it asks the memory, and its firings are not
-    the node's. `relay`: no firings at all, but stops that wait for the values before them (of tiles, on comal)."""
+    """A track is a sequence of firings: those of a node, or those of one of its processes if it has several at the same time (`role`). A
+    `helper` asks the memory, and its firings do not count as those of the node. A `relay` has no firings; it stands for stops that
+    wait for the values before them (of tiles, on machines with `rules: comal`)."""
 
     node: str
     role: str = ""
@@ -40,8 +43,8 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """Who takes part in a run."""
+class Topology:
+    """The tracks, edges and ports that take part in a run."""
 
     tracks: tuple[Track, ...]
     edges: tuple[n.Edge, ...]
@@ -50,22 +53,22 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class CycleSpan:
-    """Cycles from `start` on, before `end`."""
+    """The cycles from `start` on that are before `end`."""
 
     start: int = 0
     end: int = NEVER
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """The last thing that happened: a firing of `track` in `cycle`, or, of a `port`, the answer to what `track` asked in cycle `asked`.
-    The run takes `tail` cycles more."""
+class LastEvent:
+    """The last event of a run: a firing of `track` in `cycle`, or, if it has a `port`, the answer to what `track` requested in cycle
+    `request_cycle`. The run takes `tail` cycles more."""
 
     track: int
     cycle: int
     tail: int
     port: int = -1
-    asked: int = -1
+    request_cycle: int = -1
 
     @property
     def cycles(self) -> int:
@@ -73,31 +76,33 @@ class Ending:
 
 
 class Sink(Protocol):
-    """What listens to a run. Rows of one track, or of one edge and direction, come in order of time; those of others at any time."""
+    """A sink listens to a run. The rows of one track, or of one edge and direction, come in the order of time; those of others come at
+    any time."""
 
     tokens: bool
-    """Whether it wants to hear of tokens and answers, too."""
+    """Whether the sink also wants to hear of tokens and answers."""
     span: CycleSpan
-    """Of the firings that it wants to hear of; of tokens all before its end."""
+    """The cycles whose firings the sink wants to hear of. It hears of all tokens before the end of this span."""
 
-    def open(self, cast: Cast) -> None: ...
+    def open(self, topology: Topology) -> None: ...
 
     def events(self, rows: Ints) -> None: ...
 
-    def given(self, rows: Ints) -> None: ...
+    def pushes(self, rows: Ints) -> None: ...
 
-    def taken(self, rows: Ints) -> None: ...
+    def pops(self, rows: Ints) -> None: ...
 
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None: ...
 
 
-def roles(helpers: list[bool], names: list[str]) -> tuple[Track, ...]:
-    """The tracks of processes in graph order: of each the node, and whether it is a helper."""
-    found = []
+def process_tracks(helpers: list[bool], names: list[str]) -> tuple[Track, ...]:
+    """Return the tracks of processes, which are in graph order. `names` holds the node of each process, and `helpers` whether it is a
+    helper."""
+    tracks = []
     for k, (name, helper) in enumerate(zip(names, helpers, strict=True)):
         own = [j for j, other in enumerate(names) if other == name and not helpers[j]]
         role = f"asks {sum(o == name and h for o, h in zip(names[:k], helpers[:k], strict=True)) + 1}" if helper else ""
         if not helper and len(own) > 1:
             role = "in" if k == own[0] else "out"
-        found.append(Track(name, role, helper))
-    return tuple(found)
+        tracks.append(Track(name, role, helper))
+    return tuple(tracks)

@@ -1,4 +1,5 @@
-"""A run over time: when each node fires, how full each FIFO is, what the memory moves. In windows where firing by firing is too much."""
+"""The timeline of a run: when each node fires, how full each FIFO is, and how many bytes the memory moves. Where single firings would be
+too many, it is given in windows of equal length."""
 
 from __future__ import annotations
 
@@ -8,19 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fuseflow.sim.events.bins import Bins
-from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, Cast, CycleSpan, Ints
+from fuseflow.sim.events.log import COUNT, CYCLE, CYCLES, EDGE, NEVER, STEP, TIME, TOKENS, TRACK, CycleSpan, Ints, Topology
 
 WINDOWS = 2048
-"""At most so many windows."""
+"""The largest number of windows."""
 DETAIL = 150_000
-"""At most so many firings, put together, and tokens are told one by one."""
+"""The largest number of rows of firings, and of tokens, that are reported one by one. A timeline with more is given in windows."""
 MARKS = 300_000
-"""At most so many windows of all nodes and FIFOs together, but for 64 of each."""
+"""The largest number of windows of all nodes and FIFOs together, except that each always has 64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """`firings` of a track, `step` cycles apart. In windows: all of a window, of `cycles`."""
+    """A burst is `firings` firings of a track that are `step` cycles apart. In a timeline of windows it is all firings of a window,
+    which is `cycles` long."""
 
     start: int
     cycles: int
@@ -29,37 +31,38 @@ class Burst:
 
 
 class Timeline:
-    """A sink that keeps a span of a run."""
+    """A sink that keeps the timeline of a span of a run."""
 
     tokens = True
-    cast: Cast
+    topology: Topology
 
     def __init__(self, span: CycleSpan, share: int = 1, detail: int = DETAIL) -> None:
-        """One of `share` timelines, which divide what may be told."""
+        """Make an empty timeline, one of `share` timelines that divide the number of details between them."""
         self.span, self.share, self.detail = span, share, detail // share
         self.cycles = NEVER  # of the run, once it is over
         self.count = 0
         self.rows: list[Ints] = []
         self.flows: list[Ints] = []  # of tokens: edge, cycle, change
 
-    def open(self, cast: Cast) -> None:
-        self.cast = cast
-        self.relays = np.array([track.relay for track in cast.tracks])
-        things = 2 * len(cast.tracks) + 2 * len(cast.edges)
-        each = MARKS // self.share // max(things, 1)
-        size = min(WINDOWS, max(64, 1 << max(each, 1).bit_length() - 1))
-        self.busy = Bins(len(cast.tracks), self.span.start, size)
-        self.put = Bins(len(cast.edges), self.span.start, size)
-        self.got = Bins(len(cast.edges), self.span.start, size)
-        self.moved = Bins(2, self.span.start, size)  # bytes read, written
-        self.before: Ints = np.zeros(len(cast.edges), np.int64)  # tokens on each edge when the span begins
+    def open(self, topology: Topology) -> None:
+        self.topology = topology
+        self.relays = np.array([track.relay for track in topology.tracks])
+        rows = 2 * len(topology.tracks) + 2 * len(topology.edges)
+        bins_per_row = MARKS // self.share // max(rows, 1)
+        size = min(WINDOWS, max(64, 1 << max(bins_per_row, 1).bit_length() - 1))
+        self.busy = Bins(len(topology.tracks), self.span.start, size)
+        self.pushed_tokens = Bins(len(topology.edges), self.span.start, size)
+        self.popped_tokens = Bins(len(topology.edges), self.span.start, size)
+        self.moved_bytes = Bins(2, self.span.start, size)  # read, written
+        self.before: Ints = np.zeros(len(topology.edges), np.int64)  # tokens on each edge when the span begins
 
     @property
     def exact(self) -> bool:
+        """Whether the timeline has single firings and tokens, and not windows."""
         return self.count <= self.detail
 
     def events(self, rows: Ints) -> None:
-        """Firings that are cut off at the ends of the span."""
+        """Keep the firings in the span; those outside of it are cut off."""
         rows = rows[~self.relays[rows[:, TRACK]]]
         first, step = rows[:, TIME], rows[:, STEP]
         low = np.maximum(-(-(self.span.start - first) // step), 0)
@@ -71,14 +74,14 @@ class Timeline:
         self.busy.add(*cut.T)
         self._note(self.rows, cut, len(cut))
 
-    def given(self, rows: Ints) -> None:
-        self._flow(rows, self.put, 1)
+    def pushes(self, rows: Ints) -> None:
+        self._flow(rows, self.pushed_tokens, 1)
 
-    def taken(self, rows: Ints) -> None:
-        self._flow(rows, self.got, -1)
+    def pops(self, rows: Ints) -> None:
+        self._flow(rows, self.popped_tokens, -1)
 
     def _flow(self, rows: Ints, bins: Bins, sign: int) -> None:
-        """Tokens, one a cycle or all at once, cut off at the ends of the span."""
+        """Keep tokens, which move one a cycle or all at once; those outside of the span are cut off."""
         rate = np.where(rows[:, CYCLES] > 1, 1, rows[:, TOKENS])  # tokens a cycle
         before = np.clip(self.span.start - rows[:, CYCLE], 0, rows[:, CYCLES])
         until = np.clip(self.span.end - rows[:, CYCLE], 0, rows[:, CYCLES])
@@ -100,20 +103,20 @@ class Timeline:
 
     def answers(self, port: Ints, cycle: Ints, size: Ints, write: Ints) -> None:
         kept = (cycle >= self.span.start) & (cycle < self.span.end)
-        self.moved.put(write[kept], cycle[kept], size[kept])
+        self.moved_bytes.put(write[kept], cycle[kept], size[kept])
 
     @property
     def window(self) -> int:
-        """Cycles of a window: the same for all that is told in windows."""
-        return max(bins.width for bins in (self.busy, self.put, self.got, self.moved))
+        """The cycles of a window, which is the same for everything that is given in windows."""
+        return max(bins.width for bins in (self.busy, self.pushed_tokens, self.popped_tokens, self.moved_bytes))
 
     @property
     def end(self) -> int:
-        """The last cycle that is told of, and one."""
+        """The cycle after the last one of the timeline."""
         return min(self.span.end, self.cycles)
 
     def bursts(self) -> Iterator[tuple[int, Burst]]:
-        """Of each track, by time: firings that follow each other at an even pace, or windows with firings."""
+        """Yield the bursts of each track, ordered by time: firings that follow each other at an even pace, or windows with firings."""
         if self.exact:
             yield from _bursts(self.rows)
             return
@@ -125,15 +128,16 @@ class Timeline:
                 yield track, Burst(start, cycles, int(counts[bin]), 0)
 
     def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """Of each edge the cycles in which the tokens in its FIFO change, and how many they are then. A token has its slot from the firing
-        that gives it up to the cycle in which it is taken. In windows: at the end of each."""
+        """Yield for each edge the cycles in which the number of tokens in its FIFO changes, and the numbers from then on. A token has
+        its slot from the firing that pushes it up to the cycle in which it is popped. In windows these are the numbers at the end of
+        each."""
         if self.exact:
             yield from self._exact_levels()
             return
         width = self.window
-        put, got = _in_windows(self.put, width), _in_windows(self.got, width)
-        for edge in range(len(self.cast.edges)):
-            level = self.before[edge] + np.cumsum(put[edge] - got[edge])
+        pushed, popped = _in_windows(self.pushed_tokens, width), _in_windows(self.popped_tokens, width)
+        for edge in range(len(self.topology.edges)):
+            level = self.before[edge] + np.cumsum(pushed[edge] - popped[edge])
             cycles = np.minimum(self.span.start + np.arange(1, len(level) + 1) * width - 1, self.end)
             yield edge, *_changes(cycles, level)
 
@@ -143,17 +147,17 @@ class Timeline:
         cycle = rows[index, 1] + np.arange(len(index)) - np.repeat(np.cumsum(rows[:, 2]) - rows[:, 2], rows[:, 2])
         edge, change = rows[index, 0], rows[index, 3]
         cycle = cycle + (change < 0)  # a slot is in use in the cycle in which its token is taken
-        for e in range(len(self.cast.edges)):
-            at = edge == e
-            cycles, place = np.unique(np.concatenate([[self.span.start], cycle[at]]), return_inverse=True)
+        for number in range(len(self.topology.edges)):
+            selected = edge == number
+            cycles, positions = np.unique(np.concatenate([[self.span.start], cycle[selected]]), return_inverse=True)
             changes = np.zeros(len(cycles), np.int64)
-            np.add.at(changes, place[1:], change[at])
-            yield e, *_changes(cycles, self.before[e] + np.cumsum(changes))
+            np.add.at(changes, positions[1:], change[selected])
+            yield number, *_changes(cycles, self.before[number] + np.cumsum(changes))
 
     def rates(self) -> Iterator[tuple[str, int, Ints]]:
-        """Bytes that the memory read and wrote in each window of so many cycles."""
-        for name, counts in zip(("read", "written"), self.moved.counts, strict=True):
-            yield name, self.moved.width, counts
+        """Yield the bytes that the memory read, and those that it wrote, in each window, with the width of the windows in cycles."""
+        for name, counts in zip(("read", "written"), self.moved_bytes.counts, strict=True):
+            yield name, self.moved_bytes.width, counts
 
 
 def _bursts(kept: list[Ints]) -> Iterator[tuple[int, Burst]]:
@@ -175,15 +179,15 @@ def _bursts(kept: list[Ints]) -> Iterator[tuple[int, Burst]]:
 
 
 def _in_windows(bins: Bins, width: int) -> Ints:
-    """The counts in windows that are wider."""
+    """Return the counts of bins in windows of `width` cycles, which may be wider than the bins."""
     factor = width // bins.width
     counts = bins.counts
-    found: Ints = counts.reshape(len(counts), -1, factor).sum(axis=2) if factor > 1 else counts
-    return found
+    sums: Ints = counts.reshape(len(counts), -1, factor).sum(axis=2) if factor > 1 else counts
+    return sums
 
 
 def _changes(cycles: Ints, levels: Ints) -> tuple[Ints, Ints]:
-    """Without the entries that change nothing."""
+    """Return the cycles and levels without the entries that change nothing."""
     kept = np.ones(len(levels), bool)
     kept[1:] = levels[1:] != levels[:-1]
     return cycles[kept], levels[kept]

@@ -1,1 +1,1 @@
-"""Machines: cycles of each kind of unit, FIFO depths and memory settings, read from YAML files."""
+"""Machines: the cycles of each kind of unit, the depths of FIFOs and the settings of the memory, as YAML files state them."""

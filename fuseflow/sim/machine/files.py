@@ -1,4 +1,5 @@
-"""Machines from YAML: the ones that ship with the package, the user's own files, and single settings on top. Unknown keys are refused."""
+"""Machines are read from YAML: those that ship with the package, the user's own files, and single settings on top. An unknown key is an
+error."""
 
 from __future__ import annotations
 
@@ -15,21 +16,20 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from fuseflow.errors import MachineError, Span, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.sim.machine.machine import Machine, UnitCycles
-from fuseflow.sim.memory.settings import MODELS
+from fuseflow.sim.memory.settings import MODEL_SETTINGS
 
 Setting = int | float | str | bool | None
-"""A YAML scalar."""
+"""A setting of a machine is a YAML scalar."""
 
 
 def machine_names() -> tuple[str, ...]:
-    """The machines that ship with the package."""
+    """Return the names of the machines that ship with the package, sorted."""
     files = resources.files("fuseflow.sim.machine").joinpath("machines").iterdir()
     return tuple(sorted(f.name.removesuffix(".yaml") for f in files if f.name.endswith(".yaml")))
 
 
 def load_machine(name_or_path: str | Path, settings: Mapping[str, Setting] | None = None) -> Machine:
-    """A machine that ships with the package, by name, or one in a YAML file; with `settings` as in `with_settings`.
-
+    """Return a machine that ships with the package, by its name, or a machine from a YAML file, with `settings` as in `with_settings`.
     Raises `MachineError` or `FileError`.
 
     >>> load_machine("rda", {"fifo_depth": 16, "latency.add": 2}).latency.of("add")
@@ -50,15 +50,16 @@ def _load(name_or_path: str | Path) -> Machine:
     return read_machine(read_text(path, "the machine"), name)
 
 
-MODEL = ("memory", "memory.model")
-"""Keys that choose the memory."""
+MEMORY_KEYS = ("memory", "memory.model")
+"""The keys that choose the model of the memory."""
 
 
 def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
-    """The machine with other values at dotted keys (`latency.add`). Raises `MachineError` for one that is unknown or cannot be."""
+    """Return the machine with other values at dotted keys such as `latency.add`. Raises `MachineError` for an unknown key or an
+    impossible value."""
     values = machine.model_dump()
-    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MODEL):
-        if key in MODEL:
+    for key, value in sorted(settings.items(), key=lambda setting: setting[0] not in MEMORY_KEYS):
+        if key in MEMORY_KEYS:
             if value != values["memory"]["model"]:
                 values["memory"] = {"model": value}  # what is left of it are the settings of another model
             continue
@@ -73,7 +74,7 @@ def with_settings(machine: Machine, settings: Mapping[str, Setting]) -> Machine:
 
 
 def read_machine(text: str, file: str = "<text>") -> Machine:
-    """A machine from YAML text; errors name the line and the nearest right key."""
+    """Return a machine from YAML text. Raises `MachineError` with the line of the mistake and the nearest right key."""
     try:
         data: Any = YAML(typ="rt").load(text)
     except YAMLError as error:
@@ -87,7 +88,7 @@ def read_machine(text: str, file: str = "<text>") -> Machine:
 
 
 def _place(data: CommentedMap, keys: list[str], file: str) -> Span:
-    """Where a key stands, or the file where it does not."""
+    """Return where a key stands in the file, or the start of the file if the key is missing."""
     *above, last = keys
     inside: Any = data
     for part in above:
@@ -103,7 +104,9 @@ def _validated(values: Mapping[str, Any], place: Callable[[list[str]], Span | No
         return Machine.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        keys = [str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODELS]  # pydantic names the model, too
+        keys = [
+            str(part) for k, part in enumerate(first["loc"]) if k != 1 or part not in MODEL_SETTINGS
+        ]  # pydantic names the model, too
         keys += first.get("ctx", {}).get("below", ())
         raise _refused(first, keys, place(keys)) from error
 
@@ -114,26 +117,26 @@ def _refused(first: Any, keys: list[str], span: Span | None) -> MachineError:
         return MachineError(f"unknown key `{path}`", hint=_nearest(keys, first), span=span)
     if first["type"] == "missing":
         return MachineError(f"the key `{path}` is missing", span=span)
-    shown = "null" if first["input"] is None else first["input"]
-    given = path if isinstance(first["input"], Mapping | UnitCycles) else f"{path}: {shown}"
+    value = "null" if first["input"] is None else first["input"]
+    setting = path if isinstance(first["input"], Mapping | UnitCycles) else f"{path}: {value}"
     message = first["msg"][:1].lower() + first["msg"][1:]
-    return MachineError(f"`{given}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
+    return MachineError(f"`{setting}`: {message}", hint=first.get("ctx", {}).get("hint", ""), span=span)
 
 
 def _nearest(keys: list[str], error: Any) -> str:
-    """What an unknown key might have been: one of another memory, or one like it."""
+    """Return a hint to what an unknown key might have been: a key of another memory model, or one that is spelled like it."""
     if len(keys) == 1:
         return did_you_mean(keys[-1], Machine.model_fields)
     if keys[0] != "memory":
         return did_you_mean(keys[-1], UnitCycles.model_fields)
     model = error["loc"][1]
-    others = [f"`{name}`" for name, kind in MODELS.items() if keys[-1] in kind.model_fields]
+    others = [f"`{name}`" for name, kind in MODEL_SETTINGS.items() if keys[-1] in kind.model_fields]
     if others:
         return f"it is one of {' and '.join(others)}; the model here is `{model}`"
-    return did_you_mean(keys[-1], MODELS[model].model_fields)
+    return did_you_mean(keys[-1], MODEL_SETTINGS[model].model_fields)
 
 
 def _keys() -> list[str]:
     units = [f"{table}.{unit}" for table in ("latency", "interval") for unit in UnitCycles.model_fields]
-    memory = [f"memory.{key}" for kind in MODELS.values() for key in kind.model_fields]
+    memory = [f"memory.{key}" for kind in MODEL_SETTINGS.values() for key in kind.model_fields]
     return [*Machine.model_fields, *units, *memory]

@@ -1,6 +1,6 @@
-"""Machines: rules of time, latencies, initiation intervals, FIFO depth and memory. See `machine_file` for where they are read.
+"""Machines: their rules of time, latencies, initiation intervals, FIFO depths and memory. They are read from files in `files.py`.
 
-A value that no machine can have is refused when one is made, in words that `machine_file` turns into a `MachineError`.
+A value that no machine can have is refused when the machine is made, in words that `files.py` turns into a `MachineError`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fuseflow.sim.memory.settings import (
     clock_ratio,
     controller,
     memory_settings,
-    whole,
+    whole_number,
 )
 
 
@@ -29,16 +29,16 @@ class _Strict(BaseModel):
 
 
 def _count(value: Any) -> Any:
-    if whole(value) < 1:
+    if whole_number(value) < 1:
         raise PydanticCustomError("count", "must be a whole number, 1 or more")
-    return whole(value)
+    return whole_number(value)
 
 
 def _depth(value: Any) -> Any:
     if value is None or value == "auto":
         return value
-    if whole(value) >= 1:
-        return whole(value)
+    if whole_number(value) >= 1:
+        return whole_number(value)
     raise PydanticCustomError("depth", "must be a number of tokens (1 or more), `auto`, or null for unbounded")
 
 
@@ -57,7 +57,7 @@ Depth = Annotated[int | Literal["auto"] | None, BeforeValidator(_depth)]
 
 
 class UnitCycles(_Strict):
-    """Cycles of each kind of unit; those not given have the default's."""
+    """The cycles of each kind of unit. A unit that has no number of its own has the default's."""
 
     default: Count = 1
     add: Count | None = None
@@ -68,17 +68,19 @@ class UnitCycles(_Strict):
     memory: Count | None = None
 
     def of(self, unit: str) -> int:
+        """Return the cycles of a kind of unit."""
         cycles: int | None = getattr(self, unit)
         return self.default if cycles is None else cycles
 
 
 class Machine(_Strict):
-    """What a graph runs on.
+    """A machine is what a graph runs on.
 
-    `rules`: `dataflow` is the meaning of time in docs/streams.md, `comal` that of the public Comal simulator.
-    `latency`: cycles from a firing until its tokens are visible. `interval`: cycles between two firings on values.
-    `fifo_depth`: slots of every FIFO that the graph gives no depth. None: unbounded. `auto`: `fifo_depth_start`, and more where the
-    graph would deadlock. `tile_macs`: multiply-accumulates on tiles in a cycle. `memory`: see `memory.settings`.
+    `rules` chooses the meaning of time: `dataflow` is that of docs/streams.md, and `comal` that of the public Comal simulator. `latency`
+    is the number of cycles from a firing until its tokens are visible, and `interval` the number of cycles between two firings on
+    values. `fifo_depth` is the number of slots of every FIFO for which the graph gives no depth. None means unbounded, and `auto` begins
+    with `fifo_depth_start` and takes more where the graph would deadlock. `tile_macs` is the number of multiply-accumulates on tiles in
+    a cycle. The settings of `memory` are described in `fuseflow.sim.memory.settings`.
     """
 
     name: str
@@ -93,23 +95,24 @@ class Machine(_Strict):
 
     @property
     def first_depth(self) -> int | None:
-        """Slots of a FIFO before any was found too shallow; None: unbounded."""
+        """The slots of a FIFO before any FIFO was found too shallow, or None if FIFOs are unbounded."""
         return self.fifo_depth_start if self.fifo_depth == "auto" else self.fifo_depth
 
     def controller(self) -> Controller | None:
-        """Of the memory of a new run; None where it answers at once."""
+        """Return the controller for the memory of a new run, or None if the memory answers at once."""
         return controller(self.memory, self.clock_ghz)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything but the name, as plain values: what a file would say."""
+        """All settings but the name, as plain values that a file could state."""
         units = {key: getattr(self, key).model_dump(exclude_none=True) for key in ("latency", "interval")}
         return {**self.model_dump(exclude={"name"}), **units}
 
     @field_validator("memory")
     @classmethod
     def _in_step(cls, value: Any, info: ValidationInfo) -> Any:
-        """Clocks whose ratio is known: that of a machine that was refused is not."""
+        """Refuse clocks of the memory and the machine that are not in a ratio of small whole numbers. A clock that was refused itself is
+        not compared."""
         clock = info.data.get("clock_ghz")
         if isinstance(value, Hbm2Memory) and clock is not None:
             try:
@@ -122,10 +125,14 @@ class Machine(_Strict):
     @classmethod
     def _fits_rules(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("rules") == "comal" and not _in_comal(value, cls.model_fields[str(info.field_name)].default):
-            what = {"fifo_depth": "FIFOs are unbounded", "tile_macs": "tiles have times of their own", "memory": "memory is off"}
-            why = what.get(str(info.field_name), "every unit takes 1 cycle")
+            reasons = {
+                "fifo_depth": "FIFOs are unbounded",
+                "tile_macs": "tiles have times of their own",
+                "memory": "memory is off",
+            }
+            reason = reasons.get(str(info.field_name), "every unit takes 1 cycle")
             hint = {"hint": f"leave `{info.field_name}` out, or set `rules: dataflow`"}
-            raise PydanticCustomError("comal", f"with `rules: comal` {why}", hint)
+            raise PydanticCustomError("comal", f"with `rules: comal` {reason}", hint)
         return value
 
 

@@ -1,4 +1,4 @@
-"""How long a node takes on a machine: the same for every simulator."""
+"""The latency and the initiation interval of a node on a machine, which both simulators and the estimate share."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from fuseflow.sim.machine.machine import Machine
 from fuseflow.tile_ops import Tile, work
 
 
-def timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[Tile] = ()) -> tuple[int, int]:
-    """Latency and interval of a node that reads values of the shapes `tiles`. Reductions start a scalar every cycle at any latency.
-    An operator works on `machine.tile_macs` elements (or multiply-accumulates) of a tile in a cycle, and answers after the last. On
-    `comal` tiles lag behind this latency (`comal.lags`)."""
+def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[Tile] = ()) -> tuple[int, int]:
+    """Return the latency and the interval of a node, in cycles. `tiles` are the shapes of the values that it reads.
+
+    A reduction starts a scalar every cycle, whatever its latency. An operator on tiles works on `machine.tile_macs` elements (or
+    multiply-accumulates) in a cycle, and answers after the last. On `comal` the values of tiles lag behind this latency, as
+    `comal.tile_lags` says.
+    """
     if machine.rules == "comal":
-        return 1, comal.interval(node, tiles)
+        return 1, comal.firing_interval(node, tiles)
     unit = node.unit(graph.declared if isinstance(node, n.Names) else {})
     latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)
     if not unit.function or not any(tiles):

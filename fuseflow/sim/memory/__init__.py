@@ -1,4 +1,4 @@
-"""Memory under the simulators: ports, and three models behind them (docs/memory.md).
+"""The memory under the simulators: its ports, and the models behind them (docs/memory.md).
 
-`mapping`, `timing` and `statistics` need no compiler; `memory` and `models` load it.
+The modules `mapping`, `timing` and `statistics` need no compiler; `memory` and `models` load it.
 """

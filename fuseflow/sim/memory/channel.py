@@ -1,7 +1,8 @@
-"""The state of an HBM2 channel: one block of 64-bit words at an address.
+"""The state of an HBM2 channel, which is one block of 64-bit words at an address.
 
-A channel is 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. A flat bank is `pc * 16 + group * 4 + bank`. The
-fields of banks, groups and PCs hold the earliest cycle of their next commands; those of queues hold entries, oldest first.
+A channel has 2 pseudo channels (PC) of 4 bank groups of 4 banks, and one controller. The number of a bank in its channel is `pc * 16 +
+group * 4 + bank`. The fields of banks, groups and PCs hold the earliest cycles of their next commands, and those of queues hold entries,
+the oldest first.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.sim.memory.histogram import BUCKETS
-from fuseflow.sim.memory.timing import NAMES
+from fuseflow.sim.memory.timing import DISTANCE_NAMES
 from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 BANKS, GROUPS, PCS = 32, 8, 2
 QUEUE = 32
-"""Entries of the read queue and of the write queue."""
+"""The entries that the read queue, and the write queue, can hold."""
 
-TIMING = Record(" ".join(NAMES))
+TIMING = Record(" ".join(DISTANCE_NAMES))
 CHANNEL = Record(
     "clock timing "
     "queued_reads queued_writes active "  # entries of the queues
@@ -60,7 +61,7 @@ channel_at, timing_at, transaction_at = CHANNEL.at, TIMING.at, TRANSACTION.at
 bank_at, group_at, pc_at = BANK.at, GROUP.at, PC.at
 
 READS, WRITES, ACTIVE = 0, 1, 2
-"""The queues. Active: requests whose ACT has been issued, in that order; at most one a bank."""
+"""The numbers of the queues. The active queue has the requests whose ACT has been issued, in that order, with at most one for each bank."""
 
 # Where the parts of the block stand, in bytes
 COUNTS = CHANNEL.offset("queued_reads")
@@ -73,12 +74,14 @@ HISTOGRAM_AT = QUEUES_AT + 3 * QUEUE_SIZE
 BLOCK = HISTOGRAM_AT + 8 * BUCKETS
 
 SLOT_BITS = 32
-"""An entry of a queue is one word: the place above, the slot of the transaction in the pool below."""
+"""The lower bits of an entry of a queue. An entry is one word: the place in the upper bits, and the slot of the transaction in the pool
+in the lower bits."""
 SLOT_MASK = (1 << SLOT_BITS) - 1
 
 
 def new_channel(timing: int, refresh_period: int) -> npt.NDArray[np.int64]:
-    """The block of a channel at cycle 0: all banks closed, no pool yet."""
+    """Return the block of a channel at cycle 0, with all banks closed and without a pool. `timing` is the address of the command
+    distances."""
     block = np.zeros(BLOCK // 8, np.int64)
     channel = block[: BANKS_AT // 8].view(CHANNEL.dtype)[0]
     channel["timing"], channel["next_refresh"] = timing, refresh_period
@@ -112,28 +115,28 @@ def transaction_of(channel: int, slot: int) -> Any:
 
 
 @inline
-def entries(channel: int, queue: int) -> int:
-    """The address of the first entry of a queue."""
+def first_entry(channel: int, queue: int) -> int:
+    """Return the address of the first entry of a queue."""
     return channel + QUEUES_AT + QUEUE_SIZE * queue
 
 
 @inline
-def count(channel: int, queue: int) -> int:
-    """Entries of a queue."""
-    found: int = get_int(channel + COUNTS, queue)
-    return found
+def queue_length(channel: int, queue: int) -> int:
+    """Return the number of entries in a queue."""
+    length: int = get_int(channel + COUNTS, queue)
+    return length
 
 
 @inline
-def append(channel: int, queue: int, entry: int) -> None:
-    n = count(channel, queue)
-    set_int(entries(channel, queue), n, entry)
+def append_entry(channel: int, queue: int, entry: int) -> None:
+    n = queue_length(channel, queue)
+    set_int(first_entry(channel, queue), n, entry)
     set_int(channel + COUNTS, queue, n + 1)
 
 
 @inline
-def remove(channel: int, queue: int, position: int) -> None:
-    n, first = count(channel, queue) - 1, entries(channel, queue)
+def remove_entry(channel: int, queue: int, position: int) -> None:
+    n, first = queue_length(channel, queue) - 1, first_entry(channel, queue)
     for j in range(position, n):
         set_int(first, j, get_int(first, j + 1))
     set_int(channel + COUNTS, queue, n)

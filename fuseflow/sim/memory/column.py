@@ -1,8 +1,8 @@
-"""The column slot of a cycle: at most one RD or WR, for the oldest request that is ready."""
+"""The column slot of a cycle, in which at most one RD or WR is issued, for the oldest request that is ready."""
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.channel import (  # fmt: skip
+from fuseflow.sim.memory.channel import (
     ACTIVE,
     BANK,
     BANK_SIZE,
@@ -16,12 +16,12 @@ from fuseflow.sim.memory.channel import (  # fmt: skip
     QUEUE,
     bank_of,
     channel_at,
-    count,
-    entries,
+    first_entry,
     group_of,
     pc_of,
     place_of,
-    remove,
+    queue_length,
+    remove_entry,
     slot_of,
     timing_at,
     transaction_of,
@@ -32,14 +32,14 @@ from fuseflow.sim.native.records import get_int, inline
 
 OF_BANK, OF_GROUP, OF_PC = BANKS_AT + BANK.offset("read"), GROUPS_AT + GROUP.offset("read"), PCS_AT + PC.offset("read")
 HIGH = 8 * QUEUE // 10
-"""More writes than this are written at once (more than 0.8 of the queue)."""
+"""The controller turns to writes when more than this many are queued, which is more than 0.8 of the queue."""
 LOW = -(-2 * QUEUE // 10)
-"""With fewer than this, reads go on (fewer than 0.2 of the queue)."""
+"""The controller turns back to reads when fewer than this many writes are queued, which is fewer than 0.2 of the queue."""
 
 
 @inline
 def flips(channel: int) -> bool:
-    """Whether the controller turns from reads to writes or back: writes wait until there are many, or no reads."""
+    """Return whether the controller turns from reads to writes or back. Writes wait until there are many of them, or no reads."""
     c = channel_at(channel)
     if c.writing == 0:
         return bool(c.queued_writes > HIGH or c.queued_reads == 0)
@@ -48,10 +48,11 @@ def flips(channel: int) -> bool:
 
 @inline
 def column_slot(channel: int) -> None:
+    """Issue the RD or WR of this cycle, if a request is ready, and note when the next one can be."""
     c = channel_at(channel)
     clock = c.clock
     queue, pick, wake, oldest = ACTIVE, -1, FOREVER, FOREVER
-    first = entries(channel, ACTIVE)
+    first = first_entry(channel, ACTIVE)
     for j in range(c.active):
         entry = get_int(first, j)
         t = transaction_of(channel, slot_of(entry))
@@ -62,8 +63,8 @@ def column_slot(channel: int) -> None:
             pick, oldest = j, t.accepted
     if pick < 0 and c.refreshes == 0:
         queue = c.writing
-        first = entries(channel, queue)
-        for j in range(count(channel, queue)):
+        first = first_entry(channel, queue)
+        for j in range(queue_length(channel, queue)):
             place = place_of(get_int(first, j))
             if bank_of(channel, place & 31).open == place:
                 ready = column_ready(channel, place & 31, queue)
@@ -75,8 +76,8 @@ def column_slot(channel: int) -> None:
         c.column_wake = wake
         return
     c.column_wake = clock + 1
-    entry = get_int(entries(channel, queue), pick)
-    remove(channel, queue, pick)
+    entry = get_int(first_entry(channel, queue), pick)
+    remove_entry(channel, queue, pick)
     if transaction_of(channel, slot_of(entry)).write == 0:
         _read(channel, place_of(entry) & 31)
         complete_read(channel, slot_of(entry), clock + timing_at(c.timing).read_data)
@@ -94,7 +95,7 @@ def column_slot(channel: int) -> None:
 
 @inline
 def column_ready(channel: int, bank: int, write: int) -> int:
-    """The earliest cycle of a RD (or WR) of the bank's open row."""
+    """Return the earliest cycle of a RD (or, with `write`, of a WR) of the bank's open row."""
     of_bank: int = get_int(channel + OF_BANK + BANK_SIZE * bank, write)
     of_group: int = get_int(channel + OF_GROUP + GROUP_SIZE * (bank >> 2), write)
     of_pc: int = get_int(channel + OF_PC + PC_SIZE * (bank >> 4), write)
@@ -130,7 +131,7 @@ def _write(channel: int, bank: int) -> None:
 
 @inline
 def _unpin(channel: int, bank: int) -> None:
-    """The request that opened the bank's row is served: the bank may be closed again."""
+    """Note that the request that opened the bank's row is served, so the bank may be closed again."""
     c, b = channel_at(channel), bank_of(channel, bank)
     b.pinned = 0
     pc_of(channel, bank).pinned -= 1

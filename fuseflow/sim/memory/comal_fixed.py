@@ -1,22 +1,23 @@
-"""The memory of the released Comal simulator, for comparison with it only: a pipe of fixed length. It is not HBM2: addresses are ignored.
+"""The memory of the released Comal simulator, which is a pipe of fixed length. It is there for comparison with Comal only: it is not
+HBM2, and ignores addresses.
 
-Eight channels take words of 4 bytes in turn. A channel starts one request every 2 cycles and answers it 16 cycles later, 2 and a start-up
-of 14 that every request pays; queues are unbounded. So at most 16 bytes a cycle. A port asks for up to 8 words at once, and sees the
-answer 19 cycles later if nothing is in its way: the start-up, and one cycle each for the way there, the way back and the hand-over. Derived
-from its source (https://github.com/stanford-ppl/comal), not measured.
+Eight channels take words of 4 bytes in turn. A channel starts one request every 2 cycles and answers it 16 cycles later: 2 cycles, and a
+start-up of 14 that every request pays. The queues are unbounded, so the memory moves at most 16 bytes a cycle. A port asks for up to 8
+words at once. If nothing is in its way, it sees the answer 19 cycles later: the latency, and one cycle each for the way there, the way
+back and the hand-over. These numbers are derived from its source (https://github.com/stanford-ppl/comal), not measured.
 """
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.ports import (  # fmt: skip
+from fuseflow.sim.memory.ports import (
     LATE,
     finish,
     head_of,
+    mark_sent,
     memory_at,
     next_port,
     port_at,
     request_at,
-    sent,
     settle,
     start_sending,
 )
@@ -24,18 +25,19 @@ from fuseflow.sim.native.records import Record, get_int, inline, set_int
 
 CHANNELS = 8
 WORD = 4
-"""Bytes of a request to a channel."""
+"""The bytes of a request to a channel."""
 INTERVAL, LATENCY = 2, 16
 HOPS = 3
 ROUND_TRIP = LATENCY + HOPS
 
 COMAL = Record("free turn")
-"""Address of the first cycle in which each channel can start another request; the channel of the next word."""
+"""The state of the model: the address of the first cycle in which each channel can start another request, and the channel of the next
+word."""
 comal_at = COMAL.at
 
 
 def advance_comal(memory: int, until: int) -> int:
-    """Answer what arrives before cycle `until`. Returns 0, or LATE."""
+    """Answer what arrives before cycle `until`. Returns 0, or LATE if a request is older than the last window."""
     if start_sending(memory) == LATE:
         return LATE
     port = next_port(memory, until)
@@ -45,7 +47,7 @@ def advance_comal(memory: int, until: int) -> int:
         p.transactions += r.left
         for _ in range(r.left):
             finish(head_of(port), r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
-        sent(port)
+        mark_sent(port)
         port = next_port(memory, until)
     settle(memory, until)
     return 0
@@ -53,7 +55,7 @@ def advance_comal(memory: int, until: int) -> int:
 
 @inline
 def _start(memory: int, cycle: int) -> int:
-    """The cycle in which the next channel takes a word that arrives at `cycle`."""
+    """Return the cycle in which the next channel takes a word that arrives at `cycle`."""
     model = comal_at(memory_at(memory).model)
     started: int = max(cycle, get_int(model.free, model.turn))
     set_int(model.free, model.turn, started + INTERVAL)

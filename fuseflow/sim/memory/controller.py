@@ -1,6 +1,7 @@
-"""The memory of one run as a simulator uses it: which ports it has, how far they look ahead, and when it goes on.
+"""The controller connects a simulator to the memory of one run: which ports the memory has, how far they look ahead, and when it goes
+on.
 
-Loads no compiler: `make` does, when the ports are known.
+This module loads no compiler: `make` does, when the ports are known.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.memory.layout import AddressRange, Array, lay_out
+from fuseflow.sim.memory.layout import AddressRange, ArrayName, lay_out
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics
 from fuseflow.tensors import Tensor
 
 
 class MemoryDevice(Protocol):
-    """What simulators need of `fuseflow.sim.memory.memory.Memory`."""
+    """What simulators need of the class `fuseflow.sim.memory.memory.Memory`."""
 
     ports: Any
     state: Any
@@ -30,7 +31,7 @@ class MemoryDevice(Protocol):
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int: ...
 
-    def seen(self, port: int, request: int) -> int: ...
+    def answer_cycle(self, port: int, request: int) -> int: ...
 
     def advance(self, cycle: int) -> None: ...
 
@@ -42,54 +43,58 @@ class MemoryDevice(Protocol):
 
     def make_room(self, port: int) -> None: ...
 
-    def report(self, ports: Sequence[MemoryPort], places: Mapping[Array, AddressRange]) -> MemoryStatistics: ...
+    def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics: ...
 
 
 @dataclass(slots=True)
 class Controller:
-    """The memory of a run, which `make` makes for so many ports. Ports join while the network is built; it opens when all are known.
+    """The controller of the memory of one run. Ports join while the network is built. When all are known the controller opens: `make`
+    makes a memory with that many ports.
 
-    `line`: bytes of a request. `outstanding`: requests of a port without an answer, at most (K). `ahead`: lines fetched ahead (D; 0: none).
-    `capacity`: bytes. `window`: cycles that the memory goes on at a time; all up to the model's look-ahead give the same.
+    `line` is the number of bytes of a request. `outstanding` is the largest number of requests of a port without an answer (K in
+    docs/memory.md), and `prefetch` the number of lines that are fetched ahead, or 0 for none (D). `capacity` is the size of the memory
+    in bytes. `window` is the number of cycles that the memory goes on at a time; all windows up to the look-ahead of the model give the
+    same results.
     """
 
     make: Callable[[int], MemoryDevice]
     line: int = 64
     outstanding: int = 32
-    ahead: int = 8
+    prefetch: int = 8
     capacity: int = 1 << 34
     window: int = 0
     ports: list[MemoryPort] = field(default_factory=list)
-    places: dict[Array, AddressRange] = field(default_factory=dict)
+    places: dict[ArrayName, AddressRange] = field(default_factory=dict)
     memory: MemoryDevice = field(init=False)
 
-    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[Array, AddressRange]:
-        """Place the arrays of a graph. Raises `SimulationError` if they are too large."""
+    def lay_out(self, graph: n.Graph, tensors: Mapping[str, Tensor]) -> dict[ArrayName, AddressRange]:
+        """Give every array of a graph its address range. Raises `SimulationError` if they are too large."""
         self.places = lay_out(graph, tensors, self.capacity, self.line)
         return self.places
 
     def open(self) -> None:
         self.memory = self.make(len(self.ports))
 
-    def join(self, node: str, array: Array, write: bool) -> int:
-        """The number of a new port of a node, for one array."""
+    def join(self, node: str, array: ArrayName, write: bool) -> int:
+        """Add a port of a node for one array, and return its number."""
         tensor, _, kind = array
         self.ports.append(MemoryPort(node, tensor, kind, "write" if write else "read"))
         return len(self.ports) - 1
 
-    def held(self, width: int) -> int:
-        """How many elements of so many bytes a port holds for its node: those of all lines that may be on their way."""
+    def elements_in_flight(self, width: int) -> int:
+        """Return how many elements of `width` bytes a port holds for its node: those of all lines that may be on their way."""
         return self.outstanding * max(self.line // width, 1)
 
     @property
     def step(self) -> int:
-        """Cycles that the memory goes on at a time."""
+        """The number of cycles that the memory goes on at a time."""
         return self.window or self.memory.lookahead
 
     def advance(self) -> bool:
-        """No process can go on without an answer: let the memory go on. False if nothing is asked for.
+        """Let the memory go on when no process can go on without an answer. Returns False if nothing is requested.
 
-        What is asked for later depends on an answer that is not known yet, and that is seen `lookahead` cycles later at the earliest.
+        What is requested later depends on an answer that is not known yet, and that answer is visible `lookahead` cycles later at the
+        earliest.
         """
         state = self.memory.ports
         if (state["answered"] >= state["issued"]).all():
@@ -101,30 +106,30 @@ class Controller:
         return True
 
     def acknowledged(self) -> int:
-        """The cycle of the last answer, after everything was asked for."""
+        """Return the cycle of the last answer, after everything was requested."""
         self.memory.drain()
         return int(self.memory.ports["last"].max(initial=-1))
 
     def statistics(self) -> MemoryStatistics:
-        """Of a run that came to its end."""
+        """Return the statistics of the memory, after the run came to its end."""
         return self.memory.report(self.ports, self.places)
 
 
-Attach: TypeAlias = Callable[[], Controller | None]
-"""Gives every run the controller of a new memory; None where memory answers at once."""
+ControllerFactory: TypeAlias = Callable[[], Controller | None]
+"""A function that gives a run the controller of a new memory, or None if memory answers at once."""
 
 
-def sequential(graph: n.Graph) -> set[str]:
-    """Names of the scans and loads that read all of their array in order: their references come, all and as they are, from the scan of the
-    level above, up to the root."""
-    found: set[str] = set()
-    made = graph.by_name
+def sequential_readers(graph: n.Graph) -> set[str]:
+    """Return the names of the scans and loads that read all of their array in order. Their references come, all and as they are, from
+    the scan of the level above, up to the root."""
+    names: set[str] = set()
+    producers = graph.by_name
     for node in graph.nodes:
         if isinstance(node, n.Scan | n.Load):
-            above = made[node.inputs[0].node]
+            above = producers[node.inputs[0].node]
             level = node.level if isinstance(node, n.Scan) else len(graph.declared[node.tensor].format.levels)
             first = isinstance(above, n.Root) and level == 0
-            below = isinstance(above, n.Scan) and above.name in found and above.tensor == node.tensor and above.level == level - 1
+            below = isinstance(above, n.Scan) and above.name in names and above.tensor == node.tensor and above.level == level - 1
             if first or below:
-                found.add(node.name)
-    return found
+                names.add(node.name)
+    return names

@@ -1,23 +1,23 @@
-"""HBM2, command by command: banks, bank groups, pseudo channels, FR-FCFS, write drain, refresh.
+"""HBM2, command by command: banks, bank groups, pseudo channels, FR-FCFS scheduling, write drain and refresh.
 
-The truth is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence; the successor of Luo et al.,
-"Ramulator 2.0", IEEE CAL 2023), DRAM `HBM2`, controller `HBM12`. The model is written anew, without any of its code, and accepts and
-completes every transaction in the same cycle (docs/memory.md).
+The oracle is Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence; the successor of Luo et al.,
+"Ramulator 2.0", IEEE CAL 2023), with the DRAM `HBM2` and the controller `HBM12`. The model is written anew, without any of its code. It
+accepts and completes every transaction in the same cycle as Ramulator (docs/memory.md).
 """
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, count, timing_at, transaction_of
+from fuseflow.sim.memory.channel import PCS, QUEUE, channel_at, queue_length, timing_at, transaction_of
 from fuseflow.sim.memory.column import column_slot, flips
-from fuseflow.sim.memory.ports import (  # fmt: skip
+from fuseflow.sim.memory.ports import (
     LATE,
     arrival,
     head_of,
+    mark_sent,
     memory_at,
     next_port,
     port_at,
     request_at,
-    sent,
     settle,
     start_sending,
 )
@@ -26,14 +26,16 @@ from fuseflow.sim.memory.row import refresh_slot, row_slot
 from fuseflow.sim.native.records import Record, get_int, inline
 
 HBM2 = Record("channels count moves move_count")
-"""Address of the addresses of the channels; the table of the mapping, three words a move."""
+"""The state of the model: the address of the addresses of the channels and their number, and the table of the mapping, which has three
+words a move, with its number of moves."""
 hbm2_at = HBM2.at
 UNIT_BITS = 5  # of the bytes of a transaction
 PLACE_BITS = 21  # of row and bank in a packed place
 
 
 def advance_hbm2(memory: int, until: int) -> int:
-    """Run all channels to cycle `until` of the ports. Returns 0, 1 + the channel whose pool needs room before it can go on, or LATE."""
+    """Run all channels to cycle `until` of the ports. Returns 0, or 1 + the channel whose pool needs room before it can go on, or LATE
+    if a request is older than the last window."""
     model = hbm2_at(memory_at(memory).model)
     if start_sending(memory) == LATE:
         return LATE
@@ -68,13 +70,13 @@ def _send(memory: int, port: int) -> int:
         enqueue(channel, cycle, unit, packed & ((1 << PLACE_BITS) - 1), r.write, port, p.sent)
         p.part += 1
     p.transactions += p.part
-    sent(port)
+    mark_sent(port)
     return 0
 
 
 @inline
 def packed_place(moves: int, number: int, address: int) -> int:
-    """Channel, row and flat bank of a byte address, packed as `mapping` says."""
+    """Return the channel, row and bank of a byte address, packed into one word as the module `mapping` says."""
     packed = 0
     for k in range(0, 3 * number, 3):
         packed ^= ((address >> get_int(moves, k)) & get_int(moves, k + 1)) << get_int(moves, k + 2)
@@ -107,15 +109,15 @@ def advance_channel(channel: int, end: int) -> None:
 
 @inline
 def next_event(channel: int) -> int:
-    """The next cycle in which anything can happen; nothing does in those before."""
+    """Return the next cycle in which anything can happen. Nothing does in those before."""
     c = channel_at(channel)
-    found: int = min(c.column_wake, c.row_wake, c.next_refresh)
+    cycle: int = min(c.column_wake, c.row_wake, c.next_refresh)
     if c.first >= 0:
         t = transaction_of(channel, c.first)
         if t.arrival >= c.clock:
-            found = min(found, t.arrival + 1)
-        elif count(channel, t.write) < QUEUE:  # refused before, it fits now
-            found = c.clock + 1
+            cycle = min(cycle, t.arrival + 1)
+        elif queue_length(channel, t.write) < QUEUE:  # refused before, it fits now
+            cycle = c.clock + 1
     if c.refreshes == 0 and flips(channel):
-        found = c.clock + 1
-    return found
+        cycle = c.clock + 1
+    return cycle

@@ -1,4 +1,5 @@
-"""Latencies, counted: exact below 64 cycles, then 32 buckets for each doubling, so that a percentile is at most 3 % too high."""
+"""Histograms of latencies. They are exact below 64 cycles and have 32 buckets for each doubling above, so a percentile is at most 3 %
+too high."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from fuseflow.sim.native.records import get_int, inline, set_int
 
 EXACT, STEPS = 64, 32
 BUCKETS = EXACT + STEPS * 36
-"""Up to 2^42 cycles, which is more than an hour of memory time; anything above counts as that."""
+"""The number of buckets. They reach up to 2^42 cycles, which is more than an hour of memory time; longer latencies count as that."""
 
 
 @inline
 def count_latency(histogram: int, cycles: int) -> None:
-    """One more latency of so many cycles, in the histogram at an address."""
+    """Count one more latency of `cycles` cycles in the histogram at an address."""
     octave = 0
     while cycles >= EXACT:
         cycles >>= 1
@@ -23,16 +24,16 @@ def count_latency(histogram: int, cycles: int) -> None:
     set_int(histogram, bucket, get_int(histogram, bucket) + 1)
 
 
-def longest(bucket: int) -> int:
-    """The longest latency that counts in a bucket, in cycles."""
+def longest_latency(bucket: int) -> int:
+    """Return the longest latency that counts in a bucket, in cycles."""
     octave = max(bucket // STEPS - 1, 0)
     return ((bucket - STEPS * octave + 1) << octave) - 1
 
 
 def percentile(histogram: npt.NDArray[np.int64], percent: int) -> int:
-    """Cycles within which that many percent of the latencies lie; 0 if there are none."""
+    """Return the cycles within which that many percent of the latencies lie, or 0 if there are none."""
     total = int(histogram.sum())
     if total == 0:
         return 0
-    due = -(-total * percent // 100)
-    return longest(int(np.searchsorted(np.cumsum(histogram), due)))
+    rank = -(-total * percent // 100)
+    return longest_latency(int(np.searchsorted(np.cumsum(histogram), rank)))

@@ -1,7 +1,7 @@
-"""Where the arrays of a region lie: one address space, tensors in the order in which nodes name them, every array at a multiple of a line.
-So what a tensor is called does not matter.
+"""The memory layout of a region. Its arrays lie in one address space, in the order in which the nodes name their tensors, and each
+begins at a multiple of a line. So what a tensor is called does not matter.
 
-Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so they share what is left evenly.
+Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so these share the rest of the memory evenly.
 """
 
 from __future__ import annotations
@@ -15,32 +15,35 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Graph, Names, TensorDecl
 from fuseflow.tensors import DTYPES, Tensor
 
-Kind: TypeAlias = Literal["pos", "crd", "val"]
-Array: TypeAlias = tuple[str, int, Kind]
-"""A tensor, a storage level of it (-1 for the values), and which array of that."""
+ArrayKind: TypeAlias = Literal["pos", "crd", "val"]
+ArrayName: TypeAlias = tuple[str, int, ArrayKind]
+"""The name of an array: its tensor, a storage level of that (-1 for the values), and the kind of the array."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRange:
-    """`base`: the address of the first byte; `length`: the bytes that it holds, or may grow to; `width`: those of one element."""
+    """The addresses of an array. `base` is the address of its first byte, `length` the number of bytes that it holds or may grow to, and
+    `width` the number of bytes of one element."""
 
     base: int
     length: int
     width: int
 
 
-def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[Array, AddressRange]:
-    """The place of every array of the graph, in order of addresses, each at a multiple of `line` bytes. Raises `SimulationError` if
-    `capacity` bytes are too few."""
-    found: dict[Array, AddressRange] = {}
+def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: int = 64) -> dict[ArrayName, AddressRange]:
+    """Return the address range of every array of the graph, in the order of addresses, each at a multiple of `line` bytes. Raises
+    `SimulationError` if `capacity` bytes are too few."""
+    ranges: dict[ArrayName, AddressRange] = {}
     end = 0
-    inputs, outputs = (tuple(name for name in named(graph) if name in names) for names in (graph.inputs, graph.outputs))
+    inputs, outputs = (
+        tuple(name for name in tensors_in_memory(graph) if name in names) for names in (graph.inputs, graph.outputs)
+    )
     for name in inputs:
-        for array, width in arrays(graph.declared[name]):
+        for array, width in tensor_arrays(graph.declared[name]):
             length = _elements(tensors[name], array) * width
-            found[array] = AddressRange(end, length, width)
+            ranges[array] = AddressRange(end, length, width)
             end += -(-length // line) * line
-    written = [pair for name in outputs for pair in arrays(graph.declared[name])]
+    written = [pair for name in outputs for pair in tensor_arrays(graph.declared[name])]
     share = (capacity - end) // max(len(written), 1) // line * line
     if share < line:
         raise SimulationError(
@@ -48,26 +51,26 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
             hint="give the machine more channels",
         )
     for array, width in written:
-        found[array] = AddressRange(end, share, width)
+        ranges[array] = AddressRange(end, share, width)
         end += share
-    return found
+    return ranges
 
 
-def named(graph: Graph) -> tuple[str, ...]:
-    """The tensors of a graph, in the order in which its nodes name them."""
+def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
+    """Return the tensors of a graph whose arrays are read or written in memory, in the order in which its nodes name them."""
     declared = graph.declared
     return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Names) and node.asks_memory(declared)))
 
 
-def arrays(tensor: TensorDecl) -> list[tuple[Array, int]]:
-    """The arrays of a tensor, outermost level first, then its values, each with the bytes of an element."""
-    found: list[tuple[Array, int]] = []
+def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:
+    """Return the arrays of a tensor, the outermost level first and the values last, each with the bytes of an element."""
+    widths: list[tuple[ArrayName, int]] = []
     for p, (level, dimension) in enumerate(zip(tensor.format.levels, tensor.format.order, strict=True)):
-        found += [((tensor.name, p, array.kind), array.bytes) for array in level.arrays(tensor.shape[dimension])]
-    return [*found, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
+        widths += [((tensor.name, p, array.kind), array.bytes) for array in level.arrays(tensor.shape[dimension])]
+    return [*widths, ((tensor.name, -1, "val"), DTYPES[tensor.dtype].itemsize * prod(tensor.tile))]
 
 
-def _elements(tensor: Tensor, array: Array) -> int:
+def _elements(tensor: Tensor, array: ArrayName) -> int:
     _, level, kind = array
     if kind == "val":
         return len(tensor.values)
@@ -76,12 +79,13 @@ def _elements(tensor: Tensor, array: Array) -> int:
     return len(fibers.arrays[name])
 
 
-def name_of(array: Array) -> str:
-    """As in `A.1.crd`: the coordinates of the inner level; `A.val`."""
+def array_label(array: ArrayName) -> str:
+    """Return a readable name of an array, such as `A.1.crd` for the coordinates of the inner level of a matrix `A`, or `A.val` for its
+    values."""
     tensor, level, kind = array
     return f"{tensor}.{kind if level < 0 else f'{level}.{kind}'}"
 
 
-def show(places: Mapping[Array, AddressRange]) -> str:
-    """The map, one array a line."""
-    return "".join(f"{p.base:#012x}  {p.length:>16,}  {name_of(array)}\n" for array, p in places.items())
+def format_layout(places: Mapping[ArrayName, AddressRange]) -> str:
+    """Return the layout as text, one array a line."""
+    return "".join(f"{p.base:#012x}  {p.length:>16,}  {array_label(array)}\n" for array, p in places.items())

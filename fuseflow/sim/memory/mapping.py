@@ -1,8 +1,9 @@
-"""Address mappings: which bits of a byte address choose channel, bank and row.
+"""Address mappings choose, from the bits of a byte address, its channel, bank and row.
 
-A mapping is data: the fields of an address from bit 0 upwards, then fields that are xor-ed with others. So each is linear over bits, and
-one table of moves, a run of bits to its place, serves compiled code and NumPy alike. A new mapping is a `Mapping` in `MAPPINGS`.
-`RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes; `BGint_xor` is fuseflow's.
+A mapping is data: the fields of an address from bit 0 upwards, then the fields that are xor-ed with others. So each is linear over bits.
+One table of moves, each of which takes a run of bits to its place, serves compiled code and NumPy alike. A new mapping is an
+`AddressMapping` in `MAPPINGS`. `RoBaRaCoCh` and `MOP4CLXOR` are Ramulator's (see `timing`), with channels interleaved by 64 bytes;
+`BGint_xor` is fuseflow's.
 """
 
 from __future__ import annotations
@@ -16,22 +17,23 @@ import numpy.typing as npt
 
 from fuseflow.errors import MachineError, did_you_mean
 
-Integers: TypeAlias = npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 TRANSACTION = 32
-"""Bytes of one access to a channel."""
+"""The bytes of one access to a channel."""
 LINE = 64
-"""Bytes that stay in one channel."""
-CHANNELS = (1, 2, 4, 8, 16)
-WIDTHS = {"byte": 5, "column": 5, "bank": 2, "group": 2, "pc": 1, "row": 16}
-"""Bits of the fields but `channel`. A flat bank is `pc`, `group`, `bank`, highest first; 32 a channel."""
-PLACES = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
-"""Where the fields stand in a packed place. Columns do not matter: a transaction hits or misses a row."""
+"""The bytes that stay together in one channel."""
+CHANNEL_COUNTS = (1, 2, 4, 8, 16)
+FIELD_WIDTHS = {"byte": 5, "column": 5, "bank": 2, "group": 2, "pc": 1, "row": 16}
+"""The number of bits of every field but `channel`. The number of a bank in its channel has the bits of `pc`, `group` and `bank`, the
+highest first; a channel has 32 banks."""
+FIELD_OFFSETS = {"bank": 0, "group": 2, "pc": 4, "row": 5, "channel": 21}
+"""The bit at which each field stands in a packed place. Columns do not matter: a transaction hits or misses a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class BitField:
-    """`bits` bits of a field, from bit `low` of it; None: all bits of the field."""
+    """A run of `bits` bits of a field, from its bit `low` on. If `bits` is None, it has all bits of the field."""
 
     field: str
     bits: int | None = None
@@ -40,7 +42,8 @@ class BitField:
 
 @dataclass(frozen=True, slots=True)
 class Xor:
-    """The target is xor-ed with as many bits of the source, from bit `low` of it. Sources are fields as they stood before any xor."""
+    """The target field is xor-ed with as many bits of the source, from its bit `low` on. Sources are the fields as they stood before any
+    xor."""
 
     target: str
     source: str
@@ -48,8 +51,8 @@ class Xor:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
-    """Bytes to channel, flat bank and row."""
+class AddressMapping:
+    """An address mapping takes a byte address to a channel, a bank and a row."""
 
     name: str
     pieces: tuple[BitField, ...]
@@ -58,7 +61,7 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Bits of an address that are xor-ed into a packed place: `((address >> shift) & mask) << left`."""
+    """A run of bits of an address that is xor-ed into a packed place: `((address >> shift) & mask) << left`."""
 
     shift: int
     mask: int
@@ -68,71 +71,72 @@ class Move:
 _BYTE, _LOW, _CHANNEL, _ROW = BitField("byte"), BitField("column", 1), BitField("channel"), BitField("row")
 _PC, _GROUP, _BANK = BitField("pc"), BitField("group"), BitField("bank")
 
-ROBARACOCH = Mapping("RoBaRaCoCh", (_BYTE, _LOW, _CHANNEL, BitField("column", 4, 1), _PC, _GROUP, _BANK, _ROW))
-MOP4CLXOR = Mapping(
+ROBARACOCH = AddressMapping("RoBaRaCoCh", (_BYTE, _LOW, _CHANNEL, BitField("column", 4, 1), _PC, _GROUP, _BANK, _ROW))
+MOP4CLXOR = AddressMapping(
     "MOP4CLXOR",
     (_BYTE, _LOW, _CHANNEL, BitField("column", 1, 1), _PC, _GROUP, _BANK, BitField("column", 3, 2), _ROW),
     (Xor("pc", "column"), Xor("group", "column", 1), Xor("bank", "column", 3)),
 )
-BGINT_XOR = Mapping(
+BGINT_XOR = AddressMapping(
     "BGint_xor",
     (_BYTE, _LOW, _CHANNEL, _PC, _GROUP, BitField("column", 4, 1), _BANK, _ROW),
     (Xor("bank", "row"), Xor("group", "row", 2), Xor("pc", "row", 4), Xor("channel", "row", 5)),
 )
 MAPPINGS = {mapping.name: mapping for mapping in (ROBARACOCH, MOP4CLXOR, BGINT_XOR)}
-DEFAULT = BGINT_XOR
+DEFAULT_MAPPING = BGINT_XOR
 
 
-def mapping_named(name: str) -> Mapping:
-    """The mapping of that name. Raises `MachineError`."""
+def find_mapping(name: str) -> AddressMapping:
+    """Return the mapping of that name. Raises `MachineError` if there is none."""
     if name not in MAPPINGS:
         raise MachineError(f"unknown mapping `{name}`", hint=did_you_mean(name, MAPPINGS))
     return MAPPINGS[name]
 
 
 def channel_bits(channels: int) -> int:
-    """Address bits that choose one of so many channels. Raises `MachineError`."""
-    if channels not in CHANNELS:
+    """Return the number of address bits that choose one of `channels` channels. Raises `MachineError` for an impossible number of
+    channels."""
+    if channels not in CHANNEL_COUNTS:
         raise MachineError(f"`channels: {channels}`: must be 1, 2, 4, 8 or 16")
     return channels.bit_length() - 1
 
 
 def capacity(channels: int) -> int:
-    """Bytes of so many channels."""
-    return 1 << (sum(WIDTHS.values()) + channel_bits(channels))
+    """Return the bytes that `channels` channels hold."""
+    return 1 << (sum(FIELD_WIDTHS.values()) + channel_bits(channels))
 
 
-def moves(mapping: Mapping, channels: int) -> tuple[Move, ...]:
-    """The moves that make a packed place of an address. Raises `MachineError`."""
-    found: list[Move] = []
+def moves(mapping: AddressMapping, channels: int) -> tuple[Move, ...]:
+    """Return the moves that make a packed place of an address. Raises `MachineError` for an impossible number of channels."""
+    runs: list[Move] = []
     for bit, place in sorted(_bits(mapping, channels), key=lambda pair: (pair[1] - pair[0], pair[0])):
-        last = found.pop() if found else Move(bit, 0, place)
+        last = runs.pop() if runs else Move(bit, 0, place)
         if bit - last.shift == place - last.left == last.mask.bit_length():  # the next bit of the same run
-            found.append(Move(last.shift, 2 * last.mask + 1, last.left))
+            runs.append(Move(last.shift, 2 * last.mask + 1, last.left))
         else:
-            found += [last, Move(bit, 1, place)]
-    return tuple(found)
+            runs += [last, Move(bit, 1, place)]
+    return tuple(runs)
 
 
-def _bits(mapping: Mapping, channels: int) -> Iterator[tuple[int, int]]:
-    """Bits of an address, each with the bit of the packed place into which it is xor-ed."""
-    widths = {**WIDTHS, "channel": channel_bits(channels)}
+def _bits(mapping: AddressMapping, channels: int) -> Iterator[tuple[int, int]]:
+    """Yield bits of an address, each with the bit of the packed place into which it is xor-ed."""
+    widths = {**FIELD_WIDTHS, "channel": channel_bits(channels)}
     stands: dict[tuple[str, int], int] = {}
     for piece in mapping.pieces:
         for k in range(piece.low, piece.low + (widths[piece.field] if piece.bits is None else piece.bits)):
             stands[piece.field, k] = len(stands)
     for (field, k), bit in stands.items():
-        if field in PLACES:
-            yield bit, PLACES[field] + k
+        if field in FIELD_OFFSETS:
+            yield bit, FIELD_OFFSETS[field] + k
     for xor in mapping.xors:
         for k in range(widths[xor.target]):
-            yield stands[xor.source, xor.low + k], PLACES[xor.target] + k
+            yield stands[xor.source, xor.low + k], FIELD_OFFSETS[xor.target] + k
 
 
-def places(mapping: Mapping, channels: int, addresses: npt.ArrayLike) -> tuple[Integers, Integers, Integers]:
-    """Channel, flat bank and row of each byte address."""
-    given = np.asarray(addresses, np.int64)
-    packed = np.zeros_like(given)
+def decode_addresses(mapping: AddressMapping, channels: int, addresses: npt.ArrayLike) -> tuple[Ints, Ints, Ints]:
+    """Return the channel, bank and row of each byte address."""
+    byte_addresses = np.asarray(addresses, np.int64)
+    packed = np.zeros_like(byte_addresses)
     for move in moves(mapping, channels):
-        packed ^= ((given >> move.shift) & move.mask) << move.left
-    return packed >> PLACES["channel"], packed & 31, (packed >> PLACES["row"]) & 0xFFFF
+        packed ^= ((byte_addresses >> move.shift) & move.mask) << move.left
+    return packed >> FIELD_OFFSETS["channel"], packed & 31, (packed >> FIELD_OFFSETS["row"]) & 0xFFFF

@@ -1,7 +1,8 @@
-"""A memory: ports, and a model behind them.
+"""A memory consists of ports and a model behind them.
 
-Simulators use it in windows of at most `lookahead` cycles: first all requests of a window, then `advance` to its end. Compiled code asks
-through `ports.issue` at the address of a port and calls the kernel of `Model.advance`; the class is for everything else.
+Simulators use it in windows of at most `lookahead` cycles: they make all requests of a window, and then `advance` to its end. Compiled
+code makes requests through `ports.issue` at the address of a port and calls the kernel `MemoryModel.advance`; the class is for
+everything else.
 """
 
 from __future__ import annotations
@@ -14,33 +15,33 @@ import numpy.typing as npt
 from numba import int64
 
 from fuseflow.sim.memory.histogram import BUCKETS, percentile
-from fuseflow.sim.memory.layout import AddressRange, Array
-from fuseflow.sim.memory.mapping import Integers
-from fuseflow.sim.memory.models import Model
+from fuseflow.sim.memory.layout import AddressRange, ArrayName
+from fuseflow.sim.memory.mapping import Ints
+from fuseflow.sim.memory.models import MemoryModel
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
 from fuseflow.sim.native.jit import ADVANCE, library
 from fuseflow.sim.native.records import address
 
 ISSUE = int64(int64, int64, int64, int64, int64)
-RING = 64
-"""Requests of a port for which there is room at first."""
+INITIAL_RING = 64
+"""The number of requests of a port for which there is room at first."""
 
 
 class Memory:
-    """`ports` ports in front of a model.
+    """A memory with `ports` ports in front of a model.
 
     >>> from fuseflow.sim.memory.models import Hbm2
     >>> memory = Memory(Hbm2(), ports=1)
     >>> request = memory.issue(0, address=0, size=32, write=False, cycle=0)
     >>> memory.advance(40)
-    >>> memory.seen(0, request)  # the bank was closed
+    >>> memory.answer_cycle(0, request)  # the bank was closed
     32
     """
 
-    def __init__(self, model: Model, ports: int) -> None:
+    def __init__(self, model: MemoryModel, ports: int) -> None:
         self.model = model
-        self.rings: list[npt.NDArray[Any]] = [REQUEST.array(RING) for _ in range(ports)]
+        self.rings: list[npt.NDArray[Any]] = [REQUEST.array(INITIAL_RING) for _ in range(ports)]
         self.ports = PORT.array(ports)
         self.ports["due"] = FOREVER
         for k in range(ports):
@@ -49,43 +50,49 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
-        self.latencies: Integers = np.zeros(BUCKETS, np.int64)
+        self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
 
     @property
     def cycle(self) -> int:
-        """All that happens before this cycle has happened."""
+        """Everything that happens before this cycle has happened."""
         return int(self.state["now"][0])
 
     @property
     def lookahead(self) -> int:
-        """Cycles of the longest window."""
+        """The cycles of the longest window."""
         return self.model.lookahead
 
     def issue(self, port: int, address: int, size: int, write: bool, cycle: int) -> int:
-        """Ask for bytes; returns the number of the request. At a port, cycles never decrease; none is before `self.cycle`."""
+        """Request bytes, and return the number of the request. At a port, cycles never decrease, and none is before `self.cycle`."""
         assert (cycle >= self.cycle or self.state["patient"]) and size > 0
         while (number := self._issue(self.port(port), address, size, int(write), cycle)) == FULL:
             self.make_room(port)
         return int(number)
 
-    def issue_all(self, port: int, addresses: Integers, sizes: Integers | int, writes: Integers | int, cycles: Integers) -> None:
-        """Many requests at once, in order; the same as `issue` for each."""
+    def issue_all(self, port: int, addresses: Ints, sizes: Ints | int, writes: Ints | int, cycles: Ints) -> None:
+        """Make many requests at once, in order. The effect is that of `issue` for each."""
         p, n = self.ports[port], len(cycles)
         assert n and cycles[0] >= self.cycle and (np.diff(cycles) >= 0).all() and np.min(sizes) > 0
         while p["issued"] + n - p["released"] > len(self.rings[port]):
             self.make_room(port)
-        made = REQUEST.array(n)
-        made["address"], made["bytes"], made["write"], made["cycle"], made["seen"] = addresses, sizes, writes, cycles, -1
-        self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = made
+        records = REQUEST.array(n)
+        records["address"], records["bytes"], records["write"], records["cycle"], records["visible"] = (
+            addresses,
+            sizes,
+            writes,
+            cycles,
+            -1,
+        )
+        self.rings[port][(p["issued"] + np.arange(n)) & p["mask"]] = records
         if p["sent"] == p["issued"]:
             p["due"] = cycles[0]
         p["issued"] += n
-        p["bytes"] += made["bytes"].sum()
+        p["bytes"] += records["bytes"].sum()
 
     def be_patient(self) -> None:
-        """Take requests of windows that are over, too: for a run whose cycles nobody looks at."""
+        """Also take requests of windows that are over, for a run whose cycles nobody looks at."""
         self.state["patient"] = 1
 
     def advance(self, cycle: int) -> None:
@@ -95,40 +102,40 @@ class Memory:
             self.model.grow(int(status))
 
     def drain(self, step: int = 4096) -> None:
-        """Go on until everything is answered."""
+        """Go on, `step` cycles at a time, until everything is answered."""
         while (self.ports["answered"] < self.ports["issued"]).any():
             due = int(self.ports["due"].min())  # the next request to come, if any
             self.advance((self.cycle if due == FOREVER else max(self.cycle, due)) + step)
 
-    def seen(self, port: int, request: int) -> int:
-        """The cycle in which the port sees the answer; -1 if that is not known yet, or if nothing was asked."""
+    def answer_cycle(self, port: int, request: int) -> int:
+        """Return the cycle from which the port sees the answer. It is -1 if the answer is not known yet, or if there is no such request."""
         if request >= self.ports[port]["issued"]:
             return -1
-        return int(self.rings[port][request & int(self.ports[port]["mask"])]["seen"])
+        return int(self.rings[port][request & int(self.ports[port]["mask"])]["visible"])
 
     def requests(self, port: int) -> npt.NDArray[Any]:
-        """The records of the requests that were not released, in order of issue."""
+        """Return the records of the requests of a port that were not released, in the order of issue."""
         p = self.ports[port]
-        numbers: Integers = np.arange(p["released"], p["issued"])
-        found: npt.NDArray[Any] = self.rings[port][numbers & p["mask"]]
-        return found
+        numbers: Ints = np.arange(p["released"], p["issued"])
+        records: npt.NDArray[Any] = self.rings[port][numbers & p["mask"]]
+        return records
 
     def release(self, port: int, before: int) -> None:
-        """Nobody asks any more for the answers of the requests before this one, which have been answered."""
+        """Free the requests before this one, which have been answered. Nobody may look at their answers any more."""
         assert before <= self.ports[port]["answered"]
         self.ports[port]["released"] = before
 
     def port(self, k: int) -> int:
-        """The address of a port, for compiled code."""
+        """Return the address of port `k`, for compiled code."""
         return address(self.ports) + PORT_SIZE * k
 
     def statistics(self) -> tuple[PortStatistics, ...]:
-        """Of each port. Those of the channels are the model's."""
+        """Return the statistics of each port. Those of the channels are the model's."""
         return tuple(_statistics(p, self.model.transaction) for p in self.ports)
 
-    def report(self, ports: Sequence[MemoryPort], places: Mapping[Array, AddressRange]) -> MemoryStatistics:
-        """Of a run, whose ports and arrays these are."""
-        found = self.statistics()
+    def report(self, ports: Sequence[MemoryPort], places: Mapping[ArrayName, AddressRange]) -> MemoryStatistics:
+        """Return the statistics of a run. `ports` says what the ports were for, and `places` where the arrays lie."""
+        port_statistics = self.statistics()
         reads = [k for k, port in enumerate(ports) if port.direction == "read"]
         latency, count = int(self.ports["latency"][reads].sum()), int(self.ports["answered"][reads].sum())
         return MemoryStatistics(
@@ -136,14 +143,14 @@ class Memory:
             peak=self.model.peak,
             clock=float(self.model.clock),
             places=dict(places),
-            ports=tuple(zip(ports, found, strict=True)),
+            ports=tuple(zip(ports, port_statistics, strict=True)),
             channels=self.model.channels(),
             read_latency=latency / max(count, 1),
             read_latency_p99=percentile(self.latencies, 99),
         )
 
     def make_room(self, port: int) -> None:
-        """Twice the ring of a port, the requests in it at their new places."""
+        """Double the ring of a port, and put the requests in it at their new places."""
         p, old = self.ports[port], self.rings[port]
         numbers = np.arange(p["released"], p["issued"])
         self.rings[port] = REQUEST.array(2 * len(old))

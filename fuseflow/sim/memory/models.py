@@ -1,4 +1,5 @@
-"""The memory models: what each keeps, and how it makes room. A new one is a class like these, and a kernel that advances it."""
+"""The memory models: the state that each keeps, and how it makes room for more. A new model is a class like these, and a kernel that
+advances it."""
 
 from __future__ import annotations
 
@@ -15,23 +16,25 @@ from fuseflow.sim.memory.comal_fixed import CHANNELS, COMAL, INTERVAL, ROUND_TRI
 from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.sim.memory.histogram import percentile
 from fuseflow.sim.memory.statistics import ChannelStatistics
-from fuseflow.sim.memory.timing import HBM2_2000, Device, distances, lookahead
+from fuseflow.sim.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
 from fuseflow.sim.native.jit import Function
 from fuseflow.sim.native.records import address
 
-Array = npt.NDArray[Any]
+NumpyArray = npt.NDArray[Any]
 BUS_BYTES = 32
-"""Of a channel, in a memory cycle."""
+"""The bytes that a channel moves in a memory cycle."""
 POOL = 256
-"""Transactions of a channel for which there is room at first."""
+"""The number of transactions of a channel for which there is room at first."""
 
 
-class Model(Protocol):
-    """What stands behind the ports.
+class MemoryModel(Protocol):
+    """A memory model is what stands behind the ports.
 
-    `advance` is the kernel: the address of the memory and a cycle, to 0, LATE, or what to `grow`. An answer that is not known at a cycle is
-    visible `lookahead` cycles later at the earliest. `clock`: memory cycles in one cycle of the ports. `delay`: from the acceptance of a
-    read, and from the completion of a write, to the earliest answer. `transaction`: bytes. `peak`: bytes in a cycle of the ports.
+    `advance` is its kernel, which takes the address of the memory and a cycle. It returns 0, LATE, or the number to call `grow` with
+    before it is called again. An answer that is not known at a cycle is visible `lookahead` cycles later at the earliest. `clock` is the
+    number of memory cycles in one cycle of the ports. `delay` is the number of memory cycles from the acceptance of a read, and from the
+    completion of a write, to the earliest answer. `transaction` is the number of bytes of one access, and `peak` the largest number of
+    bytes in a cycle of the ports.
     """
 
     name: str
@@ -41,7 +44,7 @@ class Model(Protocol):
     delay: int
     transaction: int
     peak: Fraction
-    state: Array
+    state: NumpyArray
 
     def grow(self, short: int) -> None: ...
 
@@ -57,7 +60,7 @@ class ComalFixed:
 
     def __init__(self) -> None:
         self.free = np.zeros(CHANNELS, np.int64)
-        self.state: Array = COMAL.array(1)
+        self.state: NumpyArray = COMAL.array(1)
         self.state["free"] = address(self.free)
 
     def grow(self, short: int) -> None:
@@ -68,33 +71,34 @@ class ComalFixed:
 
 
 class Hbm2:
-    """Channels of HBM2 behind a mapping. Raises `MachineError` for a number of channels that cannot be."""
+    """Channels of HBM2 behind an address mapping. Raises `MachineError` for an impossible number of channels."""
 
     name, advance, transaction = "hbm2", staticmethod(advance_hbm2), maps.TRANSACTION
 
     def __init__(
         self,
         channels: int = 8,
-        mapping: maps.Mapping = maps.DEFAULT,
-        device: Device = HBM2_2000,
+        mapping: maps.AddressMapping = maps.DEFAULT_MAPPING,
+        device: DeviceTiming = HBM2_2000,
         clock: Fraction = Fraction(1),
     ) -> None:
         self.clock, self.delay = clock, lookahead(device)
         self.peak: Fraction = BUS_BYTES * channels * clock
         self.lookahead = self.delay if clock == 1 else max(int((self.delay - 1) / clock), 1)
         self.moves = np.array([astuple(move) for move in maps.moves(mapping, channels)], np.int64)
-        timing = distances(device)
+        timing = command_distances(device)
         self.timing = np.array(astuple(timing), np.int64)
         self.blocks = [new_channel(address(self.timing), timing.refresh_period) for _ in range(channels)]
-        self.pools: list[Array] = [TRANSACTION.array(0)[:0] for _ in range(channels)]
+        self.pools: list[NumpyArray] = [TRANSACTION.array(0)[:0] for _ in range(channels)]
         self.listed = np.array([address(block) for block in self.blocks], np.int64)
-        self.state: Array = HBM2.array(1)
+        self.state: NumpyArray = HBM2.array(1)
         self.state[0] = (address(self.listed), channels, address(self.moves), len(self.moves))
         for k in range(channels):
             self.grow(k + 1)
 
     def grow(self, short: int) -> None:
-        """Twice the room in the pool of a channel: its slots keep their numbers, the new ones are free."""
+        """Double the room in the pool of a channel, whose number is `short` - 1. Its slots keep their numbers, and the new ones are
+        free."""
         channel, old = self.record(short - 1), self.pools[short - 1]
         pool = np.zeros(2 * len(old) or POOL, TRANSACTION.dtype)
         pool[: len(old)] = old
@@ -105,28 +109,28 @@ class Hbm2:
         channel["room"] += len(pool) - len(old)
 
     def record(self, k: int) -> Any:
-        """The record of channel k."""
+        """Return the record of channel `k`."""
         return self.blocks[k][: CHANNEL.size // 8].view(CHANNEL.dtype)[0]
 
     def channels(self) -> tuple[ChannelStatistics, ...]:
         return tuple(self._statistics(k) for k in range(len(self.blocks)))
 
     def _statistics(self, k: int) -> ChannelStatistics:
-        found = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
-        reads, writes = found["reads"], found["writes"]
+        counts = {name: int(self.record(k)[name]) for name in CHANNEL.dtype.names or ()}
+        reads, writes = counts["reads"], counts["writes"]
         return ChannelStatistics(
             reads=reads,
             writes=writes,
-            hits=found["hits"],
-            misses=found["misses"],
-            conflicts=found["conflicts"],
-            forwarded=found["forwarded"],
-            absorbed=found["absorbed"],
-            turnarounds=found["turnarounds"],
-            refresh_cycles=found["refreshed"],
-            service=found["service"] / max(reads + writes, 1),
-            read_latency=found["read_latency"] / max(reads, 1),
+            hits=counts["hits"],
+            misses=counts["misses"],
+            conflicts=counts["conflicts"],
+            forwarded=counts["forwarded"],
+            absorbed=counts["absorbed"],
+            turnarounds=counts["turnarounds"],
+            refresh_cycles=counts["refreshed"],
+            service=counts["service"] / max(reads + writes, 1),
+            read_latency=counts["read_latency"] / max(reads, 1),
             read_latency_p99=percentile(self.blocks[k][HISTOGRAM_AT // 8 :], 99),
-            write_latency=found["write_latency"] / max(writes, 1),
-            last_completion=found["last_done"],
+            write_latency=counts["write_latency"] / max(writes, 1),
+            last_completion=counts["last_done"],
         )

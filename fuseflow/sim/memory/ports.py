@@ -1,8 +1,9 @@
-"""Ports: what the nodes of a graph, or a trace, ask of a memory, and when it is answered. The same for every model.
+"""The ports of a memory: what the nodes of a graph, or a trace, request of it, and when that is answered. They are the same for every
+model.
 
-A port is a ring of requests in order of issue. `issue` appends one, `next_port` gives the requests to a model in the order in which they
-arrive, `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to call. Cycles at ports are those of
-the accelerator; a memory with another clock converts in `arrival` and `settle`.
+A port is a ring of requests in the order of issue. `issue` appends one, `next_port` gives the requests to a model in the order in which
+they arrive, and `settle` makes answers visible, in order. All are plain functions of addresses, for kernels to call. Cycles at ports are
+those of the accelerator; a memory with another clock converts them in `arrival` and `settle`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ REQUEST = Record(
     "address bytes write "
     "cycle left "  # of issue; transactions without an answer
     "accepted done "  # the latest of its transactions, memory cycles
-    "seen"  # by the port; -1 while open
+    "visible"  # the cycle from which the port sees the answer; -1 while it is open
 )
 PORT = Record(
     "ring mask "
@@ -45,23 +46,23 @@ request_at, port_at, memory_at = REQUEST.at, PORT.at, MEMORY.at
 
 @inline
 def request_of(port: int, number: int) -> int:
-    """The address of a request of a port."""
+    """Return the address of a request of a port."""
     p = port_at(port)
-    found: int = p.ring + REQUEST_SIZE * (number & p.mask)
-    return found
+    request: int = p.ring + REQUEST_SIZE * (number & p.mask)
+    return request
 
 
 @inline
 def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
-    """Ask for `size` bytes, 1 or more; returns the number of the request, or FULL if the ring has no room for it. Cycles never decrease
-    and are not before the end of the last window."""
+    """Request `size` bytes, 1 or more, and return the number of the request, or FULL if the ring has no room for it. Cycles never
+    decrease and are not before the end of the last window."""
     p = port_at(port)
     number: int = p.issued
     if number - p.released > p.mask:
         return FULL
     r = request_at(request_of(port, number))
     r.address, r.bytes, r.write, r.cycle = address, size, write, cycle
-    r.left, r.accepted, r.done, r.seen = 0, 0, 0, -1
+    r.left, r.accepted, r.done, r.visible = 0, 0, 0, -1
     if p.sent == number:
         p.due = cycle
     p.issued = number + 1
@@ -71,7 +72,7 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
 
 @inline
 def start_sending(memory: int) -> int:
-    """Before the first `next_port` of a window. Returns 0, or LATE if a request should have been in an earlier window."""
+    """Prepare the first `next_port` of a window. Returns 0, or LATE if a request should have been in an earlier window."""
     m = memory_at(memory)
     m.turn, m.next = m.count, FOREVER
     for k in range(m.count):
@@ -81,8 +82,8 @@ def start_sending(memory: int) -> int:
 
 @inline
 def next_port(memory: int, until: int) -> int:
-    """The port whose first request arrives next, if that is before cycle `until`; else 0. Within cycle c, port c mod P comes first, then
-    upwards in a circle: an order that does not depend on windows."""
+    """Return the address of the port whose first request arrives next, if that is before cycle `until`, and else 0. Within cycle c, port
+    c mod P comes first, then upwards in a circle. So the order does not depend on the windows."""
     m = memory_at(memory)
     while True:
         while m.turn < m.count:
@@ -101,13 +102,13 @@ def next_port(memory: int, until: int) -> int:
 
 @inline
 def head_of(port: int) -> int:
-    """The address of the first request that was not sent."""
+    """Return the address of the first request that was not sent."""
     return request_of(port, port_at(port).sent)
 
 
 @inline
-def sent(port: int) -> None:
-    """The first request is on its way, all of it."""
+def mark_sent(port: int) -> None:
+    """Note that all of the first request is on its way."""
     p = port_at(port)
     p.sent += 1
     p.part = 0
@@ -116,20 +117,20 @@ def sent(port: int) -> None:
 
 @inline
 def arrival(memory: int, cycle: int) -> int:
-    """The memory cycle of a cycle of the accelerator: both clocks start together."""
+    """Return the memory cycle of a cycle of the accelerator. Both clocks start together."""
     m = memory_at(memory)
     return cycle if m.numerator == m.denominator else cycle * m.numerator // m.denominator
 
 
 @inline
 def _at_port(m: Any, cycle: int) -> int:
-    """The first cycle of the accelerator that is not before a memory cycle."""
+    """Return the first cycle of the accelerator that is not before a memory cycle."""
     return cycle if m.numerator == m.denominator else (cycle * m.denominator + m.numerator - 1) // m.numerator
 
 
 @inline
 def finish(request: int, accepted: int, done: int) -> None:
-    """One transaction of a request has been accepted and completed at these memory cycles."""
+    """Note that one transaction of a request has been accepted and completed at these memory cycles."""
     r = request_at(request)
     r.left -= 1
     r.accepted = max(r.accepted, accepted)
@@ -138,8 +139,9 @@ def finish(request: int, accepted: int, done: int) -> None:
 
 @inline
 def settle(memory: int, until: int) -> None:
-    """End the window, and make answers visible: each port's in order of issue. A port sees a read no earlier than `delay` cycles after its
-    acceptance, and that a write is done `delay` cycles after it is; so nothing is seen that was not decided one window before."""
+    """End the window, and make answers visible, those of each port in the order of issue. A port sees the answer of a read no earlier
+    than `delay` cycles after its acceptance, and that a write is done `delay` cycles after it is. So nothing becomes visible that was
+    not decided one window before."""
     m = memory_at(memory)
     m.now = max(m.now, until)
     for k in range(m.count):
@@ -149,10 +151,10 @@ def settle(memory: int, until: int) -> None:
             r = request_at(request_of(port, p.answered))
             if r.left > 0:
                 break
-            seen = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
-            p.last = max(p.last, _at_port(m, seen))
+            visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
+            p.last = max(p.last, _at_port(m, visible))
             p.latency += p.last - r.cycle
             if r.write == 0:
                 count_latency(m.latencies, p.last - r.cycle)
             p.answered += 1
-            r.seen = p.last
+            r.visible = p.last

@@ -1,19 +1,20 @@
-"""What happens to a transaction before and after its commands: arrival in the FIFO, acceptance by the controller, completion."""
+"""What happens to a transaction before and after its commands: its arrival in the FIFO, its acceptance by the controller, and its
+completion."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.memory.channel import (  # fmt: skip
+from fuseflow.sim.memory.channel import (
     HISTOGRAM_AT,
     QUEUE,
     WRITES,
-    append,
+    append_entry,
     channel_at,
-    count,
-    entries,
     entry_of,
+    first_entry,
     place_of,
+    queue_length,
     slot_of,
     transaction_of,
 )
@@ -40,7 +41,7 @@ def enqueue(channel: int, arrival: int, unit: int, place: int, write: int, port:
 
 @inline
 def accept(channel: int) -> None:
-    """Accept what has arrived, in order, until a queue is full: then all behind it wait too."""
+    """Accept what has arrived, in order, until a queue is full. Then all transactions behind it wait, too."""
     c = channel_at(channel)
     while c.first >= 0:
         slot = c.first
@@ -49,12 +50,12 @@ def accept(channel: int) -> None:
             return
         following, queue = t.next, t.write
         queued = is_queued(channel, t)
-        if not queued and count(channel, queue) >= QUEUE:
+        if not queued and queue_length(channel, queue) >= QUEUE:
             return
         t.accepted = c.clock
         c.first = following
         if not queued:
-            append(channel, queue, entry_of(t.place, slot))
+            append_entry(channel, queue, entry_of(t.place, slot))
             c.column_wake = c.row_wake = c.clock + 1
         elif queue == WRITES:  # the queued write takes the data along
             c.absorbed += 1
@@ -66,9 +67,10 @@ def accept(channel: int) -> None:
 
 @inline
 def is_queued(channel: int, t: Any) -> bool:
-    """Whether a write to the same 32 bytes is in the write queue. One whose row has been opened for it is no longer seen."""
-    first = entries(channel, WRITES)
-    for j in range(count(channel, WRITES)):
+    """Return whether a write to the same 32 bytes is in the write queue. A write whose row has been opened for it does not count any
+    more."""
+    first = first_entry(channel, WRITES)
+    for j in range(queue_length(channel, WRITES)):
         entry = get_int(first, j)
         if place_of(entry) == t.place and transaction_of(channel, slot_of(entry)).unit == t.unit:
             return True
@@ -77,7 +79,7 @@ def is_queued(channel: int, t: Any) -> bool:
 
 @inline
 def complete_read(channel: int, slot: int, ready: int) -> None:
-    """A read's data are there at cycle `ready`, and leave in order."""
+    """Complete a read whose data are there at cycle `ready`. Data leave in order."""
     c = channel_at(channel)
     c.last_data = max(c.last_data, ready)
     complete(channel, slot, c.last_data)
@@ -85,7 +87,7 @@ def complete_read(channel: int, slot: int, ready: int) -> None:
 
 @inline
 def complete(channel: int, slot: int, done: int) -> None:
-    """Answer a transaction and free its slot."""
+    """Answer a transaction in cycle `done`, and free its slot."""
     c = channel_at(channel)
     t = transaction_of(channel, slot)
     finish(request_of(t.port, t.request), t.accepted, done)

@@ -1,20 +1,20 @@
-"""The row slot of a cycle: at most one ACT, PRE, PREab or REFab."""
+"""The row slot of a cycle, in which at most one ACT, PRE, PREab or REFab is issued."""
 
 from __future__ import annotations
 
-from fuseflow.sim.memory.channel import (  # fmt: skip
+from fuseflow.sim.memory.channel import (
     ACTIVE,
     BANKS,
     PCS,
-    append,
+    append_entry,
     bank_of,
     channel_at,
-    count,
-    entries,
+    first_entry,
     group_of,
     pc_of,
     place_of,
-    remove,
+    queue_length,
+    remove_entry,
     timing_at,
 )
 from fuseflow.sim.memory.ports import FOREVER
@@ -23,11 +23,12 @@ from fuseflow.sim.native.records import get_int, inline
 
 @inline
 def row_slot(channel: int) -> None:
-    """For the oldest request that is ready: ACT if its bank is closed, PRE if another row is open and nobody is to be served there."""
+    """Issue a row command for the oldest request that is ready: ACT if its bank is closed, or PRE if another row is open and no request
+    is to be served there."""
     c = channel_at(channel)
     clock, queue, wake = c.clock, c.writing, FOREVER
-    first = entries(channel, queue)
-    for j in range(count(channel, queue)):
+    first = first_entry(channel, queue)
+    for j in range(queue_length(channel, queue)):
         entry = get_int(first, j)
         bank = place_of(entry) & 31
         b = bank_of(channel, bank)
@@ -42,8 +43,8 @@ def row_slot(channel: int) -> None:
         else:
             ready = max(b.act, group_of(channel, bank).act, pc_of(channel, bank).act, c.row_bus)
             if ready <= clock:
-                remove(channel, queue, j)
-                append(channel, ACTIVE, entry)
+                remove_entry(channel, queue, j)
+                append_entry(channel, ACTIVE, entry)
                 _activate(channel, place_of(entry))
                 wake = c.row_bus
                 break
@@ -86,7 +87,7 @@ def _activate(channel: int, place: int) -> None:
 
 @inline
 def refresh_slot(channel: int) -> None:
-    """The next step of the pending refreshes, PC 0 first: PREab while a bank is open, then REFab."""
+    """Issue the next command of the pending refreshes, those of PC 0 first: PREab while a bank is open, and then REFab."""
     c = channel_at(channel)
     clock, after = c.clock, timing_at(c.timing)
     bank = (PCS - c.refreshes) * (BANKS // PCS)

@@ -1,4 +1,5 @@
-"""What a machine says of its memory, and the controller that follows from it. Loads no compiler before a run needs its memory."""
+"""The memory settings of a machine, and the controller that follows from them. This module loads no compiler before a run needs its
+memory."""
 
 from __future__ import annotations
 
@@ -15,41 +16,41 @@ from fuseflow.sim.memory import mapping as maps
 from fuseflow.sim.memory.controller import Controller, MemoryDevice
 
 MOST_PARTS = 1000
-"""Of the ratio of two clocks as a fraction, so that cycles times a part stay far inside 64 bits."""
+"""The largest numerator and denominator of the ratio of two clocks, so that cycles times one of them stay far inside 64 bits."""
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def whole(value: Any) -> int:
-    """The number, plain (YAML gives numbers such as 0 and 0x40 types of their own); -1 for what is no whole number."""
+def whole_number(value: Any) -> int:
+    """Return a whole number as a plain int, and -1 for anything else. (YAML gives numbers such as 0 and 0x40 types of their own.)"""
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else -1
 
 
 def _lines(least: int) -> BeforeValidator:
     def check(value: Any) -> Any:
-        if not least <= whole(value) <= MOST_LINES:
+        if not least <= whole_number(value) <= MOST_LINES:
             raise PydanticCustomError("lines", f"must be a whole number of lines, {least} to {MOST_LINES:,}")
-        return whole(value)
+        return whole_number(value)
 
     return BeforeValidator(check)
 
 
 def _channels(value: Any) -> Any:
-    if whole(value) not in maps.CHANNELS:
-        listed = ", ".join(str(n) for n in maps.CHANNELS)
-        raise PydanticCustomError("channels", f"must be one of {listed} channels")
-    return whole(value)
+    if whole_number(value) not in maps.CHANNEL_COUNTS:
+        choices = ", ".join(str(n) for n in maps.CHANNEL_COUNTS)
+        raise PydanticCustomError("channels", f"must be one of {choices} channels")
+    return whole_number(value)
 
 
 def _line(value: Any) -> Any:
-    if not maps.TRANSACTION <= whole(value) <= MOST_LINE or value & (value - 1):
+    if not maps.TRANSACTION <= whole_number(value) <= MOST_LINE or value & (value - 1):
         message = (
             f"must be a power of two of bytes, from {maps.TRANSACTION}, which is one transaction of the memory, to {MOST_LINE}"
         )
         raise PydanticCustomError("line", message)
-    return whole(value)
+    return whole_number(value)
 
 
 def _mapping(value: Any) -> Any:
@@ -64,14 +65,15 @@ Clock = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 
 
 class IdealMemory(_Strict):
-    """Answers at once."""
+    """A memory that answers at once."""
 
     model: Literal["ideal"] = "ideal"
 
 
 class _Ports(_Strict):
-    """How nodes ask. `line`: bytes of a request; `prefetch`: lines that are asked for ahead where an array is read in order;
-    `outstanding`: lines without an answer at one port, at most, and how many lines of elements a port holds for its node."""
+    """How nodes make requests. `line` is the number of bytes of a request. `prefetch` is the number of lines that are fetched ahead
+    where an array is read in order. `outstanding` is the largest number of lines without an answer at one port, and the number of
+    lines of elements that a port holds for its node."""
 
     line: Annotated[int, BeforeValidator(_line)] = 64
     prefetch: Annotated[int, _lines(0)] = 8
@@ -79,27 +81,28 @@ class _Ports(_Strict):
 
 
 class ComalFixedMemory(_Ports):
-    """The fixed pipe of the released Comal simulator. It is not HBM2: addresses are ignored."""
+    """The fixed pipe of the released Comal simulator. It is not HBM2, and ignores addresses."""
 
     model: Literal["comal_fixed"] = "comal_fixed"
 
 
 class Hbm2Memory(_Ports):
-    """HBM2, command by command (docs/memory.md): 2 GB and 32 bytes a memory cycle for each channel."""
+    """HBM2, command by command (docs/memory.md), with 2 GB and 32 bytes a memory cycle for each channel."""
 
     model: Literal["hbm2"] = "hbm2"
     channels: Annotated[int, BeforeValidator(_channels)] = 8
-    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT.name
+    mapping: Annotated[str, BeforeValidator(_mapping)] = maps.DEFAULT_MAPPING.name
     clock_ghz: Clock = 1.0
 
 
 MemorySettings: TypeAlias = IdealMemory | ComalFixedMemory | Hbm2Memory
-MODELS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
-"""By name; a new one is a class above, a model in `models.py` and a line in `controller`."""
+MODEL_SETTINGS: dict[str, type[MemorySettings]] = {kind().model: kind for kind in get_args(MemorySettings)}
+"""The settings of each model, by its name. A new model is a class above, a model in `models.py` and a line in `controller`."""
 
 
 def memory_settings(value: Any) -> Any:
-    """Of a machine file: a mapping with the key `model`, or the name of a model alone."""
+    """Return the memory settings of a machine file as a mapping with the key `model`. The file may have such a mapping, or the name of a
+    model alone. Raises a pydantic error for anything else."""
     if isinstance(value, BaseModel):
         return value
     below = ("model",) if isinstance(value, Mapping) else ()  # the key that is refused
@@ -107,16 +110,16 @@ def memory_settings(value: Any) -> Any:
         value = {"model": value}
     if not isinstance(value, Mapping) or "model" not in value:
         hint = {"hint": "write `memory: hbm2`, or a mapping: `memory: {model: hbm2, channels: 8}`"}
-        raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODELS), hint)
-    if not isinstance(value["model"], str) or value["model"] not in MODELS:
-        shown = "null" if value["model"] is None else value["model"]
-        found = {"hint": did_you_mean(str(shown), MODELS), "below": below}
-        raise PydanticCustomError("memory", f"there is no memory model `{shown}`", found)
+        raise PydanticCustomError("memory", "must name a model: " + ", ".join(MODEL_SETTINGS), hint)
+    if not isinstance(value["model"], str) or value["model"] not in MODEL_SETTINGS:
+        model = "null" if value["model"] is None else value["model"]
+        context = {"hint": did_you_mean(str(model), MODEL_SETTINGS), "below": below}
+        raise PydanticCustomError("memory", f"there is no memory model `{model}`", context)
     return dict(value)
 
 
 def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
-    """Memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
+    """Return the number of memory cycles in a cycle of the machine. Raises `ValueError` if that is no ratio of small whole numbers."""
     ratio = Fraction(str(memory_ghz)) / Fraction(str(machine_ghz))
     if max(ratio.numerator, ratio.denominator) > MOST_PARTS:
         raise ValueError(
@@ -127,11 +130,11 @@ def clock_ratio(memory_ghz: float, machine_ghz: float) -> Fraction:
 
 
 def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
-    """The controller of a new run on a machine of that clock; None where the memory answers at once."""
+    """Return the controller of a new run on a machine of that clock, or None if the memory answers at once."""
     if isinstance(settings, IdealMemory):
         return None
     make: Callable[[int], MemoryDevice] = _make_fixed
-    capacity = maps.capacity(maps.CHANNELS[-1])  # addresses do not matter
+    capacity = maps.capacity(maps.CHANNEL_COUNTS[-1])  # addresses do not matter
     if isinstance(settings, Hbm2Memory):
         make = partial(_make_hbm2, settings, clock_ratio(settings.clock_ghz, clock_ghz))
         capacity = maps.capacity(settings.channels)
@@ -139,14 +142,14 @@ def controller(settings: MemorySettings, clock_ghz: float) -> Controller | None:
 
 
 def _make_hbm2(settings: Hbm2Memory, clock: Fraction, ports: int) -> MemoryDevice:
-    from fuseflow.sim.memory.memory import Memory as Ports  # loads the compiler
+    from fuseflow.sim.memory.memory import Memory  # loads the compiler
     from fuseflow.sim.memory.models import Hbm2
 
-    return Ports(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
+    return Memory(Hbm2(settings.channels, maps.MAPPINGS[settings.mapping], clock=clock), ports)
 
 
 def _make_fixed(ports: int) -> MemoryDevice:
-    from fuseflow.sim.memory.memory import Memory as Ports
+    from fuseflow.sim.memory.memory import Memory
     from fuseflow.sim.memory.models import ComalFixed
 
-    return Ports(ComalFixed(), ports)
+    return Memory(ComalFixed(), ports)

@@ -1,4 +1,4 @@
-"""What a memory has done."""
+"""The statistics of a memory: its ports, its channels, and the whole run."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from fuseflow.sim.memory.layout import AddressRange, Array, Kind
+from fuseflow.sim.memory.layout import AddressRange, ArrayKind, ArrayName
 
 Direction: TypeAlias = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPort:
-    """What a port is for: one array of a node."""
+    """What a port is for: one array of a node, read or written."""
 
     node: str
     tensor: str
-    kind: Kind
+    kind: ArrayKind
     direction: Direction
 
 
 @dataclass(frozen=True, slots=True)
 class PortStatistics:
-    """Of one port. `asked_bytes`: of the requests; `moved_bytes`: of their transactions; `latency`: mean cycles from issue to answer."""
+    """The statistics of one port. `asked_bytes` are the bytes of its requests, `moved_bytes` those of their transactions, and `latency`
+    is the mean number of cycles from issue to answer."""
 
     requests: int
     transactions: int
@@ -35,12 +36,13 @@ class PortStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatistics:
-    """Of one channel, memory cycles. No number depends on how far the channel was advanced after its last completion.
+    """The statistics of one channel, in memory cycles. No number depends on how far the channel was advanced after its last completion.
 
-    `reads`, `writes`: transactions completed, each a hit (its row was open), a miss (its bank was closed), a conflict (another row was
-    open), forwarded or absorbed (by a queued write). `turnarounds`: changes between reading and writing on the buses of the pseudo
-    channels. `refresh_cycles`: from when a refresh is due until rows may open again. `service`: mean cycles from acceptance to
-    completion; `read_latency`, `write_latency`: mean from arrival; `read_latency_p99`: at most 3 % too high.
+    `reads` and `writes` are the completed transactions. Each is a hit (its row was open), a miss (its bank was closed), a conflict
+    (another row was open), forwarded or absorbed (by a queued write). `turnarounds` is the number of changes between reading and writing
+    on the buses of the pseudo channels. `refresh_cycles` are the cycles from when a refresh is due until rows may open again. `service`
+    is the mean number of cycles from acceptance to completion. `read_latency` and `write_latency` are the mean numbers of cycles from
+    arrival to completion, and `read_latency_p99` is the 99th percentile, at most 3 % too high.
     """
 
     reads: int
@@ -60,37 +62,37 @@ class ChannelStatistics:
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes on the data buses."""
+        """The bytes that moved on the data buses."""
         return 32 * (self.hits + self.misses + self.conflicts)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
-    """Of a run, in cycles of the machine; of the channels, in those of the memory.
+    """The memory statistics of a run, in cycles of the machine. Those of the channels are in cycles of the memory.
 
-    `peak`: bytes that can be moved in a cycle. `clock`: memory cycles in one. `places`: where the arrays lie. `ports`: in the order of the
-    nodes. `read_latency`, `read_latency_p99`: cycles from the request of a line to its answer, the mean, and within which 99 % lie (at
-    most 3 % too high).
+    `peak` is the number of bytes that can be moved in a cycle, and `clock` the number of memory cycles in one. `places` says where the
+    arrays lie. `ports` are in the order of the nodes. `read_latency` is the mean number of cycles from the request of a line to its
+    answer, and `read_latency_p99` the number within which 99 % lie (at most 3 % too high).
     """
 
     model: str
     peak: Fraction
     clock: float
-    places: Mapping[Array, AddressRange]
+    places: Mapping[ArrayName, AddressRange]
     ports: tuple[tuple[MemoryPort, PortStatistics], ...]
     channels: tuple[ChannelStatistics, ...]
     read_latency: float
     read_latency_p99: int
 
     def moved_bytes(self, direction: Direction | None = None) -> int:
-        """Bytes of all transactions, or of those that read or write."""
-        return sum(of.moved_bytes for port, of in self.ports if direction in (None, port.direction))
+        """Return the bytes of all transactions, or of those that read or write."""
+        return sum(statistics.moved_bytes for port, statistics in self.ports if direction in (None, port.direction))
 
     @property
     def bound(self) -> int:
-        """Cycles that moving so many bytes takes at least."""
+        """The cycles that moving all bytes takes at least."""
         return -int(-self.moved_bytes() // self.peak)
 
     def total(self, field: str) -> int:
-        """Of a number of the channels, the sum."""
+        """Return the sum of a statistic over all channels."""
         return sum(getattr(channel, field) for channel in self.channels)

@@ -1,7 +1,7 @@
-"""The timing of an HBM2 device, and the distances between commands that follow from it. All in cycles of the memory clock, 1 ns.
+"""The timing of an HBM2 device, and the distances between commands that follow from it. All are in cycles of the memory clock, 1 ns.
 
-The constants are those of Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence), organisation
-`HBM2_8Gb`, timing `HBM2_2000Mbps`. Vendors differ in FAW, CCD and RFC, and so do other simulators.
+The constants are those of Ramulator 2.1 (SAFARI Research Group, ETH Zurich and Carnegie Mellon University; MIT licence), with the
+organisation `HBM2_8Gb` and the timing `HBM2_2000Mbps`. Vendors differ in FAW, CCD and RFC, and so do other simulators.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 ROW_BUS = 2
-"""Cycles that an ACT takes on the row bus. It counts from the second, so distances from an ACT grow by one, those to an ACT shrink."""
+"""The cycles that an ACT takes on the row bus. The ACT counts from the second of them, so distances from an ACT grow by one, and those
+to an ACT shrink by one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """The constants of a data sheet, under their usual names (nCL: CAS latency in cycles, and so on)."""
+class DeviceTiming:
+    """The constants of a data sheet, under their usual names (such as nCL for the CAS latency in cycles)."""
 
     nBL: int = 2
     nCL: int = 14
@@ -37,56 +38,57 @@ class Device:
     nREFI: int = 3900
 
 
-HBM2_2000 = Device()
+HBM2_2000 = DeviceTiming()
 
 
 @dataclass(frozen=True, slots=True)
-class Distances:
-    """The earliest cycle of one command after another. RD, WR: read and write; PRE: close a row; PREab, REFab: close, refresh all banks."""
+class CommandDistances:
+    """The smallest number of cycles from one command to another. RD and WR read and write, ACT and PRE open and close a row, and PREab
+    and REFab close and refresh all banks."""
 
     read_data: int
-    """RD to the end of its data."""
+    """From RD to the end of its data."""
     act_to_read: int
     act_to_write: int
     act_to_close: int
-    """ACT to PRE of the bank, and to PREab."""
+    """From ACT to PRE of the bank, and to PREab."""
     act_to_act: int
-    """ACT to ACT of the bank."""
+    """From ACT to ACT of the bank."""
     act_to_act_near: int
-    """ACT to ACT of the bank group."""
+    """From ACT to ACT of the bank group."""
     act_to_act_far: int
-    """ACT to ACT of the pseudo channel."""
+    """From ACT to ACT of the pseudo channel."""
     four_acts: int
-    """ACT to the fourth ACT after it, of the pseudo channel."""
+    """From ACT to the fourth ACT after it, of the pseudo channel."""
     act_to_refresh: int
     act_on_bus: int
-    """ACT to any row command of the channel."""
+    """From ACT to any row command of the channel."""
     close_to_act: int
-    """PRE and PREab to ACT."""
+    """From PRE and PREab to ACT."""
     close_to_refresh: int
-    """PRE and PREab to REFab."""
+    """From PRE and PREab to REFab."""
     read_to_close: int
     write_to_close: int
     same_near: int
-    """RD to RD and WR to WR of the bank group."""
+    """From RD to RD and from WR to WR of the bank group."""
     same_far: int
-    """RD to RD and WR to WR of the pseudo channel."""
+    """From RD to RD and from WR to WR of the pseudo channel."""
     read_to_write: int
     write_to_read_near: int
-    """WR to RD of the bank group."""
+    """From WR to RD of the bank group."""
     write_to_read_far: int
-    """WR to RD of the pseudo channel."""
+    """From WR to RD of the pseudo channel."""
     refresh_to_act: int
     refresh_to_close: int
-    """REFab to PREab; a bank has no row to close before `refresh_to_act` is over, so this never binds."""
+    """From REFab to PREab. A bank has no row to close before `refresh_to_act` is over, so this never binds."""
     refresh_period: int
 
 
-def distances(device: Device) -> Distances:
-    """What the constants of a device mean for pairs of commands."""
+def command_distances(device: DeviceTiming) -> CommandDistances:
+    """Return the distances between commands that follow from the constants of a device."""
     d = device
     write_end = d.nCWL + d.nBL
-    return Distances(
+    return CommandDistances(
         read_data=d.nCL + d.nBL,
         act_to_read=d.nRCDRD + 1,
         act_to_write=d.nRCDWR + 1,
@@ -112,9 +114,9 @@ def distances(device: Device) -> Distances:
     )
 
 
-def lookahead(device: Device) -> int:
-    """Cycles from the acceptance of a request during which it cannot be answered."""
+def lookahead(device: DeviceTiming) -> int:
+    """Return the cycles from the acceptance of a request during which it cannot be answered."""
     return device.nCL + device.nBL + 1
 
 
-NAMES = tuple(field.name for field in fields(Distances))
+DISTANCE_NAMES = tuple(field.name for field in fields(CommandDistances))

@@ -1,1 +1,1 @@
-"""What a simulation hands over: outputs, statistics and deadlocks, the same values from every simulator."""
+"""The results of a simulation, which are the same values from every simulator: outputs, statistics and deadlocks."""

@@ -1,4 +1,4 @@
-"""From written streams to tensors: coordinates and positions of each level, values where the levels address them."""
+"""Assembly of tensors from written streams: the coordinates and positions of each level, and the values where the levels address them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from fuseflow.tensors import DTYPES, Tensor, from_coordinates
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tensors.levels.base import Ints
 
-Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+IntegerArray: TypeAlias = npt.NDArray[np.integer[Any]]
 
 
 def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
-    """The tensor that was written, in the declared format and dtype; it takes over the arrays of `written` that it can use as they are.
+    """Return the tensor that was written, in the declared format and dtype. It takes over those arrays of `written` that it can use as
+    they are.
 
     Raises `SimulationError` if the streams do not fit together, if a dense level above a stored one lacks coordinates (the stored one
     appends a fiber for each, in order), or if a value does not fit the dtype.
     """
-    values = rounded(decl, np.asarray(written.values).reshape(-1, *decl.tile))
+    values = round_to_dtype(decl, np.asarray(written.values).reshape(-1, *decl.tile))
     if all(level.appended for level in decl.format.levels):
         levels, refs = _levels(decl, written)
         entries = levels[-1].entries if levels else 1
@@ -34,8 +35,9 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
     return from_coordinates(decl.shape, coordinates, values, decl.format, decl.fill)
 
 
-def rounded(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values as the declared dtype holds them: floats to the nearest (beyond the largest: infinity), integers to the nearest."""
+def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values as the declared dtype holds them. Floats are rounded to the nearest (beyond the largest to infinity), and integers
+    to the nearest. Raises `SimulationError` if a value is outside the range of an integer dtype."""
     dtype = DTYPES[decl.dtype]
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -49,10 +51,11 @@ def rounded(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...], Ints | None]:
-    """The storage of every level, and the reference of every element of the last: None if these are all, in order.
+    """Return the fibers of every level, and the reference of every element of the last level. The references are None if they are all
+    there, in order.
 
-    That is so below compressed levels, and below dense ones that were written in full: their references, as many as the values, are
-    never made.
+    That is so below compressed levels, and below dense levels that were written in full. Their references, which are as many as the
+    values, are never made.
     """
     refs: Ints | None = None
     parents = 1
@@ -72,30 +75,30 @@ def _levels(decl: TensorDecl, written: WriterStream) -> tuple[tuple[Fibers, ...]
     return tuple(levels), refs
 
 
-def _complete(pos: Ints, crd: Integers, size: int) -> bool:
-    """Whether every fiber has all coordinates of the dimension, in order."""
+def _complete(pos: Ints, crd: IntegerArray, size: int) -> bool:
+    """Return whether every fiber has all coordinates of the dimension, in order."""
     return bool((np.diff(pos) == size).all() and (crd.reshape(len(pos) - 1, size) == np.arange(size)).all())
 
 
-def _below(refs: Ints, pos: Ints, crd: Integers, size: int) -> Ints:
-    """References in a dense level of the coordinates below each of `refs`."""
-    found = np.repeat(refs * size, np.diff(pos))
-    found += crd
-    return found
+def _below(refs: Ints, pos: Ints, crd: IntegerArray, size: int) -> Ints:
+    """Return the references in a dense level of the coordinates below each of `refs`."""
+    children = np.repeat(refs * size, np.diff(pos))
+    children += crd
+    return children
 
 
 def _placed(decl: TensorDecl, values: npt.NDArray[Any], refs: Ints | None, entries: int) -> npt.NDArray[Any]:
-    """The values by reference, the implicit value where none was written."""
+    """Return the values in the order of their references, with the implicit value where none was written."""
     if refs is None:
         return values
-    stored = np.tile(rounded(decl, np.array([decl.fill])), (entries, *decl.tile))
+    stored = np.tile(round_to_dtype(decl, np.array([decl.fill])), (entries, *decl.tile))
     stored[refs] = values
     return stored
 
 
 def _coordinates(decl: TensorDecl, written: WriterStream) -> Ints:
-    """Coordinates of every written value, [rank, n] in dimension order."""
-    columns: list[Integers] = []
+    """Return the coordinates of every written value as an array of shape [rank, n], with the dimensions in the order of the shape."""
+    columns: list[IntegerArray] = []
     count = 1
     for p in range(decl.format.rank):
         pos, crd = _received(decl, written, p, count)
@@ -107,8 +110,8 @@ def _coordinates(decl: TensorDecl, written: WriterStream) -> Ints:
     return out
 
 
-def _received(decl: TensorDecl, written: WriterStream, level: int, parents: int) -> tuple[Ints, Integers]:
-    """Positions and coordinates of a level, checked against its parents and its dimension."""
+def _received(decl: TensorDecl, written: WriterStream, level: int, parents: int) -> tuple[Ints, IntegerArray]:
+    """Return the positions and coordinates of a level. Raises `SimulationError` if they do not fit its parents or its dimension."""
     pos, crd = np.asarray(written.pos[level], dtype=np.int64), np.asarray(written.crd[level])
     _fits(decl, f"level {level}", len(pos) - 1, parents, "fibers")
     size = decl.shape[decl.format.order[level]]
@@ -118,6 +121,6 @@ def _received(decl: TensorDecl, written: WriterStream, level: int, parents: int)
     return pos, crd
 
 
-def _fits(decl: TensorDecl, what: str, got: int, due: int, unit: str = "elements") -> None:
-    if got != due:
-        raise SimulationError(f"tensor `{decl.name}`: {what} received {got} {unit} for {due} parents")
+def _fits(decl: TensorDecl, part: str, received: int, expected: int, unit: str = "elements") -> None:
+    if received != expected:
+        raise SimulationError(f"tensor `{decl.name}`: {part} received {received} {unit} for {expected} parents")

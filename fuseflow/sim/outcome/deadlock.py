@@ -1,4 +1,5 @@
-"""Deadlock: who waits for whom, which FIFO is full, and which depth of one FIFO would let the graph end. For every simulator."""
+"""Deadlocks, as both simulators describe them: who waits for whom, which FIFO is full, and which depth of one FIFO would let the graph
+end."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from fuseflow.sim.outcome.statistics import NodeStatistics, edges
 
 @dataclass(frozen=True, slots=True)
 class AwaitedToken:
-    """The next token on an input, which node `writer` makes."""
+    """The process waits for the next token on an input, which the node `writer` makes."""
 
     input: int
     writer: str
@@ -21,39 +22,39 @@ class AwaitedToken:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedSlot:
-    """Room on an edge, which is full at `depth`."""
+    """The process waits for a free slot on an edge, which is full at `depth`."""
 
     edge: Edge
     depth: int
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
-    """What processes of one node wait for of each other: a workspace that is full, or one that is free; what the memory is asked for."""
+class AwaitedWorkspace:
+    """The process waits for another process of the same node: for a workspace to be full or free, or for an answer of the memory."""
 
 
-Awaited: TypeAlias = AwaitedToken | AwaitedSlot | Workspace
+AwaitedResource: TypeAlias = AwaitedToken | AwaitedSlot | AwaitedWorkspace
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingProcess:
-    """A process that cannot fire: a node or half an accumulator. `on` is the place, in the same list, of the process that would have
-    to fire first; None if that one has ended."""
+    """A process that cannot fire: a node, or one of the two halves of an accumulator. `on` is the position, in the same list, of the
+    process that would have to fire first. It is None if that process has ended."""
 
     node: str
-    awaits: Awaited
+    awaits: AwaitedResource
     on: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """A run in which no firing is possible before its end.
+    """A deadlock is a run in which no firing is possible before its end.
 
-    `waiting`: all that have not ended, in graph order. `nodes`: what every node had done. `smallest_depth`: of an edge, or of several
-    that are equally deep, the smallest depth with which the graph runs to its end, all others unchanged; None if there is none.
-    `deepened`: go on with FIFOs that are deeper, once; what the run is stuck on next, None at its end. That is where it would be stuck if
-    they had been as deep from the start: what nodes compute depends on no cycle, so it does not matter who waited when. Its cycles are
-    not used.
+    `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done. `smallest_depth` takes
+    an edge, or several that are equally deep, and returns the smallest depth with which the graph runs to its end while all others are
+    unchanged, or None if there is none. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run
+    comes to its end. That is where the run would be stuck if the FIFOs had been as deep from the start: what nodes compute depends on no
+    cycle, so it does not matter who waited when. The cycles of that run are not used.
     """
 
     waiting: tuple[WaitingProcess, ...]
@@ -64,15 +65,16 @@ class Deadlock:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One FIFO, its depth, and the smallest depth of it alone (and of its copies in other lanes) that clears a deadlock."""
+    """A FIFO with its depth, and the smallest depth of it alone (and of its copies in other lanes) that clears a deadlock."""
 
     edge: Edge
     depth: int
-    clears: int
+    sufficient_depth: int
 
 
-def explain(deadlock: Deadlock, graph: Graph) -> SimulationError:
-    """The error that says what waits for what: a `DeadlockError` with the remedy, or streams that end apart."""
+def deadlock_error(deadlock: Deadlock, graph: Graph) -> SimulationError:
+    """Return the error that says what waits for what. It is a `DeadlockError` with the remedy if FIFOs are full, and else a
+    `SimulationError` about streams that end apart."""
     cycle = _cycle(deadlock.waiting)
     last = max(node.last for node in deadlock.nodes)
     if not _full(cycle):
@@ -82,58 +84,59 @@ def explain(deadlock: Deadlock, graph: Graph) -> SimulationError:
         )
     chain = "; ".join(_reason(waiting) for waiting in cycle)
     return DeadlockError(
-        f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(remedy(deadlock, graph))
+        f"no node can move after cycle {last}", notes=[f"wait-for cycle: {chain}"], hint=_advice(find_remedy(deadlock, graph))
     )
 
 
-def remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
-    """Of the full FIFOs that wait for each other, the one that clears the deadlock with the smallest depth: of equal ones the first in
-    graph order. None if none alone does. `copies`: by FIFO, those that get the same depth; else each is on its own."""
+def find_remedy(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, Sequence[Edge]] | None = None) -> Remedy | None:
+    """Return the full FIFO, among those that wait for each other, that clears the deadlock with the smallest depth. Of equal ones it is
+    the first in graph order, and None if no FIFO alone clears it. `copies` maps a FIFO to all FIFOs that get the same depth; without
+    it each FIFO is deepened alone."""
     order = {edge: k for k, edge in enumerate(edges(graph))}
-    found = []
-    tried: set[Edge] = set()
+    remedies = []
+    visited: set[Edge] = set()
     for slot in sorted(_full(_cycle(deadlock.waiting)), key=lambda slot: order[slot.edge]):
-        if slot.edge in tried:
+        if slot.edge in visited:
             continue
-        together = copies[slot.edge] if copies else (slot.edge,)
-        tried.update(together)
-        clears = deadlock.smallest_depth(together)
+        group = copies[slot.edge] if copies else (slot.edge,)
+        visited.update(group)
+        clears = deadlock.smallest_depth(group)
         if clears is not None:
-            found.append(Remedy(slot.edge, slot.depth, clears))
-    return min(found, key=lambda r: r.clears, default=None)
+            remedies.append(Remedy(slot.edge, slot.depth, clears))
+    return min(remedies, key=lambda r: r.sufficient_depth, default=None)
 
 
-def deep_enough(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
-    """What `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
+def sufficient_depths(deadlock: Deadlock, graph: Graph, copies: Mapping[Edge, tuple[Edge, ...]]) -> dict[Edge, int]:
+    """Return what `fifo_depth: auto` does about a deadlock: FIFOs with depths, powers of two, at which the graph runs to its end.
 
-    A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. Of several that are full and wait for each
-    other, that of the remedy gets the power of two that clears the deadlock. Where none alone does, as in a softmax, whose values and
-    whose repeated maximum wait for each other in FIFOs that each hold a fiber, all get the next power of two: the graph then deadlocks
-    later, or at another one. `copies`: by FIFO, it and its copies in other lanes, which are equally deep. Raises what `explain` says if the
-    graph is stuck on no FIFO.
+    A FIFO that alone is full gets the next power of two, as often as the graph gets stuck on it. If several are full and wait for each
+    other, that of the remedy gets the power of two that clears the deadlock. If none alone does, all get the next power of two, and the
+    graph then deadlocks later or at another FIFO. A softmax is such a case: its values and its repeated maximum wait for each other in
+    FIFOs that each hold a fiber. `copies` maps each FIFO to itself and its copies in other lanes, which are equally deep. Raises the
+    error of `deadlock_error` if the graph is not stuck on a FIFO.
     """
     depths: dict[Edge, int] = {}
     stuck: Deadlock | None = deadlock
     while stuck is not None:
         full = _full(_cycle(stuck.waiting))
         if not full:
-            raise explain(stuck, graph)
-        found = remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
-        if found is not None:
-            return depths | dict.fromkeys(copies[found.edge], 1 << (found.clears - 1).bit_length())
+            raise deadlock_error(stuck, graph)
+        remedy = find_remedy(stuck, graph, copies) if len({copies[slot.edge] for slot in full}) > 1 else None
+        if remedy is not None:
+            return depths | dict.fromkeys(copies[remedy.edge], 1 << (remedy.sufficient_depth - 1).bit_length())
         depths |= {edge: 1 << slot.depth.bit_length() for slot in full for edge in copies[slot.edge]}
         stuck = stuck.deepened(depths)
     return depths
 
 
 def _cycle(waiting: Sequence[WaitingProcess]) -> list[WaitingProcess]:
-    """Those on a cycle of waiting, or on the way to one that has ended."""
+    """Return the processes on a cycle of waiting, or on the way to a process that has ended."""
     path: list[int] = []
-    at: int | None = 0
-    while at is not None and at not in path:
-        path.append(at)
-        at = waiting[at].on
-    return [waiting[k] for k in (path if at is None else path[path.index(at) :])]
+    position: int | None = 0
+    while position is not None and position not in path:
+        path.append(position)
+        position = waiting[position].on
+    return [waiting[k] for k in (path if position is None else path[path.index(position) :])]
 
 
 def _full(cycle: Sequence[WaitingProcess]) -> list[AwaitedSlot]:
@@ -146,12 +149,12 @@ def _reason(waiting: WaitingProcess) -> str:
             return f"`{waiting.node}` waits for a token on its input {k} from `{writer}`"
         case AwaitedSlot(edge=edge, depth=depth):
             return f"`{waiting.node}` waits for a slot of input {edge.input} of `{edge.node}`, full at depth {depth}"
-        case Workspace():
+        case AwaitedWorkspace():
             return f"`{waiting.node}` waits for a workspace"
 
 
-def _advice(found: Remedy | None) -> str:
-    if found is None:
+def _advice(remedy: Remedy | None) -> str:
+    if remedy is None:
         return "no single FIFO clears it, however deep: raise `fifo_depth` of the machine, or set it to `auto`"
-    where = f"input {found.edge.input} of `{found.edge.node}`"
-    return f"depth {found.clears} of {where} clears it (now {found.depth}), and no smaller one does"
+    where = f"input {remedy.edge.input} of `{remedy.edge.node}`"
+    return f"depth {remedy.sufficient_depth} of {where} clears it (now {remedy.depth}), and no smaller one does"

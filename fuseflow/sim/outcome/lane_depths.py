@@ -1,4 +1,5 @@
-"""What lanes mean for the FIFOs of a machine of `fifo_depth: auto`: copies of one FIFO are equally deep, collectors wait for nobody."""
+"""FIFO depths of parallel lanes on a machine with `fifo_depth: auto`: the copies of one FIFO are equally deep, and a merge never lacks
+slots."""
 
 from __future__ import annotations
 
@@ -10,38 +11,39 @@ from fuseflow.samml.nodes import Edge, Fork, Graph, Merge
 from fuseflow.sim.outcome.statistics import EdgeStatistics
 
 UNBOUNDED = 1 << 40
-"""Slots that no run fills."""
+"""A depth that no run fills, in slots."""
 
 
-def alike(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
-    """By FIFO, all that are the same but for the lane, itself among them, in graph order: inputs of nodes that do the same with streams
-    that are the same but for the lane."""
+def lane_copies(graph: Graph) -> dict[Edge, tuple[Edge, ...]]:
+    """Return for each FIFO all FIFOs that are the same but for the lane, itself among them, in graph order. These are inputs of nodes
+    that do the same with streams that are the same but for the lane."""
     numbers: dict[Any, int] = {}
-    same: dict[str, int] = {}
-    found: dict[tuple[int, int], list[Edge]] = {}
-    dealt = {node.name for node in graph.nodes if isinstance(node, Fork)}
+    kinds: dict[str, int] = {}
+    groups: dict[tuple[int, int], list[Edge]] = {}
+    forks = {node.name for node in graph.nodes if isinstance(node, Fork)}
     for node in graph.nodes:
-        reads = tuple((same[p.node], 0 if p.node in dealt else p.output) for p in node.inputs)
-        what = numbers.setdefault((type(node), replace(node, name="", inputs=()), reads), len(numbers))
-        same[node.name] = what
+        reads = tuple((kinds[p.node], 0 if p.node in forks else p.output) for p in node.inputs)
+        kind = numbers.setdefault((type(node), replace(node, name="", inputs=()), reads), len(numbers))
+        kinds[node.name] = kind
         for k in range(len(node.inputs)):
-            found.setdefault((what, 0 if isinstance(node, Merge) else k), []).append(Edge(node.name, k))
-    return {edge: tuple(edges) for edges in found.values() for edge in edges}
+            groups.setdefault((kind, 0 if isinstance(node, Merge) else k), []).append(Edge(node.name, k))
+    return {edge: tuple(edges) for edges in groups.values() for edge in edges}
 
 
-def collectors(graph: Graph) -> dict[Edge, int]:
-    """FIFOs in front of a collector, which takes a whole element of one lane before it turns to the next: as deep as it takes."""
+def collector_depths(graph: Graph) -> dict[Edge, int]:
+    """Return the depths of the FIFOs in front of a merge. It takes a whole element of one lane before it turns to the next, so they are
+    as deep as that takes."""
     return {Edge(node.name, k): UNBOUNDED for node in graph.nodes if isinstance(node, Merge) for k in range(len(node.inputs))}
 
 
-def settled(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], least: int) -> dict[Edge, int]:
-    """Depths with which the run is the same: of the FIFOs that were not limited the power of two that holds their peak, if that is more
-    than the machine gives."""
+def final_depths(depths: Mapping[Edge, int], edges: Iterable[EdgeStatistics], start_depth: int) -> dict[Edge, int]:
+    """Return depths with which the run is the same. A FIFO that was not limited gets the power of two that holds its peak, if that is
+    more than `start_depth`, the depth that the machine gives."""
     peaks = {Edge(edge.node, edge.input): edge.peak for edge in edges}
-    found = dict(depths)
+    final = dict(depths)
     for edge, depth in depths.items():
         if depth == UNBOUNDED:
-            found[edge] = 1 << max(0, peaks[edge] - 1).bit_length()
-            if found[edge] <= least:
-                del found[edge]
-    return found
+            final[edge] = 1 << max(0, peaks[edge] - 1).bit_length()
+            if final[edge] <= start_depth:
+                del final[edge]
+    return final

@@ -1,33 +1,33 @@
-"""What a simulator hands over, and what a simulation says about itself: values without behaviour, the same from every simulator."""
+"""The outcome of a run and its statistics: values without behaviour, which are the same from every simulator."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import Stream
-from fuseflow.sim.memory.layout import Kind
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels.base import WORD_BYTES
 from fuseflow.tile_ops import flops, work
 
-Array: TypeAlias = Kind
-ARRAYS: tuple[Array, ...] = ("pos", "crd", "val")
+ARRAY_KINDS: tuple[ArrayKind, ...] = ("pos", "crd", "val")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
-    """What a node did: how often it fired, in which cycles first and last (-1: never), and why it did not in the cycles until then.
+    """What a node did: how often it fired, in which cycles first and last (-1 if it never did), and why it did not fire in the other
+    cycles until then.
 
-    Starved: it waited for a token; before its first firing always. Waited: for an answer of the memory, and nothing else (a scan that
-    waits for positions and for coordinates at once counts both, up to all cycles without a token). Blocked: for anything else, be it room
-    for a token, a workspace or its own initiation interval. The two processes of an accumulator are added up. `occupied`: the cycles
-    that its firings take at least, of its busier process.
+    A node is starved in cycles in which it waits for a token, and always before its first firing. It has waited in cycles in which only
+    an answer of the memory was missing. (A scan that waits for positions and for coordinates at once counts both, up to all cycles
+    without a token.) It is blocked in cycles in which it waits for anything else: room for a token, a workspace, or its own initiation
+    interval. The numbers of the two processes of an accumulator are added up. `occupied` is the number of cycles that the firings of its
+    busier process take at least.
     """
 
     name: str
@@ -42,16 +42,16 @@ class NodeStatistics:
 
     @property
     def busy(self) -> int:
-        """Cycles in which it fired; for an accumulator, of its two processes."""
+        """The cycles in which the node fired. For an accumulator these are the cycles of both of its processes."""
         return self.firings
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeStatistics:
-    """The stream of one reader: all tokens, and the most slots that were in use at once.
+    """The stream of one reader: the number of its tokens, and the most slots that were in use at once.
 
-    A token is in a slot from the firing that produces it up to and including the cycle in which this reader takes it. With
-    `peak` slots instead of its depth the run is the same.
+    A token is in a slot from the firing that produces it up to and including the cycle in which this reader takes it. With `peak` slots
+    instead of its depth the run is the same.
     """
 
     node: str
@@ -62,10 +62,10 @@ class EdgeStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Elements requested from one array of a tensor, and their bytes; equal on every machine."""
+    """The elements requested from one array of a tensor, and their bytes. These are equal on every machine."""
 
     tensor: str
-    kind: Array
+    kind: ArrayKind
     direction: Direction
     words: int
     bytes: int
@@ -73,7 +73,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """All tokens of a stream and the cycle from which each is visible."""
+    """All tokens of a stream, and the cycle from which each is visible."""
 
     tokens: Stream
     visible: tuple[int, ...]
@@ -81,31 +81,33 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A run that came to its end, as a simulator hands it over. Two simulators of one graph on one machine agree in every field."""
+    """The outcome of a run that came to its end, as a simulator hands it over. Two simulators of one graph on one machine agree in every
+    field."""
 
     cycles: int
     nodes: tuple[NodeStatistics, ...]
-    """In graph order."""
+    """The nodes stand in graph order."""
     edges: tuple[EdgeStatistics, ...]
-    """In the order of `edges`."""
+    """The edges stand in the order of the function `edges`."""
     tokens: Mapping[n.Port, int]
-    """Produced on every stream, read or not."""
+    """The number of tokens produced on every stream, whether it is read or not."""
     values: Mapping[str, int]
-    """By node: values that an operator was applied to or a reduction folded (`alu`, `reduce`, `accumulate`)."""
-    elements: Mapping[tuple[str, Array], int]
-    """Requested from memory by each node that reads, of each of its arrays."""
+    """The number of values, by node, that an operator was applied to or that a reduction folded (`alu`, `reduce`, `accumulate`)."""
+    elements: Mapping[tuple[str, ArrayKind], int]
+    """The number of elements that each node that reads requested from memory, for each of its arrays."""
     written: Mapping[str, WriterStream]
-    """By output."""
+    """The streams that the writers of each output received."""
     memory: MemoryStatistics | None
-    """None where memory answers at once."""
+    """The statistics of the memory are None if the memory answers at once."""
     streams: Mapping[n.Port, Recording]
-    """Empty unless asked for."""
+    """The recorded streams are empty unless the run was asked to record them."""
 
 
 def node_statistics(
     node: n.Node, waited: int, firings: int, starved: int, blocked: int, first: int, last: int, occupied: int
 ) -> NodeStatistics:
-    """Of a node whose processes waited so long for the memory: a writer is blocked meanwhile, any other starved."""
+    """Return the statistics of a node whose processes waited for the memory for `waited` cycles. These are taken off its blocked cycles
+    if it writes, and off its starved cycles otherwise."""
     if isinstance(node, n.Writes):
         blocked -= waited
     else:
@@ -115,41 +117,42 @@ def node_statistics(
 
 
 def edges(graph: n.Graph) -> tuple[n.Edge, ...]:
-    """Every reader of a stream, in graph order."""
+    """Return every reader of a stream, in graph order."""
     return tuple(n.Edge(node.name, k) for node in graph.nodes for k in range(len(node.inputs)))
 
 
 def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, int]:
-    """FLOPs by function name, sorted: those of the operator table, one for a value that a reduction folds. None without FLOPs."""
-    found: Counter[str] = Counter()
+    """Return the FLOPs by the name of the function, sorted: those of the operator table, and one for each value that a reduction folds.
+    Functions without FLOPs are left out."""
+    flop_counts: Counter[str] = Counter()
     types = graph.types()
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         if node.operator:
-            found[node.operator] += (work if node.grain == "fold" else flops)(node.operator, tiles) * values[node.name]
-    return {function: count for function, count in sorted(found.items()) if count}
+            flop_counts[node.operator] += (work if node.grain == "fold" else flops)(node.operator, tiles) * values[node.name]
+    return {function: count for function, count in sorted(flop_counts.items()) if count}
 
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
-    """What was read and written of every array, in tensor order. `outputs`: as assembled."""
-    reads = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
-    read: Counter[tuple[str, Array]] = Counter()
+    """Return what was read and written of every array, in tensor order. `outputs` are the assembled output tensors."""
+    tensor_of = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
+    read_words: Counter[tuple[str, ArrayKind]] = Counter()
     for (node, array), count in outcome.elements.items():
-        read[reads[node], array] += count
-    wrote: Counter[tuple[str, Array]] = Counter()
+        read_words[tensor_of[node], array] += count
+    written_words: Counter[tuple[str, ArrayKind]] = Counter()
     for name, tensor in outputs.items():
-        wrote[name, "pos"] = tensor.words("pos")
-        wrote[name, "crd"] = tensor.words("crd")
-        wrote[name, "val"] = len(outcome.written[name].values)
-    directions: tuple[tuple[Direction, Counter[tuple[str, Array]]], ...] = ("read", read), ("write", wrote)
+        written_words[name, "pos"] = tensor.words("pos")
+        written_words[name, "crd"] = tensor.words("crd")
+        written_words[name, "val"] = len(outcome.written[name].values)
+    directions: tuple[tuple[Direction, Counter[tuple[str, ArrayKind]]], ...] = ("read", read_words), ("write", written_words)
     return tuple(
         Traffic(decl.name, array, direction, words, words * _word_bytes(decl, array))
         for decl in graph.tensors
-        for array in ARRAYS
+        for array in ARRAY_KINDS
         for direction, counts in directions
         if (words := counts[decl.name, array])
     )
 
 
-def _word_bytes(decl: n.TensorDecl, array: Array) -> int:
+def _word_bytes(decl: n.TensorDecl, array: ArrayKind) -> int:
     return DTYPES[decl.dtype].itemsize if array == "val" else WORD_BYTES[array]

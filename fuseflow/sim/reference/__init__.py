@@ -1,1 +1,2 @@
-"""The reference interpreter: what tokens mean and when nodes fire, token by token. The definition that faster engines must equal."""
+"""The reference simulator. It runs a graph token by token, and defines what tokens mean and when nodes fire. Faster simulators must
+equal it."""

@@ -9,19 +9,19 @@ from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.reduce import folding
-from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
+from fuseflow.sim.reference.reduce import fold_function
+from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fill_and_emit
 
 
-def accumulate(node: n.Accumulate, place: NodeContext) -> Sequence[Process]:
-    opened = _folded(folding(reducer(node.function), place.types[-1].tile))
-    return halves(place, lambda fill: opened)
+def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
+    open_row = _folding_rows(fold_function(reducer(node.function), context.types[-1].tile))
+    return fill_and_emit(context, lambda fill: open_row)
 
 
-def _folded(fold: Callable[[Any, Any], Any]) -> Opened:
-    """Values of the same coordinates, but for the outermost, become one."""
+def _folding_rows(fold: Callable[[Any, Any], Any]) -> RowOpener:
+    """Return a row opener with which values of the same coordinates, except for the outermost, are folded into one."""
 
-    def opened(work: Workspace, crds: Sequence[int]) -> Put:
+    def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         row = work.setdefault(tuple(crds[1:]), {})
 
         def put(key: int, value: Any) -> None:
@@ -29,7 +29,7 @@ def _folded(fold: Callable[[Any, Any], Any]) -> Opened:
 
         return put
 
-    return opened
+    return open_row
 
 
 RULES: dict[type[n.Node], Rule] = {n.Accumulate: accumulate}

@@ -1,4 +1,4 @@
-"""From a graph to a network of processes joined by FIFOs."""
+"""Construction of a network from a graph: processes that are joined by FIFOs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.comal import delays, lags
+from fuseflow.sim.machine.comal import broadcast_delays, tile_lags
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import timing
-from fuseflow.sim.memory.controller import Controller, sequential
+from fuseflow.sim.machine.timing import node_timing
+from fuseflow.sim.memory.controller import Controller, sequential_readers
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.sim.reference import (
     accumulate,
     align,
     comal,
     drop,
-    flatten_split,  # fmt: skip
+    flatten_split,
     fork_merge,
     join,
     permute,
@@ -27,7 +27,7 @@ from fuseflow.sim.reference import (
     write,
 )
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, output
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Output, Process, make_output
 from fuseflow.sim.reference.remote_memory import RemoteProcesses
 from fuseflow.tensors import Tensor
 
@@ -37,7 +37,7 @@ RULES: dict[type[n.Node], Rule] = {kind: rule for family in _FAMILIES for kind, 
 
 @dataclass(slots=True)
 class Network:
-    """Processes in graph order, and what they will have written and counted."""
+    """A network has processes in graph order, and holds what they will have written and counted."""
 
     processes: list[Process] = field(default_factory=list)
     fifos: dict[n.Edge, Fifo] = field(default_factory=dict)
@@ -45,62 +45,65 @@ class Network:
     recorded: dict[n.Port, list[Item]] = field(default_factory=dict)
     written: dict[str, WriterStream] = field(default_factory=dict)
     controller: Controller | None = None
-    """Of the memory; None where it answers at once."""
+    """The controller of the memory is None if the memory answers at once."""
 
     def nodes(self) -> list[list[Process]]:
-        """The processes of each node, in graph order."""
-        found: dict[str, list[Process]] = {}
+        """Return the processes of each node, in graph order."""
+        processes_by_node: dict[str, list[Process]] = {}
         for process in self.processes:
-            found.setdefault(process.node.name, []).append(process)
-        return list(found.values())
+            processes_by_node.setdefault(process.node.name, []).append(process)
+        return list(processes_by_node.values())
 
 
-def build(
+def build_network(
     graph: n.Graph,
     tensors: Mapping[str, Tensor],
     machine: Machine,
     record: bool = False,
     controller: Controller | None = None,
 ) -> Network:
-    """The network of a verified graph. `record` keeps every token of every stream. With a `controller`, nodes read and write through it."""
+    """Return the network of a verified graph. With `record` it keeps every token of every stream. With a `controller` its nodes read and
+    write through the memory of that."""
     network = Network(written={name: WriterStream() for name in graph.outputs}, controller=controller)
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
-    rules, delayed, lagging = (RULES, {}, {}) if machine.rules != "comal" else (RULES | comal.RULES, delays(graph), lags(graph))
+    rules, delayed, lagging = (
+        (RULES, {}, {}) if machine.rules != "comal" else (RULES | comal.RULES, broadcast_delays(graph), tile_lags(graph))
+    )
     if controller is not None:
         places = controller.lay_out(graph, tensors)
-        rules = rules | RemoteProcesses(controller, places, sequential(graph)).rules(rules)
+        rules = rules | RemoteProcesses(controller, places, sequential_readers(graph)).rules(rules)
     fifos = network.fifos
     for node in graph.nodes:
-        latency, interval = timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
+        latency, interval = node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])
         outputs = []
         for k in range(len(node.port_names())):
             port = n.Port(node.name, k)
             for edge in readers.get(port, ()):
                 fifos[edge] = _fifo(edge, depths.get(edge, machine.first_depth), delayed.get(edge, 0))
             read = [fifos[edge] for edge in readers.get(port, ())]
-            network.streams[port] = comal.LaggedOutput(read, lagging[port]) if port in lagging else output(latency, read)
+            network.streams[port] = comal.LaggedOutput(read, lagging[port]) if port in lagging else make_output(latency, read)
             outputs.append(network.streams[port])
             if record:
                 network.recorded[port] = network.streams[port].record()
         inputs = tuple(fifos[n.Edge(node.name, k)] for k in range(len(node.inputs)))
-        place = NodeContext(
+        context = NodeContext(
             node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), interval, latency,
             graph.declared, tensors, network.written,
         )  # fmt: skip
-        add(network, place, rules)
+        add_processes(network, context, rules)
     if controller is not None:
         controller.open()
     return network
 
 
-def add(network: Network, place: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
-    """Add the processes of a node, and note who writes and reads each FIFO."""
-    processes = n.entry(rules, type(place.node), "rule in the reference simulator")(place.node, place)
+def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
+    """Add the processes of a node to a network, and note which process writes and which reads each FIFO."""
+    processes = n.entry(rules, type(context.node), "rule in the reference simulator")(context.node, context)
     first, last = processes[0], processes[-1]
-    for fifo in place.inputs:
+    for fifo in context.inputs:
         if fifo.slots is not None:
             fifo.slots.reader = first
-    for stream in place.outputs:
+    for stream in context.outputs:
         for fifo in stream.fifos:
             fifo.writer = last
     network.processes += processes

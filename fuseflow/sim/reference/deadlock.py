@@ -1,30 +1,31 @@
-"""A network that is stuck, described: which process waits for what of which other, and how deep one FIFO would have to be."""
+"""Description of a network that is stuck: which process waits for what from which other process, and how deep one FIFO would have to be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 from fuseflow.samml.nodes import Edge
-from fuseflow.sim.outcome.deadlock import Awaited, AwaitedSlot, AwaitedToken, Deadlock, WaitingProcess, Workspace
+from fuseflow.sim.outcome.deadlock import AwaitedResource, AwaitedSlot, AwaitedToken, AwaitedWorkspace, Deadlock, WaitingProcess
 from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.memory_ports import Answer, Touch
 from fuseflow.sim.reference.process import Fifo, Process, Slots
 
 
-def deadlock(
+def describe_deadlock(
     network: Network,
     stuck: Sequence[Process],
     statistics: Callable[[Network], tuple[NodeStatistics, ...]],
-    anew: Callable[[Mapping[Edge, int]], Network],
+    rebuild: Callable[[Mapping[Edge, int]], Network],
     run: Callable[..., list[Process]],
     depths: Mapping[Edge, int] | None = None,
 ) -> Deadlock:
-    """`depths`: what the run was given more than its graph says; `anew` makes a network that has such from the start."""
-    given = depths or {}
+    """Return the deadlock of a network. `depths` are the depths with which the run went on beyond those in its graph, and `rebuild`
+    makes a network that has such depths from the start."""
+    extra_depths = depths or {}
 
     def smallest(edges: Sequence[Edge]) -> int | None:
-        return smallest_depth(edges, anew(given), run)
+        return smallest_depth(edges, rebuild(extra_depths), run)
 
     def deepened(more: Mapping[Edge, int]) -> Deadlock | None:
         _forget_cycles(network)
@@ -32,22 +33,25 @@ def deadlock(
             slots = network.fifos[edge].slots
             while slots is not None and slots.depth < depth:
                 slots.grow()
-        still = run(network)
-        return deadlock(network, still, statistics, anew, run, {**given, **more}) if still else None
+        still_stuck = run(network)
+        return (
+            describe_deadlock(network, still_stuck, statistics, rebuild, run, {**extra_depths, **more}) if still_stuck else None
+        )
 
-    return Deadlock(waiting(stuck), statistics(network), smallest, deepened)
+    return Deadlock(waiting_processes(stuck), statistics(network), smallest, deepened)
 
 
-def waiting(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
-    """What each of the processes that cannot move waits for."""
+def waiting_processes(stuck: Sequence[Process]) -> tuple[WaitingProcess, ...]:
+    """Return what each of the processes that cannot move waits for."""
     place = {id(process): k for k, process in enumerate(stuck)}
     return tuple(WaitingProcess(process.node.name, *_awaited(process, place)) for process in stuck)
 
 
 def smallest_depth(edges: Sequence[Edge], network: Network, run: Callable[..., list[Process]]) -> int | None:
-    """The smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end; None if there is none.
+    """Return the smallest depth of FIFOs that are equally deep, others unchanged, with which the network runs to its end, or None if
+    there is none.
 
-    The network is used up, its cycles are not: a slot that is added may be filled before what happened last.
+    The network is used up. Its cycles have no meaning, because a slot that is added may be filled before what happened last.
     """
     _forget_cycles(network)
     growing = [slots for edge in edges if (slots := network.fifos[edge].slots) is not None]
@@ -59,17 +63,17 @@ def _forget_cycles(network: Network) -> None:
         network.controller.memory.be_patient()
 
 
-def _awaited(process: Process, place: dict[int, int]) -> tuple[Awaited, int | None]:
+def _awaited(process: Process, place: dict[int, int]) -> tuple[AwaitedResource, int | None]:
     waits = process.waits
     match waits:
         case Fifo(edge=Edge(input=k), writer=writer):
             return AwaitedToken(k, writer.node.name), place.get(id(writer))
         case Fifo(writer=writer):
-            return Workspace(), place.get(id(writer))
+            return AwaitedWorkspace(), place.get(id(writer))
         case Slots(edge=Edge() as edge, depth=depth, reader=reader):
             return AwaitedSlot(edge, depth), place.get(id(reader))
         case Slots(reader=reader):
-            return Workspace(), place.get(id(reader))
+            return AwaitedWorkspace(), place.get(id(reader))
         case Answer() | Touch():
-            return Workspace(), place.get(id(waits.on))
+            return AwaitedWorkspace(), place.get(id(waits.on))
     raise AssertionError(f"`{process.node.name}` waits for nothing of the model")

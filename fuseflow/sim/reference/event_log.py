@@ -1,4 +1,4 @@
-"""A traced run of the reference: the same run, in which the cycles of tokens and slots know where they come from."""
+"""A traced run of the reference simulator. It is the same run, but the cycles of tokens and slots know where they come from."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import COUNT, STEP, Cast, Ending, Sink, roles
+from fuseflow.sim.events.log import COUNT, STEP, LastEvent, Sink, Topology, process_tracks
 from fuseflow.sim.machine import comal
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach
-from fuseflow.sim.outcome.deadlock import Deadlock, explain
+from fuseflow.sim.memory.controller import ControllerFactory
+from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import edges
-from fuseflow.sim.reference.build import Network, build
+from fuseflow.sim.reference.build import Network, build_network
 from fuseflow.sim.reference.comal import DelayedFifo, LaggedOutput
-from fuseflow.sim.reference.deadlock import waiting
+from fuseflow.sim.reference.deadlock import waiting_processes
 from fuseflow.sim.reference.process import BoundedFifo, Fifo, Item, Process, Slots
-from fuseflow.sim.reference.run import run
+from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
 
 
-class Cycle(int):
-    """A cycle that knows its cause. Of equal ones a token is the larger one, then that of the first input or output, so that whoever looks
-    for the latest finds it."""
+class CausedCycle(int):
+    """A cycle that knows its cause. Of equal cycles that of a token is the larger one, then that of the first input or output, so that a
+    comparison finds the cause that counts."""
 
     cause: int
     source: int
@@ -38,17 +38,18 @@ class Cycle(int):
     def __gt__(self, other: int) -> bool:
         if int(self) != int(other):
             return int(self) > int(other)
-        return isinstance(other, Cycle) and self.rank < other.rank
+        return isinstance(other, CausedCycle) and self.rank < other.rank
 
 
-def caused(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> Cycle:
-    made = Cycle(cycle)
-    made.cause, made.source, made.back, made.detail, made.rank = cause, source, back, detail, rank
-    return made
+def cycle_with_cause(cycle: int, cause: int, source: int, back: int, detail: int, rank: tuple[int, ...]) -> CausedCycle:
+    """Return a cycle with its cause; the values are those of the columns of an event in `events/log.py`."""
+    caused = CausedCycle(cycle)
+    caused.cause, caused.source, caused.back, caused.detail, caused.rank = cause, source, back, detail, rank
+    return caused
 
 
 class Journal:
-    """The firings of one process."""
+    """A journal holds the firings of one process."""
 
     __slots__ = ("events", "listener", "track")
 
@@ -57,16 +58,16 @@ class Journal:
         self.events: list[list[int]] = []
 
     def note(self, p: TracedProcess, cycle: int) -> None:
-        """The firing of `p` that happens now, in a cycle that knows its cause unless that is the process itself."""
+        """Note a firing of `p` in `cycle`, which knows its cause unless that is the process itself."""
         self.listener.current = self.track
         t = int(cycle)
-        own = p.firings > 0 and not isinstance(cycle, Cycle) and t == p.ready
+        own = p.firings > 0 and not isinstance(cycle, CausedCycle) and t == p.ready
         if own:
             event, gap = self.events[-1], t - p.last
             if event[COUNT] == 1 or event[STEP] == gap:
                 event[STEP], event[COUNT] = gap, event[COUNT] + 1
                 return
-        if isinstance(cycle, Cycle):
+        if isinstance(cycle, CausedCycle):
             why = [cycle.cause, cycle.source, cycle.back, cycle.detail]
         elif own:
             why = [OWN, self.track, p.last, -1]
@@ -81,15 +82,15 @@ class TracedProcess(Process):
     __slots__ = ()
     journal: Journal
 
-    def fire(self, seen: int, free: int = 0) -> int:
+    def fire(self, visible: int, free: int = 0) -> int:
         cycle = self.ready
-        if seen > cycle:
-            cycle = seen
+        if visible > cycle:
+            cycle = visible
         if free > cycle:
             cycle = free
         self.journal.note(self, cycle)
         self.ready, self.after = int(self.ready), int(self.after)
-        return super().fire(int(seen), int(free))
+        return super().fire(int(visible), int(free))
 
 
 class TracedSlots(Slots):
@@ -98,30 +99,30 @@ class TracedSlots(Slots):
     def append(self, cycle: int) -> None:
         listener, reader = self.reader.journal.listener, self.reader.journal.track
         edge, rank = listener.places[id(self)]
-        super().append(caused(cycle, SLOT, reader, cycle - 1, edge, rank))
+        super().append(cycle_with_cause(cycle, SLOT, reader, cycle - 1, edge, rank))
 
 
 def _append(fifo: Fifo, item: Item, append: Callable[[Fifo, Item], None]) -> None:
     token, visible = item
     writer = fifo.writer.journal
     edge, rank = writer.listener.places[id(fifo)]
-    made = visible - fifo.latency + fifo.delay  # in its slot
+    produced = visible - fifo.latency + fifo.delay  # in its slot
     fired = fifo.writer.last
-    if made > fired:  # a value that comes late, or a stop behind one
+    if produced > fired:  # a value that comes late, or a stop behind one
         late = token is D or token.__class__ is Stop
-        fired = made - writer.listener.lags[id(fifo)] if late else fired
+        fired = produced - writer.listener.lags[id(fifo)] if late else fired
     if edge >= 0:
-        writer.listener.given.append((edge, made, 1, 1))
+        writer.listener.pushes.append((edge, produced, 1, 1))
     append(fifo, (token, visible))
     token, visible = fifo.pop()
-    deque.append(fifo, (token, caused(visible, TOKEN, writer.track, fired, edge, rank)))
+    deque.append(fifo, (token, cycle_with_cause(visible, TOKEN, writer.track, fired, edge, rank)))
 
 
 def _take(fifo: Fifo, t: int, take: Callable[[Fifo, int], None]) -> None:
     listener = fifo.writer.journal.listener
     edge, _ = listener.places[id(fifo)]
     if edge >= 0:
-        listener.taken.append((edge, int(t), 1, 1))
+        listener.pops.append((edge, int(t), 1, 1))
     take(fifo, int(t))
 
 
@@ -139,13 +140,13 @@ TRACED: dict[type, type] = {kind: _traced(kind) for kind in (Fifo, BoundedFifo, 
 
 
 class Listener:
-    """Listens to a network that has not begun to run: its processes, FIFOs and slots become ones that tell what they do."""
+    """A listener is attached to a network before it runs. It replaces its processes, FIFOs and slots by ones that report what they do."""
 
     def __init__(self, network: Network, edges: Sequence[n.Edge]) -> None:
         self.network = network
         self.current = -1  # the process that fired last
-        self.given: list[tuple[int, int, int, int]] = []
-        self.taken: list[tuple[int, int, int, int]] = []
+        self.pushes: list[tuple[int, int, int, int]] = []
+        self.pops: list[tuple[int, int, int, int]] = []
         self.lags: dict[int, int] = {}
         self.places: dict[int, tuple[int, tuple[int, ...]]] = {}
         number = {id(network.fifos[edge]): k for k, edge in enumerate(edges)}
@@ -168,21 +169,21 @@ class Listener:
             self._listen_to(network.controller.memory)
 
     def _listen_to(self, memory: Any) -> None:
-        issue, seen = memory.issue, memory.seen
+        issue, answer_cycle = memory.issue, memory.answer_cycle
         self.senders: dict[int, int] = {}
 
-        def told_issue(port: int, address: int, size: int, write: bool, cycle: int) -> int:
+        def traced_issue(port: int, address: int, size: int, write: bool, cycle: int) -> int:
             self.senders[port] = self.current
             return int(issue(port, address, size, write, cycle))
 
-        def told_seen(port: int, request: int) -> int:
-            cycle = int(seen(port, request))
+        def traced_answer_cycle(port: int, request: int) -> int:
+            cycle = int(answer_cycle(port, request))
             if cycle < 0:
                 return cycle
-            asked = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
-            return caused(cycle, MEMORY, self.senders[port], asked, port, (2, 0))
+            issued = int(memory.rings[port][request & int(memory.ports[port]["mask"])]["cycle"])
+            return cycle_with_cause(cycle, MEMORY, self.senders[port], issued, port, (2, 0))
 
-        memory.issue, memory.seen = told_issue, told_seen
+        memory.issue, memory.answer_cycle = traced_issue, traced_answer_cycle
 
 
 def trace(
@@ -191,43 +192,44 @@ def trace(
     machine: Machine,
     sink: Callable[[], Sink],
     progress: Callable[[int], None] | None = None,
-    attach: Attach | None = None,
-) -> tuple[Sink, Ending]:
-    """Run a verified graph and tell a new sink of it. A deadlock is a `SimulationError`: a graph is traced that has run."""
+    attach: ControllerFactory | None = None,
+) -> tuple[Sink, LastEvent]:
+    """Run a verified graph and report the run to a new sink. Returns the sink and the last event. A deadlock raises a `SimulationError`:
+    only graphs that have run before are traced."""
     controller = (attach or machine.controller)()
-    network = build(graph, tensors, machine, controller=controller)
+    network = build_network(graph, tensors, machine, controller=controller)
     order = tuple(edges(graph))
     listener, listening = Listener(network, order), sink()
     processes = network.processes
     listening.open(
-        Cast(
-            roles([p.helper for p in processes], [p.node.name for p in processes]),
+        Topology(
+            process_tracks([p.helper for p in processes], [p.node.name for p in processes]),
             order,
             () if controller is None else tuple(controller.ports),
         )
     )
-    stuck = run(network, progress)
+    stuck = run_network(network, progress)
     if stuck:
-        raise explain(Deadlock(waiting(stuck), (), lambda edges: None, lambda depths: None), graph)
+        raise deadlock_error(Deadlock(waiting_processes(stuck), (), lambda edges: None, lambda depths: None), graph)
     ending = _ending(network, listener, machine)
     _tell(listener, listening)
     return listening, ending
 
 
-def _ending(network: Network, listener: Listener, machine: Machine) -> Ending:
+def _ending(network: Network, listener: Listener, machine: Machine) -> LastEvent:
     processes = network.processes
     own = [k for k, p in enumerate(processes) if not p.helper]
     if machine.rules == "comal":
-        tails = [int(p.node.op in comal.ENDING) for p in processes]
+        tails = [int(p.node.op in comal.ENDING_OPS) for p in processes]
         last = max(own, key=lambda k: processes[k].last + tails[k])
-        return Ending(last, processes[last].last, tails[last])
+        return LastEvent(last, processes[last].last, tails[last])
     last = max(own, key=lambda k: processes[k].last)
     if network.controller is None or network.controller.acknowledged() <= processes[last].last:
-        return Ending(last, processes[last].last, 1)
+        return LastEvent(last, processes[last].last, 1)
     memory: Any = network.controller.memory
     port = int(np.argmax(memory.ports["last"]))
     request = memory.requests(port)[-1]
-    return Ending(listener.senders[port], int(request["seen"]), 1, port, int(request["cycle"]))
+    return LastEvent(listener.senders[port], int(request["visible"]), 1, port, int(request["cycle"]))
 
 
 def _tell(listener: Listener, sink: Sink) -> None:
@@ -235,12 +237,12 @@ def _tell(listener: Listener, sink: Sink) -> None:
     sink.events(np.array(rows, np.int64))
     if not sink.tokens:
         return
-    for told, found in ((sink.given, listener.given), (sink.taken, listener.taken)):
-        if found:
-            told(np.array(found, np.int64))
+    for report, records in ((sink.pushes, listener.pushes), (sink.pops, listener.pops)):
+        if records:
+            report(np.array(records, np.int64))
     controller = listener.network.controller
     memory: Any = None if controller is None else controller.memory
     for port in range(0 if controller is None else len(controller.ports)):
-        found = memory.requests(port)
-        if len(found):
-            sink.answers(np.full(len(found), port), found["seen"], found["bytes"], found["write"])
+        records = memory.requests(port)
+        if len(records):
+            sink.answers(np.full(len(records), port), records["visible"], records["bytes"], records["write"])

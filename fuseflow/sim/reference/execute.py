@@ -1,4 +1,4 @@
-"""The reference interpreter as a simulator: from a graph to what every simulator hands over."""
+"""The reference simulator as a whole: it takes a graph and returns the outcome that every simulator returns."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.comal import cycles
+from fuseflow.sim.machine.comal import region_cycles
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach
+from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import EdgeStatistics, NodeStatistics, Outcome, Recording, node_statistics
-from fuseflow.sim.reference.build import Network, build
-from fuseflow.sim.reference.deadlock import deadlock
+from fuseflow.sim.reference.build import Network, build_network
+from fuseflow.sim.reference.deadlock import describe_deadlock
 from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.run import run
+from fuseflow.sim.reference.run import run_network
 from fuseflow.tensors import Tensor
 
 
@@ -25,26 +25,28 @@ def execute(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     limit: int | None = None,
-    attach: Attach | None = None,
+    attach: ControllerFactory | None = None,
 ) -> Outcome | Deadlock:
-    """Run a verified graph, token by token, at the memory of its machine or one that `attach` gives. `progress` is called now and then with
-    the number of firings so far; `record` keeps all streams. Raises `SimulationError` if streams do not fit together, and `TooLong`
-    soon after `limit` firings, the advice of a deadlock too."""
+    """Run a verified graph, token by token, with the memory of its machine or one that `attach` makes.
+
+    `progress` is called now and then with the number of firings so far, and `record` keeps all streams. Raises `SimulationError` if
+    streams do not fit together, and `FiringLimitError` soon after `limit` firings. The advice of a deadlock raises that, too.
+    """
     attach = attach or machine.controller
     controller = attach()
-    network = build(graph, tensors, machine, record, controller)
-    stuck = run(network, progress, limit=limit)
+    network = build_network(graph, tensors, machine, record, controller)
+    stuck = run_network(network, progress, limit=limit)
     if stuck:
 
-        def anew(depths: Mapping[n.Edge, int]) -> Network:
-            return build(graph.with_depths(depths), tensors, machine, controller=attach())
+        def rebuild(depths: Mapping[n.Edge, int]) -> Network:
+            return build_network(graph.with_depths(depths), tensors, machine, controller=attach())
 
-        return deadlock(network, stuck, _all_statistics, anew, partial(run, progress=progress, limit=limit))
+        return describe_deadlock(network, stuck, _all_statistics, rebuild, partial(run_network, progress=progress, limit=limit))
     nodes = _all_statistics(network)
     acknowledged = -1 if controller is None else controller.acknowledged()
     firsts = [processes[0] for processes in network.nodes()]  # those that read the inputs of their node
     return Outcome(
-        cycles=cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
+        cycles=region_cycles(nodes) if machine.rules == "comal" else 1 + max(acknowledged, *(node.last for node in nodes)),
         nodes=nodes,
         edges=_edges(graph, network),
         tokens={port: stream.count for port, stream in network.streams.items()},

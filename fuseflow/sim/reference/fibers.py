@@ -1,4 +1,4 @@
-"""Reading the fibers of a level, counting what is requested from memory."""
+"""Access to the fibers of a level, which counts the elements requested from memory."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from math import inf
 from typing import Any, TypeAlias, assert_never
 
 from fuseflow.samml.tokens import N
-from fuseflow.sim.outcome.statistics import Array
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Computed, Listed
 
 Fiber: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Coordinates, and the reference of each in the next level."""
+"""A fiber has coordinates, and the reference of each in the next level."""
 
 EMPTY: Fiber = ((), ())
 
 
 class FiberReader:
-    """The fiber below a reference; `N` has an empty one. `requested` counts the elements read of each array: pos, crd. References are
-    below `parents`. `end`: of the fiber read last, the element behind its entries."""
+    """A function from a reference to the fiber below it, which is empty for `N`. `requested` counts the elements read of each array, by
+    its kind. References are smaller than `parents`. `end` is the element behind the entries of the fiber that was read last."""
 
     def __init__(self, tensor: Tensor, level: int) -> None:
         fibers = tensor.levels[level]
         arrays = tensor.format.levels[level].arrays(fibers.size)
         self.scanned = tuple((array.kind, array.scanned) for array in arrays if array.scanned)
         self.entries = tuple(array.kind for array in arrays if array.entry)
-        self.requested: dict[Array, int] = {array.kind: 0 for array in arrays}
+        self.requested: dict[ArrayKind, int] = {array.kind: 0 for array in arrays}
         self.look = fibers.look()
         self.end = 0
         match walk := fibers.walk():

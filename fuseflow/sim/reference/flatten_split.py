@@ -1,4 +1,4 @@
-"""Flatten and split: two levels as one, one as two. One firing a token of the inner stream."""
+"""Flatten joins two levels into one, and split divides one into two. They have one firing for each token of the inner stream."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 
 
-def flatten(node: n.Flatten, place: NodeContext) -> Sequence[Process]:
-    return place.process(_flatten, node.size)
+def flatten(node: n.Flatten, context: NodeContext) -> Sequence[Process]:
+    return context.process(_flatten, node.size)
 
 
-def split(node: n.SplitLevel, place: NodeContext) -> Sequence[Process]:
-    return place.process(_split, node.size)
+def split(node: n.SplitLevel, context: NodeContext) -> Sequence[Process]:
+    return context.process(_split, node.size)
 
 
 def _flatten(p: Process, size: int) -> Steps:
-    """An outer coordinate is taken with its first inner one; one with nothing below it costs a firing."""
+    """An outer coordinate is taken with its first inner one. One with nothing below it costs a firing."""
     (outer, inner), (out,) = p.inputs, p.outputs
     nest = EnclosingStreams(p, (outer,))
     while True:
         while not inner:
             yield inner
-        token, seen = inner[0]
+        token, visible = inner[0]
         if token is D:
-            seen = yield from look(seen, p.inputs)
-            t = p.close(seen, (yield from room(out)))
+            visible = yield from await_tokens(visible, p.inputs)
+            t = p.close(visible, (yield from await_slots(out)))
             nest.finish(t)
             inner.take(t)
             out.push(D, t)
             return
         if token.__class__ is Stop:
             if nest.childless(token):
-                nest.enter(p.fire((yield from nest.look(seen, 1))), 1)
-            seen = yield from look(seen, nest.ends(token))
-            ends = token.high > 0
-            t = p.close(seen, (yield from room(out)) if ends else 0)
+                nest.enter(p.fire((yield from nest.await_coordinates(visible, 1))), 1)
+            visible = yield from await_tokens(visible, nest.ended_fifos(token))
+            ends_outer = token.high > 0
+            t = p.close(visible, (yield from await_slots(out)) if ends_outer else 0)
             nest.leave(t, token)
             inner.take(t)
-            if ends:
+            if ends_outer:
                 out.push(seen_above(token, 1), t)
         else:
-            seen = yield from nest.look(seen, 1)
-            t = p.fire(seen, (yield from room(out)))
+            visible = yield from nest.await_coordinates(visible, 1)
+            t = p.fire(visible, (yield from await_slots(out)))
             nest.enter(t, 1)
             inner.take(t)
             out.push(nest.crds[0] * size + token, t)
 
 
 def _split(p: Process, size: int) -> Steps:
-    """Where a coordinate starts a new outer one, the inner fiber before it is ended by a firing that only looks at it."""
+    """If a coordinate starts a new outer one, the inner fiber before it is ended by a firing that only looks at it."""
     (crd,), (outer, inner) = p.inputs, p.outputs
     current = None  # the outer coordinate whose inner fiber is open
     while True:
         while not crd:
             yield crd
-        token, seen = crd[0]
+        token, visible = crd[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from room(outer, inner)))
+            t = p.close(visible, (yield from await_slots(outer, inner)))
             crd.take(t)
             outer.push(token, t)
             if token.__class__ is not Stop:
@@ -72,11 +72,11 @@ def _split(p: Process, size: int) -> Steps:
             continue
         above, below = divmod(token, size)
         if current is not None and above != current:
-            t = p.close(seen, (yield from room(inner)))
+            t = p.close(visible, (yield from await_slots(inner)))
             inner.push(stop(0, 0), t)
             current = None
         starts = current is None
-        t = p.fire(seen, (yield from room(*((outer, inner) if starts else (inner,)))))
+        t = p.fire(visible, (yield from await_slots(*((outer, inner) if starts else (inner,)))))
         crd.take(t)
         if starts:
             outer.push(above, t)

@@ -1,4 +1,5 @@
-"""Fork and merge: elements dealt to parallel lanes in turn, and taken from them in the same turn. Never by time of arrival."""
+"""Fork deals elements to parallel lanes in turn, and merge takes them from the lanes in the same turn. The time of arrival never
+matters."""
 
 from __future__ import annotations
 
@@ -8,97 +9,100 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, Stop, stop
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 
 
-def fork(node: n.Fork, place: NodeContext) -> Sequence[Process]:
-    return place.process(_fork)
+def fork(node: n.Fork, context: NodeContext) -> Sequence[Process]:
+    return context.process(_fork)
 
 
-def merge(node: n.Merge, place: NodeContext) -> Sequence[Process]:
-    return place.process(_merge, node.levels)
+def merge(node: n.Merge, context: NodeContext) -> Sequence[Process]:
+    return context.process(_merge, node.levels)
 
 
 def _fork(p: Process) -> Steps:
-    """One firing a token: a value goes to the lane whose turn it is, a stop and `D` to all. The turn runs on across fibers, and a
-    fiber without a value in a lane is an empty one there: its stop stays as it is."""
+    """One firing takes a token: a value goes to the lane whose turn it is, and a stop or `D` to all lanes. The turn runs on across
+    fibers. A fiber without a value in a lane is an empty one there, so its stop stays as it is."""
     (source,), lanes = p.inputs, p.outputs
     turn = 0
     while True:
         while not source:
             yield source
-        token, seen = source[0]
+        token, visible = source[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from room(*lanes)))
+            t = p.close(visible, (yield from await_slots(*lanes)))
             source.take(t)
             for lane in lanes:
                 lane.push(token, t)
             if token is D:
                 return
         else:
-            t = p.fire(seen, (yield from room(lanes[turn])))
+            t = p.fire(visible, (yield from await_slots(lanes[turn])))
             source.take(t)
             lanes[turn].push(token, t)
             turn = (turn + 1) % len(lanes)
 
 
 def _merge(p: Process, levels: int) -> Steps:
-    """One firing a token, from the lane whose turn it is. The turn passes when an element ends: a value (`levels` 0), or a list that a
-    stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and taken from all.
+    """One firing takes a token, from the lane whose turn it is. The turn passes when an element ends. That is a value (`levels` 0), or a
+    list that a stop with a highest level of `levels` - 1 or more ends. A stop that ends no element is the same in all lanes and taken
+    from all.
 
     Elements that are lists end with a stop that also says whether the lane has another one in the same dealt list. If not, the dealt
-    list ends here, or goes on in the next lane: that is seen at the head of this lane if it had no element of the list yet.
+    list ends at this point, or goes on in the next lane. That is visible at the head of the next lane if it had no element of the list
+    yet.
     """
     lanes, (out,) = p.inputs, p.outputs
-    turn, taken = 0, 0  # elements taken of the dealt list
-    ends: list[Stop] = []  # the stops that ended this list in a lane
+    turn, elements_taken = 0, 0  # elements taken of the dealt list
+    lane_ends: list[Stop] = []  # the stops that ended this list in a lane
     while True:
         lane = lanes[turn]
         while not lane:
             yield lane
-        token, seen = lane[0]
-        stops = token.__class__ is Stop
-        if token is D or (stops and token.low >= levels):
-            yield from _together(p, token)
+        token, visible = lane[0]
+        is_stop = token.__class__ is Stop
+        if token is D or (is_stop and token.low >= levels):
+            yield from _pass_all(p, token)
             if token is D:
                 return
             continue
-        taking, given, height = [lane], token, token.high if stops else -1
+        sources, emitted, height = [lane], token, token.high if is_stop else -1
         if height >= levels - 1:
-            turn, taken = (turn + 1) % len(lanes), taken + 1
+            turn, elements_taken = (turn + 1) % len(lanes), elements_taken + 1
         if height >= levels:
-            ends.append(token)
-            over = len(ends) == len(lanes)
-            if taken < len(lanes):  # the lanes from `turn` on had none of its elements
-                seen = yield from look(seen, (lanes[turn],))
-                over = _ends_nothing(lanes[turn][0][0], levels)
-            if over:
-                taking += [lanes[(turn + k) % len(lanes)] for k in range(len(lanes) - taken)]
-                seen = yield from look(seen, taking[1:])
-                _check_end(p, [*ends, *(fifo[0][0] for fifo in taking[1:])])
-                taken, ends = 0, []
+            lane_ends.append(token)
+            is_over = len(lane_ends) == len(lanes)
+            if elements_taken < len(lanes):  # the lanes from `turn` on had none of its elements
+                visible = yield from await_tokens(visible, (lanes[turn],))
+                is_over = _ends_nothing(lanes[turn][0][0], levels)
+            if is_over:
+                sources += [lanes[(turn + k) % len(lanes)] for k in range(len(lanes) - elements_taken)]
+                visible = yield from await_tokens(visible, sources[1:])
+                _check_end(p, [*lane_ends, *(fifo[0][0] for fifo in sources[1:])])
+                elements_taken, lane_ends = 0, []
             else:
-                given = stop(token.low, levels - 1)
-        free = yield from room(out)
-        t = p.close(seen, free) if stops else p.fire(seen, free)
-        for fifo in taking:
+                emitted = stop(token.low, levels - 1)
+        free = yield from await_slots(out)
+        t = p.close(visible, free) if is_stop else p.fire(visible, free)
+        for fifo in sources:
             fifo.take(t)
-        out.push(given, t)
+        out.push(emitted, t)
 
 
 def _ends_nothing(token: Any, levels: int) -> bool:
-    """Whether a token at the start of an element is a stop that ends none: the lane has no (further) element in the dealt list."""
+    """Return whether a token at the start of an element is a stop that ends none. Then the lane has no (further) element in the dealt
+    list."""
     return token.__class__ is Stop and bool(token.low >= levels)
 
 
-def _together(p: Process, token: Any) -> Steps:
+def _pass_all(p: Process, token: Any) -> Steps:
     """Take a stop that ends no element, or `D`, from all lanes."""
     lanes, (out,) = p.inputs, p.outputs
-    seen = yield from look(0, lanes)
+    visible = yield from await_tokens(0, lanes)
     heads = [lane[0][0] for lane in lanes]
     if any(head is not token for head in heads):
         raise p.misaligned(*heads)
-    t = p.close(seen, (yield from room(out)))
+    t = p.close(visible, (yield from await_slots(out)))
     for lane in lanes:
         lane.take(t)
     out.push(token, t)

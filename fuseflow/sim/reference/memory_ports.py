@@ -1,10 +1,10 @@
-"""Ports of a node at the memory: what it asks for, when, and what it waits for. One port for each array of a node.
+"""The ports of a node at the memory: what it requests and when, and what it waits for. There is one port for each array of a node.
 
-A node that reads is two processes. The asker follows the inputs and sends at most one line a cycle; consecutive elements in one line are
-one request, and request n waits for the answer of request n - K. What it has asked for goes to the responder through a link that holds
-the elements of K lines; the responder waits for the answer and gives the node's output. A port that reads a whole array in order does not
-wait to be told: its lines are fetched ahead by a process of their own, line n when line n - D is first needed. A node that writes goes on
-once a line is sent.
+A node that reads is two processes. The asker follows the inputs and sends at most one line a cycle. Consecutive elements in one line are
+one request, and request n waits for the answer of request n - K. What it has requested goes to the responder through a link that holds
+the elements of K lines. The responder waits for the answer and gives the node's output. A port that reads a whole array in order does
+not wait to be told: its lines are fetched ahead by a process of their own, and line n is fetched when line n - D is first needed. A node
+that writes goes on once a line is sent.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Generator
 
 from fuseflow.samml.nodes import Node
 from fuseflow.sim.memory.controller import Controller
-from fuseflow.sim.memory.layout import AddressRange, Array
+from fuseflow.sim.memory.layout import AddressRange, ArrayName
 from fuseflow.sim.reference.process import Process, Steps, Wait
 
 
 class Answer:
-    """True once the answer of a request is known."""
+    """A condition that is true once the answer of a request is known."""
 
     __slots__ = ("port", "request")
 
@@ -30,16 +30,16 @@ class Answer:
 
     @property
     def on(self) -> Process:
-        """Who asks."""
+        """The process that made the request."""
         return self.port.sender
 
     @property
     def cycle(self) -> int:
-        return self.port.controller.memory.seen(self.port.number, self.request)
+        return self.port.controller.memory.answer_cycle(self.port.number, self.request)
 
 
 class Touch:
-    """True once a line that is fetched ahead was needed."""
+    """A condition that is true once a line that is fetched ahead was needed."""
 
     __slots__ = ("line", "port")
 
@@ -51,78 +51,82 @@ class Touch:
 
     @property
     def on(self) -> Process:
-        """Who needs the line."""
+        """The process that needs the line."""
         return self.port.asker
 
 
 class RequestPort:
-    """Sends lines, in order, as far as the answers allow. `sender` is the process that does."""
+    """A port sends requests for lines, in order, as far as the answers allow. `sender` is the process that sends them."""
 
     sender: Process
 
     write = False
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         self.controller, self.place = controller, place
         self.number = controller.join(node.name, array, self.write)
         self.line_bytes = controller.line
         self.issued = 0
 
-    def send(self, p: Process, line: int, seen: int, free: int = 0) -> Generator[Wait, None, int]:
-        """A firing of `p` that asks for a line; its cycle."""
+    def send(self, p: Process, line: int, visible: int, free: int = 0) -> Generator[Wait, None, int]:
+        """Fire `p` to request a line, and return the cycle of the firing."""
         credit = self.issued - self.controller.outstanding
         if credit >= 0:
             answer = Answer(self, credit)
             while not answer:
                 yield answer
             if self.write:
-                p.answered(max(seen, p.ready), answer.cycle)
+                p.answered(max(visible, p.ready), answer.cycle)
             free = max(free, answer.cycle)
-        t = p.fire(seen, free)
+        t = p.fire(visible, free)
         self.controller.memory.issue(self.number, line * self.line_bytes, self.line_bytes, self.write, t)
         self.issued += 1
         return t
 
 
 class DemandPort(RequestPort):
-    """Reads what the asker names."""
+    """A port that reads the lines that its asker names."""
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         super().__init__(controller, place, node, array)
         self.line = -1
 
-    def ask(self, p: Process, low: int, high: int, seen: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        """The firings that read bytes `low` to `high` of the array: the cycle of the last, and the request that brings the last byte."""
+    def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
+        """Fire `p` to read bytes `low` to `high` of the array. Returns the cycle of the last firing, and the request that brings the
+        last byte."""
         first, last = (self.place.base + low) // self.line_bytes, (self.place.base + high - 1) // self.line_bytes
         first += first == self.line
         if first > last:
-            return p.fire(seen, free), self.issued - 1
+            return p.fire(visible, free), self.issued - 1
         t = 0
         for line in range(first, last + 1):
-            t = yield from self.send(p, line, seen, free)
+            t = yield from self.send(p, line, visible, free)
         self.line = last
         return t, self.issued - 1
 
 
 class PrefetchPort(RequestPort):
-    """Reads the whole array in order, ahead of the `asker`. `touched`: for each line, the cycle in which it was first needed."""
+    """A port that reads a whole array in order, ahead of the `asker`. `touched` holds, for each line, the cycle in which it was first
+    needed."""
 
     asker: Process
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName) -> None:
         super().__init__(controller, place, node, array)
         self.lines = -(-place.length // self.line_bytes)
         self.touched: list[int] = []
 
-    def ask(self, p: Process, low: int, high: int, seen: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
-        t, last = p.fire(seen, free), (high - 1) // self.line_bytes
+    def ask(self, p: Process, low: int, high: int, visible: int, free: int) -> Generator[Wait, None, tuple[int, int]]:
+        """Fire `p`, which needs bytes `low` to `high` of the array. Returns the cycle of the firing, and the request that brings the
+        last byte."""
+        t, last = p.fire(visible, free), (high - 1) // self.line_bytes
         while len(self.touched) <= last:
             self.touched.append(t)
         return t, last
         yield  # a generator like that of `DemandPort`
 
     def fetch(self, node: Node) -> Process:
-        """The process that reads ahead."""
+        """Return the process that reads ahead."""
         process = Process(node, (), (), 1)
         process.helper = True
         self.sender = process
@@ -132,7 +136,7 @@ class PrefetchPort(RequestPort):
     def _steps(self, p: Process) -> Steps:
         first = self.place.base // self.line_bytes
         for n in range(self.lines):
-            free, needed = 0, n - self.controller.ahead
+            free, needed = 0, n - self.controller.prefetch
             if needed >= 0:
                 touch = Touch(self, needed)
                 while not touch:
@@ -142,26 +146,26 @@ class PrefetchPort(RequestPort):
 
 
 class WritePort(RequestPort):
-    """Writes an array from its start. `filled`: bytes so far."""
+    """A port that writes an array from its start. `filled` is the number of bytes so far."""
 
     write = True
 
-    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: Array, filled: int = 0) -> None:
+    def __init__(self, controller: Controller, place: AddressRange, node: Node, array: ArrayName, filled: int = 0) -> None:
         super().__init__(controller, place, node, array)
         self.filled = filled
 
-    def put(self, p: Process, size: int, seen: int) -> Generator[Wait, None, int]:
-        """The firings that write an element: one for each line that is full then, or just one. The cycle of the last."""
+    def put(self, p: Process, size: int, visible: int) -> Generator[Wait, None, int]:
+        """Fire `p` to write an element: once for each line that is full then, or just once. Returns the cycle of the last firing."""
         before = self.filled // self.line_bytes
         self.filled += size
         if self.filled > self.place.length:
             raise p.error(f"writes more than the {self.place.length:,} bytes that the memory has for it")
         first, t = self.place.base // self.line_bytes, -1
         for line in range(before, self.filled // self.line_bytes):
-            t = yield from self.send(p, first + line, seen)
-        return p.fire(seen) if t < 0 else t
+            t = yield from self.send(p, first + line, visible)
+        return p.fire(visible) if t < 0 else t
 
-    def flush(self, p: Process, seen: int) -> Generator[Wait, None, None]:
-        """The firing that writes the last line, if it was begun."""
+    def flush(self, p: Process, visible: int) -> Generator[Wait, None, None]:
+        """Fire `p` to write the last line, if it was begun."""
         if self.filled % self.line_bytes:
-            yield from self.send(p, (self.place.base + self.filled) // self.line_bytes, seen)
+            yield from self.send(p, (self.place.base + self.filled) // self.line_bytes, visible)

@@ -1,4 +1,4 @@
-"""Streams of different depth read together: the elements and stops of the outer ones that go with a token of the innermost."""
+"""Streams of different depth that are read together: which elements and stops of the outer streams go with a token of the innermost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 from fuseflow.samml.tokens import D, Stop, stop
-from fuseflow.sim.reference.process import Fifo, Process, Wait, look
+from fuseflow.sim.reference.process import Fifo, Process, Wait, await_tokens
 
 
 def seen_above(token: Stop, levels: int) -> Stop:
-    """The same end of lists in a stream that is `levels` shallower.
+    """Return the same end of lists in a stream that is `levels` shallower.
 
     >>> seen_above(stop(1, 3), 2)
     S1
@@ -35,15 +35,15 @@ class EnclosingStreams:
         self.crds: list[Any] = [None] * self.depth
 
     def childless(self, token: Stop) -> bool:
-        """Whether the stop ends an empty list of a coordinate that has not been taken."""
+        """Return whether the stop ends an empty list of a coordinate that has not been taken."""
         return self.open < self.depth - token.low
 
-    def look(self, seen: int, levels: int) -> Generator[Wait, None, int]:
+    def await_coordinates(self, visible: int, levels: int) -> Generator[Wait, None, int]:
         """Wait for the coordinates that are to be opened, down to the outermost `levels`."""
-        return look(seen, self.fifos[self.open : levels])
+        return await_tokens(visible, self.fifos[self.open : levels])
 
     def enter(self, t: int, levels: int) -> None:
-        """Take those coordinates in cycle `t`."""
+        """Take the coordinates that are to be opened, down to the outermost `levels`, in cycle `t`."""
         for level in range(self.open, levels):
             crd = self.fifos[level][0][0]
             if crd is D or crd.__class__ is Stop:
@@ -52,20 +52,21 @@ class EnclosingStreams:
             self.fifos[level].take(t)
         self.open = max(self.open, levels)
 
-    def ended(self, token: Stop) -> range:
-        """The levels of the outer streams in which the inner stop ends a list."""
+    def ended_levels(self, token: Stop) -> range:
+        """Return the levels of the outer streams in which the inner stop ends a list."""
         return range(max(self.depth - token.high, 0), self.depth)
 
-    def ends(self, token: Stop) -> Sequence[Fifo]:
-        """Those streams."""
-        return [self.fifos[level] for level in self.ended(token)]
+    def ended_fifos(self, token: Stop) -> Sequence[Fifo]:
+        """Return the outer streams in which the inner stop ends a list."""
+        return [self.fifos[level] for level in self.ended_levels(token)]
 
     def leave(self, t: int, token: Stop, levels: Iterable[int] | None = None) -> None:
-        """Take the outer stops that are part of an inner stop, of some of the levels ended if they are given."""
-        for level in self.ended(token) if levels is None else levels:
-            found, due = self.fifos[level][0][0], seen_above(token, self.depth - level)
-            if found is not due:
-                raise self.process.misaligned(found, due)
+        """Take the outer stops that are part of an inner stop, in cycle `t`. `levels` chooses some of the ended levels; without it all
+        are taken."""
+        for level in self.ended_levels(token) if levels is None else levels:
+            head, expected = self.fifos[level][0][0], seen_above(token, self.depth - level)
+            if head is not expected:
+                raise self.process.misaligned(head, expected)
             self.fifos[level].take(t)
         self.open = min(self.open, max(self.depth - 1 - token.high, 0))
 

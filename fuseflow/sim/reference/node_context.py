@@ -1,4 +1,5 @@
-"""Where a rule builds the processes of a node: its FIFOs and outputs, its timing, and the tensors it reads or writes."""
+"""The context in which a rule builds the processes of a node: its FIFOs and outputs, its timing, and the tensors that it reads or
+writes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from fuseflow.tensors.levels import Fibers, Level
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """One node in the network that is being built. `types` are those of its inputs."""
+    """The context of one node in the network that is being built. `types` are the types of its input streams."""
 
     node: Node
     inputs: tuple[Fifo, ...]
@@ -28,24 +29,24 @@ class NodeContext:
     written: Mapping[str, WriterStream]
 
     def size(self, tensor: str, level: int) -> int:
-        """The size of the dimension that a level stores."""
+        """Return the size of the dimension that a level stores."""
         decl = self.declared[tensor]
         return decl.shape[decl.format.order[level]]
 
     def level(self, node: Scan | Locate | WriteLevel) -> Level:
-        """The level that a node reads or writes."""
+        """Return the level that a node reads or writes."""
         return self.declared[node.tensor].format.levels[node.level]
 
     def fibers(self, node: Scan | Locate) -> Fibers:
-        """The fibers that a node reads."""
+        """Return the fibers that a node reads."""
         return self.tensors[node.tensor].levels[node.level]
 
     def process(self, steps: Callable[..., Steps], *arguments: Any) -> list[Process]:
-        """The one process of the node: `steps(process, *arguments)`."""
+        """Return the one process of the node, whose steps are `steps(process, *arguments)`, in a list."""
         process = Process(self.node, self.inputs, self.outputs, self.interval)
         process.steps = steps(process, *arguments)
         return [process]
 
 
 Rule: TypeAlias = Callable[[Any, NodeContext], Sequence[Process]]
-"""Builds the processes of a node."""
+"""A rule builds the processes of a node."""

@@ -1,4 +1,4 @@
-"""Permute: the entries of a tensor with its levels in another order, through a sorted workspace."""
+"""Permute: the entries of a tensor are given with its levels in another order, through a sorted workspace."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from fuseflow.samml import nodes as n
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process
-from fuseflow.sim.reference.workspace import Opened, Put, Workspace, halves
+from fuseflow.sim.reference.workspace import PutValue, RowOpener, Workspace, fill_and_emit
 
 
-def permute(node: n.Permute, place: NodeContext) -> Sequence[Process]:
-    return halves(place, partial(_scattered, node.order))
+def permute(node: n.Permute, context: NodeContext) -> Sequence[Process]:
+    return fill_and_emit(context, partial(_scattering_rows, node.order))
 
 
-def _scattered(order: Sequence[int], fill: Process) -> Opened:
-    """Every value goes to its coordinates in the new order, where there must be none."""
+def _scattering_rows(order: Sequence[int], fill: Process) -> RowOpener:
+    """Return a row opener with which every value goes to its coordinates in the new order, where there must be none."""
 
-    def opened(work: Workspace, crds: Sequence[int]) -> Put:
+    def open_row(work: Workspace, crds: Sequence[int]) -> PutValue:
         outer = tuple(crds)
 
         def put(key: int, value: Any) -> None:
@@ -32,7 +32,7 @@ def _scattered(order: Sequence[int], fill: Process) -> Opened:
 
         return put
 
-    return opened
+    return open_row
 
 
 RULES: dict[type[n.Node], Rule] = {n.Permute: permute}

@@ -1,4 +1,4 @@
-"""Locate, load, alu: one firing a token, inputs aligned."""
+"""Locate, load and operators have one firing for each token, and aligned inputs."""
 
 from __future__ import annotations
 
@@ -10,75 +10,79 @@ from typing import Any
 from fuseflow.ops import operator
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, is_control
-from fuseflow.sim.outcome.statistics import Array
+from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, look, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
 
 
-def locate(node: n.Locate, place: NodeContext) -> Sequence[Process]:
-    size, level = place.size(node.tensor, node.level), place.level(node)
+def locate(node: n.Locate, context: NodeContext) -> Sequence[Process]:
+    size, level = context.size(node.tensor, node.level), context.level(node)
     if level.stored:
-        return place.process(_locate, place.fibers(node), [array.kind for array in level.points(size)])
+        return context.process(_locate, context.fibers(node), [array.kind for array in level.points(size)])
     if len(node.inputs) == 1:  # the outermost level: its only parent is reference 0
-        return place.process(_one, lambda crd: crd)
-    return place.process(_two, lambda crd, ref: N if crd is N or ref is N else ref * size + crd)
+        return context.process(_unary, lambda crd: crd)
+    return context.process(_binary, lambda crd, ref: N if crd is N or ref is N else ref * size + crd)
 
 
-def load(node: n.Load, place: NodeContext) -> Sequence[Process]:
-    decl = place.declared[node.tensor]
-    values = place.tensors[node.tensor].values.astype(float)
+def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
+    decl = context.declared[node.tensor]
+    values = context.tensors[node.tensor].values.astype(float)
     values.flags.writeable = False
-    return place.process(_load, list(values) if decl.tile else values.tolist(), filled(decl.tile, decl.fill), prod(decl.tile))
+    return context.process(_load, list(values) if decl.tile else values.tolist(), filled(decl.tile, decl.fill), prod(decl.tile))
 
 
-def alu(node: n.Alu, place: NodeContext) -> Sequence[Process]:
-    by_arity: dict[int, Callable[..., Steps]] = {1: _one, 2: _two}
-    tiles = [type_.tile for type_ in place.types]
-    return place.process(by_arity.get(len(place.inputs), _many), _applied(_function(node.function, tiles), _slots(node, tiles)))
+def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
+    by_arity: dict[int, Callable[..., Steps]] = {1: _unary, 2: _binary}
+    tiles = [type_.tile for type_ in context.types]
+    return context.process(
+        by_arity.get(len(context.inputs), _variadic),
+        _stream_function(_function(node.function, tiles), _operand_slots(node, tiles)),
+    )
 
 
 def _function(name: str, tiles: Sequence[Tile]) -> Callable[..., Any]:
-    """The operator on elements of these shapes."""
+    """Return the operator on elements of these shapes."""
     if name in TILE_OPERATORS:
         return TILE_OPERATORS[name].array
     scalar = operator(name).scalar
     return partial(each, scalar) if any(tiles) else scalar
 
 
-def _slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
-    """Of each operand its constant or what `N` stands for, and whether it is a constant."""
+def _operand_slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
+    """Return for each operand its constant, or the value that `N` stands for, and whether it is a constant."""
     shapes = iter(tiles)
     return [(o.value if o.constant else filled(next(shapes), o.value), o.constant) for o in node.operands]
 
 
-def located(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
-    """The reference of a coordinate below a reference: `N` where nothing is stored."""
+def reference_lookup(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:
+    """Return a function from a coordinate and the reference above it to the reference of the coordinate, which is `N` if nothing is
+    stored there."""
     parents = fibers.walk().parents
 
     def reference(crd: int, ref: int) -> Any:
         if ref < 0 or (parents is not None and ref >= parents):
             raise p.outside()
-        found = fibers.locate(ref, crd)
-        return N if found is None else found
+        below = fibers.locate(ref, crd)
+        return N if below is None else below
 
     return reference
 
 
-def _locate(p: Process, fibers: Fibers, kinds: Sequence[Array]) -> Steps:
-    """In a level that is stored: a locate reads one element of each of these arrays."""
-    asked, reference = 0, located(p, fibers)
+def _locate(p: Process, fibers: Fibers, kinds: Sequence[ArrayKind]) -> Steps:
+    """Locate coordinates in a level that is stored, which reads one element of each of the arrays `kinds`."""
+    lookups, reference = 0, reference_lookup(p, fibers)
 
     def at(crd: Any, ref: Any = 0) -> Any:
-        nonlocal asked
+        nonlocal lookups
         if crd is N or ref is N:
             return N
-        asked += 1
+        lookups += 1
         return reference(crd, ref)
 
-    yield from (_one if len(p.inputs) == 1 else _two)(p, at)
-    p.elements = dict.fromkeys(kinds, asked)
+    yield from (_unary if len(p.inputs) == 1 else _binary)(p, at)
+    p.elements = dict.fromkeys(kinds, lookups)
 
 
 def _load(p: Process, values: list[Any], fill: Any, words: int) -> Steps:
@@ -93,12 +97,13 @@ def _load(p: Process, values: list[Any], fill: Any, words: int) -> Steps:
             raise p.outside()
         return values[ref]
 
-    yield from _one(p, lookup)
+    yield from _unary(p, lookup)
     p.elements = {"val": (p.values - absent) * words}
 
 
-def _applied(function: Callable[..., Any], slots: Sequence[tuple[Any, bool]]) -> Callable[..., Any]:
-    """The operator as a function of the streams only: constants filled in, `N` replaced by its slot's implicit value."""
+def _stream_function(function: Callable[..., Any], slots: Sequence[tuple[Any, bool]]) -> Callable[..., Any]:
+    """Return the operator as a function of the streams only: constants are filled in, and `N` is replaced by its operand's implicit
+    value."""
     match slots:
         case [(x, False)]:
             return lambda a: function(x if a is N else a)
@@ -117,28 +122,28 @@ def _applied(function: Callable[..., Any], slots: Sequence[tuple[Any, bool]]) ->
     return call
 
 
-def _one(p: Process, function: Callable[[Any], Any]) -> Steps:
+def _unary(p: Process, function: Callable[[Any], Any]) -> Steps:
     (source,), (out,) = p.inputs, p.outputs
     fire, take, push, bounded = p.fire, source.take, out.push, p.bounded
     while True:
         while not source:
             yield source
-        token, seen = source[0]
-        free = (yield from room(out)) if bounded else 0
+        token, visible = source[0]
+        free = (yield from await_slots(out)) if bounded else 0
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, free)
+            t = p.close(visible, free)
             take(t)
             push(token, t)
             if token is D:
                 return
         else:
-            given = function(token)
-            t = fire(seen, free)
+            result = function(token)
+            t = fire(visible, free)
             take(t)
-            push(given, t)
+            push(result, t)
 
 
-def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
+def _binary(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
     (left, right), (out,) = p.inputs, p.outputs
     fire, take_left, take_right, push, bounded = p.fire, left.take, right.take, out.push, p.bounded
     while True:
@@ -146,15 +151,15 @@ def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
             yield left
         while not right:
             yield right
-        a, seen = left[0]
+        a, visible = left[0]
         b, other = right[0]
-        if other > seen:
-            seen = other
-        free = (yield from room(out)) if bounded else 0
+        if other > visible:
+            visible = other
+        free = (yield from await_slots(out)) if bounded else 0
         if a is D or a.__class__ is Stop:
             if a is not b:
                 raise p.misaligned(a, b)
-            t = p.close(seen, free)
+            t = p.close(visible, free)
             take_left(t)
             take_right(t)
             push(a, t)
@@ -163,23 +168,23 @@ def _two(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
         elif b is D or b.__class__ is Stop:
             raise p.misaligned(a, b)
         else:
-            t = fire(seen, free)
+            t = fire(visible, free)
             take_left(t)
             take_right(t)
             push(function(a, b), t)
 
 
-def _many(p: Process, function: Callable[..., Any]) -> Steps:
+def _variadic(p: Process, function: Callable[..., Any]) -> Steps:
     (out,) = p.outputs
     while True:
-        seen = yield from look(0, p.inputs)
+        visible = yield from await_tokens(0, p.inputs)
         tokens = [source[0][0] for source in p.inputs]
-        free = yield from room(out)
+        free = yield from await_slots(out)
         first = tokens[0]
         control = is_control(first)
         if any(token is not first if control else is_control(token) for token in tokens):
             raise p.misaligned(*tokens)
-        t = p.close(seen, free) if control else p.fire(seen, free)
+        t = p.close(visible, free) if control else p.fire(visible, free)
         for source in p.inputs:
             source.take(t)
         out.push(first if control else function(*tokens), t)

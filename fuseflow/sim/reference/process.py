@@ -1,7 +1,7 @@
 """Time: FIFOs whose tokens and slots carry cycles, and the firings of a process. The rules of time are in this file only.
 
-A process is a generator. It looks at the heads of its input FIFOs, calls `fire` (or `close`) for the cycle of its next firing, takes
-and pushes tokens at that cycle, and yields what it waits for when a head or a slot is missing. When a firing happens follows from
+A process is a generator. It looks at the heads of its input FIFOs, and calls `fire` (or `close`) for the cycle of its next firing. It
+takes and pushes tokens at that cycle, and yields what it waits for when a head or a slot is missing. When a firing happens follows from
 
     T(n) = max(T(n-1) + II, the visible cycle of every token looked at, the cycle from which every needed slot is free)
 
@@ -16,17 +16,18 @@ from typing import Any, Protocol, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge, Node
-from fuseflow.sim.outcome.statistics import Array
+from fuseflow.sim.memory.layout import ArrayKind
 
 Item: TypeAlias = tuple[Any, int]
-"""A token (or, between the two halves of an accumulator, a workspace) and the cycle from which it is visible."""
+"""An item is a token and the cycle from which it is visible. Between the two halves of an accumulator it has a workspace in place of the
+token."""
 
 
 class Fifo(deque[Item]):
-    """The tokens on their way to one reader. Unbounded; `edge` is None inside a node.
+    """A FIFO holds the tokens on their way to one reader. It is unbounded, and its `edge` is None inside a node.
 
-    `pops` are the cycles in which the last tokens were taken out: as many as the FIFO ever held at once. A token finds its slot free
-    if the one that many before it was taken out before the cycle in which it was produced; else it needs one slot more.
+    `pops` are the cycles in which the last tokens were taken out: as many as the FIFO ever held at once. A token finds its slot free if
+    the one that many before it was taken out before the cycle in which it was produced. Otherwise it needs one slot more.
     """
 
     __slots__ = ("edge", "latency", "pops", "slots", "writer")
@@ -51,12 +52,12 @@ class Fifo(deque[Item]):
 
     @property
     def peak(self) -> int:
-        """The number of slots that were in use at once; a slot is, from the firing that fills it until the cycle of the pop."""
+        """The number of slots that were in use at once. A slot is in use from the firing that fills it until the cycle of the pop."""
         return len(self.pops)
 
 
 class BoundedFifo(Fifo):
-    """A FIFO of `depth` slots: one is taken by the producing firing and free in the cycle after the token is taken out."""
+    """A FIFO of `depth` slots. A slot is taken by the producing firing, and free in the cycle after the token is taken out."""
 
     __slots__ = ()
 
@@ -75,7 +76,7 @@ class BoundedFifo(Fifo):
 
 
 class Slots(deque[int]):
-    """Free slots: the cycle from which each can be filled, in the order of their filling. `unused` more were never filled."""
+    """Free slots: the cycles from which they can be filled, in the order of their filling. `unused` more were never filled."""
 
     __slots__ = ("depth", "edge", "reader", "unused")
 
@@ -93,7 +94,7 @@ class Slots(deque[int]):
             self.popleft()
 
     def grow(self) -> None:
-        """One slot more, free from the start."""
+        """Add a slot that is free from the start."""
         self.depth += 1
         self.append(0)
 
@@ -112,7 +113,7 @@ class Output:
             fifo.latency = latency + fifo.delay
 
     def record(self) -> list[Item]:
-        """A list that will hold every token of the stream with its visible cycle."""
+        """Return a list that will hold every token of the stream with the cycle from which it is visible."""
         items: list[Item] = []
         self.appends = (*self.appends, items.append)
         return items
@@ -126,7 +127,7 @@ class Output:
 
 
 class BoundedOutput(Output):
-    """A stream with a bounded reader."""
+    """A stream that has a bounded reader."""
 
     __slots__ = ()
 
@@ -136,12 +137,14 @@ class BoundedOutput(Output):
         super().push(token, t)
 
 
-def output(latency: int, fifos: Sequence[Fifo] = ()) -> Output:
+def make_output(latency: int, fifos: Sequence[Fifo] = ()) -> Output:
+    """Return the output of a stream with these readers, bounded if one of them is."""
     return (BoundedOutput if any(f.slots is not None for f in fifos) else Output)(latency, fifos)
 
 
 class Backlog:
-    """True while the readers of the outputs keep up. Not part of the model: it bounds the interpreter's memory."""
+    """A condition that is true while the readers of the outputs keep up. It is not part of the model: it bounds the memory of the
+    simulator."""
 
     __slots__ = ("fifos", "limit")
 
@@ -153,18 +156,18 @@ class Backlog:
 
 
 class Condition(Protocol):
-    """Something that a process may wait for: true when it is there."""
+    """A condition that a process may wait for. It is true when a process need not wait any longer."""
 
     def __bool__(self) -> bool: ...
 
 
 Wait: TypeAlias = Fifo | Slots | Condition
-"""What a process waits for. True when it is there."""
+"""What a process waits for, which is true when it is there."""
 Steps: TypeAlias = Generator[Wait, None, None]
 
 
 class Process:
-    """One sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
+    """A process is one sequence of firings with its FIFOs: a node, or one of the two halves of an accumulator."""
 
     __slots__ = (
         "after", "bounded", "closings", "elements", "firings", "first", "helper", "inputs", "interval", "journal", "node", "outputs",
@@ -185,19 +188,19 @@ class Process:
         self.ready = 0  # the first cycle that the initiation interval allows
         self.waits: Wait | None = None  # None: can run, or has ended
         self.helper = False  # asks the memory for another process: its firings are not the node's
-        self.elements: dict[Array, int] = {}  # elements requested from memory, by array: pos, crd, val
+        self.elements: dict[ArrayKind, int] = {}  # elements requested from memory, by array: pos, crd, val
 
-    def fire(self, seen: int, free: int = 0) -> int:
-        """The cycle of the next firing, on a value.
+    def fire(self, visible: int, free: int = 0) -> int:
+        """Fire on a value, and return the cycle of the firing.
 
-        `seen`: the cycle by which all tokens that it looks at are visible, 0 if it looks at none; until then the process is starved.
-        `free`: the cycle from which the slots that it fills are free.
+        `visible` is the cycle from which all tokens that it looks at are visible, or 0 if it looks at none. Until then the process is
+        starved. `free` is the cycle from which the slots that it fills are free.
         """
         t = self.ready
-        if seen > self.after:
-            self.starved += seen - self.after
-            if seen > t:
-                t = seen
+        if visible > self.after:
+            self.starved += visible - self.after
+            if visible > t:
+                t = visible
         if free > t:
             t = free
         if not self.firings:
@@ -207,38 +210,39 @@ class Process:
         self.ready = t + self.interval
         return t
 
-    def close(self, seen: int, free: int = 0) -> int:
-        """The same for a firing on a stop or `D`, after which the next may follow after the pause."""
-        t = self.fire(seen, free)
+    def close(self, visible: int, free: int = 0) -> int:
+        """Fire on a stop or `D`, after which the next firing may follow after the pause. Returns the cycle of the firing."""
+        t = self.fire(visible, free)
         self.closings += 1
         self.ready = t + self.pause
         return t
 
-    def answered(self, seen: int, answer: int) -> int:
-        """The cycle by which a token that is visible from `seen` on has its answer, too. Once for each firing that waits."""
-        since = max(seen, self.after)
-        if answer > since:
-            self.waited += answer - since
-        return max(seen, answer)
+    def answered(self, visible: int, answer: int) -> int:
+        """Return the cycle from which a token that is visible from `visible` on also has its answer. This is called once for each firing
+        that waits."""
+        waiting_from = max(visible, self.after)
+        if answer > waiting_from:
+            self.waited += answer - waiting_from
+        return max(visible, answer)
 
     @property
     def occupied(self) -> int:
-        """Cycles that its firings take at least."""
+        """The cycles that the firings of the process take at least."""
         return self.values * self.interval + self.closings * self.pause
 
     @property
     def last(self) -> int:
-        """The cycle of the last firing; -1 before the first."""
+        """The cycle of the last firing, or -1 before the first."""
         return self.after - 1
 
     @property
     def blocked(self) -> int:
-        """The cycles up to the last firing in which it did not fire and was not starved."""
+        """The cycles up to the last firing in which the process did not fire and was not starved."""
         return self.after - self.firings - self.starved
 
     @property
     def values(self) -> int:
-        """Number of firings on values."""
+        """The number of firings on values."""
         return self.firings - self.closings
 
     def refused(self) -> SimulationError:
@@ -254,18 +258,18 @@ class Process:
         return SimulationError(f"node `{self.node.name}` ({self.node.op}): {message}")
 
 
-def look(seen: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
-    """Wait for a token in each FIFO; the cycle by which all are visible, or `seen` if that is later."""
+def await_tokens(visible: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, int]:
+    """Wait for a token in each FIFO. Returns the cycle from which all are visible, or `visible` if that is later."""
     for fifo in fifos:
         while not fifo:
             yield fifo
-        if fifo[0][1] > seen:
-            seen = fifo[0][1]
-    return seen
+        if fifo[0][1] > visible:
+            visible = fifo[0][1]
+    return visible
 
 
-def room(*outputs: Output) -> Generator[Wait, None, int]:
-    """Wait for a slot at every bounded reader; the cycle from which all are free, 0 if all were never filled."""
+def await_slots(*outputs: Output) -> Generator[Wait, None, int]:
+    """Wait for a slot at every bounded reader. Returns the cycle from which all are free, or 0 if all were never filled."""
     free = 0
     for stream in outputs:
         for slots in stream.slots:

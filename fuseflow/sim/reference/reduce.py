@@ -1,4 +1,4 @@
-"""Reduce: the fold of every innermost fiber."""
+"""Reduce: every innermost fiber is folded into one value."""
 
 from __future__ import annotations
 
@@ -11,49 +11,50 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Process, Steps, room
+from fuseflow.sim.reference.process import Process, Steps, await_slots
 from fuseflow.tile_ops import Tile, each, filled
 
 
-def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
-    (value,) = place.types
+def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
+    (value,) = context.types
     op = reducer(node.function)
-    return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
+    return context.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
 
 
-def folding(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
-    """The reduction of two values, element by element if they are tiles."""
+def fold_function(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
+    """Return the reduction of two values, which goes element by element if they are tiles."""
     return partial(each, op.scalar) if tile else op.scalar
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
-    """One firing a token. The stop that ends a fiber makes the fold; its second firing, without input, the outgoing stop."""
+    """One firing takes a token. The stop that ends a fiber gives the fold. If it closes more, a second firing, without input, gives the
+    outgoing stop."""
     (source,), (out,) = p.inputs, p.outputs
     fire, take = p.fire, source.take
     total = identity
     while True:
         while not source:
             yield source
-        token, seen = source[0]
+        token, visible = source[0]
         if token.__class__ is Stop:
-            t = p.close(seen, (yield from room(out)))
+            t = p.close(visible, (yield from await_slots(out)))
             take(t)
             if token.low == 0:
                 out.push(total, t)
                 total = identity
                 if token.high > 0:
-                    out.push(seen_above(token, 1), p.close(0, (yield from room(out))))
+                    out.push(seen_above(token, 1), p.close(0, (yield from await_slots(out))))
             else:
                 out.push(seen_above(token, 1), t)
         elif token is D:
-            t = p.close(seen, (yield from room(out)))
+            t = p.close(visible, (yield from await_slots(out)))
             take(t)
             out.push(D, t)
             return
         elif token is N:
             raise p.refused()
         else:
-            take(fire(seen))
+            take(fire(visible))
             total = fold(total, token)
 
 

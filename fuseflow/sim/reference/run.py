@@ -1,4 +1,4 @@
-"""The schedule: processes run in graph order, each until it waits, until all have ended or none can move."""
+"""The schedule of the reference: processes run in graph order, each until it waits, until all have ended or none can move."""
 
 from __future__ import annotations
 
@@ -7,52 +7,53 @@ from collections.abc import Callable, Sequence
 from fuseflow.sim.reference.build import Network
 from fuseflow.sim.reference.process import Backlog, Process, Slots
 
-REPORT = 16  # sweeps between two looks at the firings
+SWEEPS_PER_REPORT = 16  # sweeps between two looks at the firings
 
 
-class TooLong(Exception):
+class FiringLimitError(Exception):
     """A run passed its limit of firings."""
 
 
-def run(
+def run_network(
     network: Network,
     progress: Callable[[int], None] | None = None,
     growing: Sequence[Slots] = (),
     limit: int | None = None,
 ) -> list[Process]:
-    """Run to the end. Returns the processes that are stuck: none unless the network deadlocks. Raises `TooLong` soon after `limit`
-    firings.
+    """Run a network to its end, and return the processes that are stuck, of which there are none unless the network deadlocks. Raises
+    `FiringLimitError` soon after `limit` firings.
 
-    `growing`: slots that all get one more whenever the network is stuck on one of them. What was computed stays valid, since a deeper
+    `growing` are slots that all get one more whenever the network is stuck on one of them. What was computed stays valid, since a deeper
     FIFO allows all that a shallower one does; so the slots added are the fewest with which the network ends.
     """
     live = list(network.processes)
     sweeps = 0
     while live:
-        moved = False
+        progressed = False
         for process in live:
             if process.waits is None or process.waits:
                 process.waits = next(process.steps, None)
-                moved = True
+                progressed = True
         if any(process.waits is None for process in live):
             live = [process for process in live if process.waits is not None]
-        if not moved and not _lift(live) and not (network.controller is not None and network.controller.advance()):
+        if not progressed and not _lift(live) and not (network.controller is not None and network.controller.advance()):
             if not any(process.waits is slots for process in live for slots in growing):
                 return live
             for slots in growing:
                 slots.grow()
         sweeps += 1
-        if sweeps % REPORT == 0:
+        if sweeps % SWEEPS_PER_REPORT == 0:
             firings = sum(process.firings for process in network.processes)
             if progress is not None:
                 progress(firings)
             if limit is not None and firings > limit:
-                raise TooLong
+                raise FiringLimitError
     return []
 
 
 def _lift(live: list[Process]) -> bool:
-    """Let one scan run ahead of its readers: some stream must be held back, as in a diamond around a reduction."""
+    """Let one scan run ahead of its readers, and return whether there is one. Some stream must be held back, as in a diamond around a
+    reduction."""
     for process in reversed(live):
         if isinstance(process.waits, Backlog):
             process.waits = next(process.steps, None)

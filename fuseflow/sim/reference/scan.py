@@ -1,4 +1,4 @@
-"""Root, scan and range: where coordinates and references come from."""
+"""Root, scan and range: the nodes from which coordinates and references come."""
 
 from __future__ import annotations
 
@@ -10,49 +10,52 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.fibers import Fiber, FiberReader
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Backlog, Process, Steps, output, room
+from fuseflow.sim.reference.process import Backlog, Process, Steps, await_slots, make_output
 
-LIMIT = 1024  # tokens that a scan may be ahead of its readers: small enough for the caches, large enough to hide the schedule
+BACKLOG_LIMIT = (
+    1024  # tokens that a scan may be ahead of its readers: small enough for the caches, large enough to hide the schedule
+)
 END = stop(0, 0)
 
 
-def root(node: n.Root, place: NodeContext) -> Sequence[Process]:
-    return place.process(_root)
+def root(node: n.Root, context: NodeContext) -> Sequence[Process]:
+    return context.process(_root)
 
 
-def scan(node: n.Scan, place: NodeContext) -> Sequence[Process]:
-    fiber = FiberReader(place.tensors[node.tensor], node.level)
-    (process,) = processes = place.process(scan_steps, fiber, fiber.parents)
+def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
+    fiber = FiberReader(context.tensors[node.tensor], node.level)
+    (process,) = processes = context.process(scan_steps, fiber, fiber.parents)
     process.elements = fiber.requested
     return processes
 
 
-def range_(node: n.Range, place: NodeContext) -> Sequence[Process]:
+def range_(node: n.Range, context: NodeContext) -> Sequence[Process]:
     full = range(node.size), range(node.size)
-    process = Process(node, place.inputs, (*place.outputs, output(place.latency)), place.interval)
+    process = Process(node, context.inputs, (*context.outputs, make_output(context.latency)), context.interval)
     process.steps = scan_steps(process, lambda ref: full, inf)
     return [process]
 
 
 def _root(p: Process) -> Steps:
     (out,) = p.outputs
-    out.push(0, p.fire(0, (yield from room(out))))
-    out.push(D, p.close(0, (yield from room(out))))
+    out.push(0, p.fire(0, (yield from await_slots(out))))
+    out.push(D, p.close(0, (yield from await_slots(out))))
 
 
 def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Steps:
-    """One firing an element, the first takes the reference too; a reference without elements costs one. Then the closing firing,
-    which looks at the next reference token: a stop is merged, else the fiber ends alone."""
+    """One firing gives an element, and the first takes the reference too; a reference without elements costs one. Then the closing
+    firing looks at the next reference token. If that is a stop, it is merged with the end of the fiber; otherwise the fiber ends
+    alone."""
     (ref,), (crd_out, ref_out) = p.inputs, p.outputs
     fire, push_crd, push_ref, bounded = p.fire, crd_out.push, ref_out.push, p.bounded
-    backlog = Backlog(p.outputs, LIMIT)
+    backlog = Backlog(p.outputs, BACKLOG_LIMIT)
     ahead = 0
     while True:
         while not ref:
             yield ref
-        token, seen = ref[0]
+        token, visible = ref[0]
         if token is D or token.__class__ is Stop:
-            t = p.close(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
+            t = p.close(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
             ref.take(t)
             after = token.raised() if token.__class__ is Stop else D
             push_crd(after, t)
@@ -64,23 +67,23 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
             raise p.outside()
         pending = True
         for crd, below in zip(*fiber(token), strict=True):
-            t = fire(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
+            t = fire(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
             if pending:
                 ref.take(t)
                 pending = False
             push_crd(crd, t)
             push_ref(below, t)
             ahead += 1
-            if ahead == LIMIT:
+            if ahead == BACKLOG_LIMIT:
                 ahead = 0
                 if not backlog:
                     yield backlog
         if pending:
-            ref.take(fire(seen))
+            ref.take(fire(visible))
         while not ref:
             yield ref
-        token, seen = ref[0]
-        t = p.close(seen, (yield from room(crd_out, ref_out)) if bounded else 0)
+        token, visible = ref[0]
+        t = p.close(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
         end = END
         if token.__class__ is Stop:
             if token.low != 0:

@@ -1,7 +1,9 @@
-"""Sorted workspaces: what a node holds back for whole fibers, and gives in the order of its coordinates. Two processes, two buffers.
+"""Sorted workspaces: a node holds back whole fibers, and gives them in the order of its coordinates. It has two processes and two
+buffers.
 
-Fill puts values into a workspace, one for each fiber of the outermost coordinates; emit writes it out while fill works on the next.
-Between them runs a stream of (workspace, stop that ended the fiber): its tokens are visible L cycles after the fill's last firing.
+The first process fills a workspace with values, one workspace for each fiber of the outermost coordinates. The second emits a workspace
+while the first works on the next. Between them runs a stream of pairs of a workspace and the stop that ended the fiber. Its tokens are
+visible L cycles after the last firing of the first process.
 """
 
 from __future__ import annotations
@@ -12,43 +14,45 @@ from typing import Any, TypeAlias
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
 from fuseflow.sim.reference.node_context import NodeContext
-from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, look, output, room
+from fuseflow.sim.reference.process import Fifo, Process, Slots, Steps, Wait, await_slots, await_tokens, make_output
 
 Workspace: TypeAlias = dict[tuple[int, ...], dict[int, Any]]
-"""Values by the coordinates of the loops that are given: all but the last as one key, then the last. No entry without a value."""
+"""The values by the coordinates of the loops that are given: all but the last as one key, then the last. There is no entry without a
+value."""
 
-Put: TypeAlias = Callable[[int, Any], None]
-"""Puts a value, by its innermost coordinate, below the outer ones that are open."""
-Opened: TypeAlias = Callable[[Workspace, Sequence[int]], Put]
-"""What to do with the values below outer coordinates."""
+PutValue: TypeAlias = Callable[[int, Any], None]
+"""A function that puts a value, by its innermost coordinate, below the outer coordinates that are open."""
+RowOpener: TypeAlias = Callable[[Workspace, Sequence[int]], PutValue]
+"""A function from a workspace and outer coordinates to the function that puts values below these."""
 
 BUFFERS = 2
 
 
-def halves(place: NodeContext, opened: Callable[[Process], Opened]) -> Sequence[Process]:
-    """Fill and emit of a node that takes coordinates, outermost first, and values, and gives the same of as many levels or fewer."""
+def fill_and_emit(context: NodeContext, row_opener: Callable[[Process], RowOpener]) -> Sequence[Process]:
+    """Return the two processes of a node that takes coordinates, outermost first, and values, and gives the same with as many levels or
+    fewer."""
     link, buffers = Fifo(), Slots(BUFFERS)
-    fill = Process(place.node, place.inputs, (output(place.latency, (link,)),), place.interval)
-    fill.steps = _fill(fill, opened(fill), buffers)
-    emit = Process(place.node, (link,), place.outputs, place.interval)
-    emit.steps = _emit(emit, len(place.inputs) - len(place.outputs), buffers)
+    fill = Process(context.node, context.inputs, (make_output(context.latency, (link,)),), context.interval)
+    fill.steps = _fill(fill, row_opener(fill), buffers)
+    emit = Process(context.node, (link,), context.outputs, context.interval)
+    emit.steps = _emit(emit, len(context.inputs) - len(context.outputs), buffers)
     link.writer, buffers.reader = fill, emit
     return fill, emit
 
 
-def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
-    """One firing a token of the values, and one for each coordinate with nothing below it."""
+def _fill(p: Process, open_row: RowOpener, buffers: Slots) -> Steps:
+    """One firing takes a token of the values, and one takes each coordinate with nothing below it."""
     *outer, crd, val = p.inputs
     (link,) = p.outputs
     nest = EnclosingStreams(p, outer)
     depth = nest.depth
     fire, take_crd, take_val = p.fire, crd.take, val.take
     work: Workspace | None = None
-    put: Put
+    put: PutValue
     while True:
         while not val:
             yield val
-        token, seen = val[0]
+        token, visible = val[0]
         free = 0
         if token is not D and work is None and (token.__class__ is not Stop or token.low <= depth):
             work = {}
@@ -58,10 +62,10 @@ def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
                 free = buffers[0]
             buffers.fill()
         if token.__class__ is Stop:
-            work = yield from _fill_stop(p, nest, token, seen, free, work)
+            work = yield from _fill_stop(p, nest, token, visible, free, work)
         elif token is D:
-            seen = yield from look(seen, p.inputs)
-            t = p.close(seen)
+            visible = yield from await_tokens(visible, p.inputs)
+            t = p.close(visible)
             nest.finish(t)
             take_crd(t)
             take_val(t)
@@ -72,35 +76,35 @@ def _fill(p: Process, opened: Opened, buffers: Slots) -> Steps:
         else:
             while not crd:
                 yield crd
-            key, visible = crd[0]
-            if visible > seen:
-                seen = visible
+            key, crd_visible = crd[0]
+            if crd_visible > visible:
+                visible = crd_visible
             if nest.open < depth:
-                seen = yield from nest.look(seen, depth)
-                t = fire(seen, free)
+                visible = yield from nest.await_coordinates(visible, depth)
+                t = fire(visible, free)
                 nest.enter(t, depth)
                 assert work is not None
-                put = opened(work, nest.crds)
+                put = open_row(work, nest.crds)
             else:
-                t = fire(seen)
+                t = fire(visible)
             take_crd(t)
             take_val(t)
             put(key, token)
 
 
 def _fill_stop(
-    p: Process, nest: EnclosingStreams, token: Stop, seen: int, free: int, work: Workspace | None
+    p: Process, nest: EnclosingStreams, token: Stop, visible: int, free: int, work: Workspace | None
 ) -> Generator[Wait, None, Workspace | None]:
-    """Take an inner stop with all that it ends; hand the workspace over if it ends a fiber of the outermost coordinates."""
+    """Take an inner stop with all that it ends. Hand the workspace over if it ends a fiber of the outermost coordinates."""
     *_, crd, val = p.inputs
     if nest.childless(token):
         levels = nest.depth - token.low
-        seen = yield from nest.look(seen, levels)
-        nest.enter(p.close(seen, free), levels)  # on no value; a workspace fires every cycle on anything
-    seen = yield from look(seen, (crd, *nest.ends(token)))
+        visible = yield from nest.await_coordinates(visible, levels)
+        nest.enter(p.close(visible, free), levels)  # on no value; a workspace fires every cycle on anything
+    visible = yield from await_tokens(visible, (crd, *nest.ended_fifos(token)))
     if crd[0][0] is not token:
         raise p.misaligned(crd[0][0], token)
-    t = p.close(seen, free)
+    t = p.close(visible, free)
     nest.leave(t, token)
     crd.take(t)
     val.take(t)
@@ -111,31 +115,32 @@ def _fill_stop(
 
 
 def _emit(p: Process, lowered: int, buffers: Slots) -> Steps:
-    """One firing an entry, an outer coordinate with its first entry; one for every stop of the innermost streams, which is that of the
-    fiber, `lowered`."""
+    """One firing gives an entry, with an outer coordinate at its first entry, and one gives every stop of the innermost streams. That
+    stop is the one that ended the fiber, lowered by `lowered` levels."""
     (link,) = p.inputs
     outermost = len(p.outputs) - 2  # its level, seen from the innermost streams
     while True:
         while not link:
             yield link
-        (work, token), seen = link[0]
+        (work, token), visible = link[0]
         link.popleft()
         if work is not None:
-            yield from emit_entries(p, work, seen)
+            yield from emit_entries(p, work, visible)
         if token is D:
-            t = p.close(seen, (yield from room(*p.outputs)))
+            t = p.close(visible, (yield from await_slots(*p.outputs)))
             for out in p.outputs:
                 out.push(D, t)
             return
         end = seen_above(token, lowered)
         if work is not None:
             end = stop(0 if work else outermost, end.high)
-        t = yield from emit_stop(p, end, seen)
+        t = yield from emit_stop(p, end, visible)
         if work is not None:
             buffers.append(t + 1)
 
 
-def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
+def emit_entries(p: Process, work: Workspace, visible: int) -> Steps:
+    """Give the entries of a workspace in the order of their coordinates, with the stops between them."""
     *outer, crd, val = p.outputs
     fire, push_crd, push_val, bounded = p.fire, crd.push, val.push, p.bounded
     last: tuple[int, ...] | None = None
@@ -143,10 +148,10 @@ def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
         same = 0  # outer coordinates that this row shares with the last one
         if last is not None:
             same = next(k for k, (a, b) in enumerate(zip(last, prefix, strict=True)) if a != b)
-            yield from emit_stop(p, stop(0, len(prefix) - 1 - same), seen)
+            yield from emit_stop(p, stop(0, len(prefix) - 1 - same), visible)
         last, fresh = prefix, tuple(zip(outer, prefix, strict=True))[same:]
         for key, value in sorted(work[prefix].items()):
-            t = fire(seen, (yield from room(crd, val, *(out for out, _ in fresh))) if bounded else 0)
+            t = fire(visible, (yield from await_slots(crd, val, *(out for out, _ in fresh))) if bounded else 0)
             for out, coordinate in fresh:
                 out.push(coordinate, t)
             fresh = ()
@@ -154,12 +159,12 @@ def emit_entries(p: Process, work: Workspace, seen: int) -> Steps:
             push_val(value, t)
 
 
-def emit_stop(p: Process, token: Stop, seen: int) -> Generator[Wait, None, int]:
-    """A stop of the innermost streams, and of each outer stream that it ends a list of. Returns its cycle."""
+def emit_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None, int]:
+    """Give a stop of the innermost streams, and of each outer stream of which it ends a list. Returns its cycle."""
     *crds, val = p.outputs
-    ended = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
-    t = p.close(seen, (yield from room(val, *(out for out, _ in ended))))
-    for out, end in ended:
+    stops = [(out, seen_above(token, above)) for above, out in enumerate(reversed(crds)) if token.high >= above]
+    t = p.close(visible, (yield from await_slots(val, *(out for out, _ in stops))))
+    for out, end in stops:
         out.push(end, t)
     val.push(token, t)
     return t

@@ -1,4 +1,4 @@
-"""Write: streams to memory, one firing a token."""
+"""Write: streams go to memory, with one firing a token."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps
 
 
-def write_level(node: n.WriteLevel, place: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
-    """`steps`: the rule, if it is another than that of this module; so below."""
-    written = place.written[node.tensor]
+def write_level(node: n.WriteLevel, context: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
+    """Return the process that writes a level. `steps` is its rule if that is not the one of this module."""
+    written = context.written[node.tensor]
     crd = written.crd[node.level] = array("q")
     pos = written.pos[node.level] = array("q", [0])
-    return place.process(steps or _write, crd, pos)
+    return context.process(steps or _write, crd, pos)
 
 
-def write_values(node: n.WriteValues, place: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
-    values = place.written[node.tensor].values = array("d")
-    elements = Tiles(values) if place.declared[node.tensor].tile else values
-    return place.process(steps or _write, elements, array("q"))
+def write_values(node: n.WriteValues, context: NodeContext, steps: Callable[..., Steps] | None = None) -> Sequence[Process]:
+    """Return the process that writes values. `steps` is its rule if that is not the one of this module."""
+    values = context.written[node.tensor].values = array("d")
+    elements = Tiles(values) if context.declared[node.tensor].tile else values
+    return context.process(steps or _write, elements, array("q"))
 
 
 class Tiles:
@@ -42,25 +43,25 @@ class Tiles:
         return len(self.values)
 
 
-def _write(p: Process, elements: array[Any] | Tiles, ends: array[int]) -> Steps:
-    """Append every value; a stop that ends a fiber appends the number of values so far."""
+def _write(p: Process, elements: array[Any] | Tiles, positions: array[int]) -> Steps:
+    """Append every value. A stop that ends a fiber appends the number of values so far."""
     (source,) = p.inputs
     fire, take, append = p.fire, source.take, elements.append
     while True:
         while not source:
             yield source
-        token, seen = source[0]
+        token, visible = source[0]
         if token.__class__ is Stop:
-            take(p.close(seen))
+            take(p.close(visible))
             if token.low == 0:
-                ends.append(len(elements))
+                positions.append(len(elements))
         elif token is D:
-            take(p.close(seen))
+            take(p.close(visible))
             return
         elif token is N:
             raise p.refused()
         else:
-            take(fire(seen))
+            take(fire(visible))
             append(token)
 
 

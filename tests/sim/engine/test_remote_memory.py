@@ -24,13 +24,13 @@ from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.service import PartOutput
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach, Controller
-from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS
+from fuseflow.sim.memory.controller import Controller, ControllerFactory
+from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.memory.settings import Hbm2Memory
 from fuseflow.sim.native.jit import library
-from fuseflow.sim.outcome.deadlock import Deadlock, remedy
+from fuseflow.sim.outcome.deadlock import Deadlock, find_remedy
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as reference
 from fuseflow.tensors import pack
@@ -51,7 +51,7 @@ write_Y_val = write(A_val) Y.vals
 """
 
 
-def disagreements(case: Case, limits: Limits, attach: Attach | None = None) -> Iterator[str]:
+def disagreements(case: Case, limits: Limits, attach: ControllerFactory | None = None) -> Iterator[str]:
     """Yield one line for everything in which the engine differs from the reference at the memory of the machine, or at one that
     `attach` makes for the engine."""
     expected = _run(reference, case)
@@ -89,12 +89,12 @@ def test_the_advised_depth_clears_a_deadlock_and_one_less_does_not(execute: Any)
     for seed in range(100):
         case = at_memory(random_case(seed), seed)
         outcome = _run(execute, case)
-        advice = remedy(outcome, case.graph) if isinstance(outcome, Deadlock) else None
+        advice = find_remedy(outcome, case.graph) if isinstance(outcome, Deadlock) else None
         if advice is None:
             continue
         advice_count += 1
-        assert isinstance(_run(execute, with_depth(case, advice.edge, advice.clears)), Outcome), seed
-        assert isinstance(_run(execute, with_depth(case, advice.edge, advice.clears - 1)), Deadlock), seed
+        assert isinstance(_run(execute, with_depth(case, advice.edge, advice.sufficient_depth)), Outcome), seed
+        assert isinstance(_run(execute, with_depth(case, advice.edge, advice.sufficient_depth - 1)), Deadlock), seed
     assert advice_count >= 5
 
 
@@ -106,7 +106,7 @@ def test_enough_of_the_random_graphs_are_at_hbm2() -> None:
     memories = [at_memory(random_case(seed), seed).machine.memory for seed in range(GRAPHS)]
     at_hbm2 = [memory for memory in memories if isinstance(memory, Hbm2Memory)]
     assert len(at_hbm2) >= 500 and len(memories) - len(at_hbm2) >= 30
-    assert {memory.channels for memory in at_hbm2} == set(CHANNELS)
+    assert {memory.channels for memory in at_hbm2} == set(CHANNEL_COUNTS)
     assert {memory.mapping for memory in at_hbm2} == set(MAPPINGS)
 
 

@@ -11,7 +11,7 @@ from anywhere import anywhere
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.sim import Engine, Simulation, simulate
-from fuseflow.sim.events.log import Cast, CycleSpan, Track
+from fuseflow.sim.events.log import CycleSpan, Topology, Track
 from fuseflow.sim.events.timeline import Burst, Timeline
 from fuseflow.sim.replay import find_timeline
 
@@ -35,10 +35,10 @@ def check(simulation: Simulation, timeline: Timeline, comal: bool) -> None:
         ends[track] = burst.start + burst.cycles
         assert ends[track] <= simulation.cycles + comal  # where the firing on `D` costs no cycle
         assert burst.firings <= burst.cycles + comal and (burst.step != 1 or burst.firings == burst.cycles)
-        if not timeline.cast.tracks[track].helper:
-            busy[timeline.cast.tracks[track].node] += burst.firings
+        if not timeline.topology.tracks[track].helper:
+            busy[timeline.topology.tracks[track].node] += burst.firings
     assert busy == {node.name: node.busy for node in simulation.nodes if node.busy}
-    held = {timeline.cast.edges[edge]: levels for edge, _, levels in timeline.levels()}
+    held = {timeline.topology.edges[edge]: levels for edge, _, levels in timeline.levels()}
     for edge in simulation.edges:
         (levels,) = [levels for key, levels in held.items() if (key.node, key.input) == (edge.node, edge.input)]
         assert levels.min(initial=0) == 0 and levels[-1] == 0
@@ -81,6 +81,6 @@ def test_a_window_is_a_part_of_the_whole():
 
 def test_firings_that_follow_each_other_are_one_burst():
     timeline = Timeline(CycleSpan())
-    timeline.open(Cast((Track("a"),), (), ()))
+    timeline.open(Topology((Track("a"),), (), ()))
     timeline.events(np.array([[0, 3, 2, 1, 1, 0, 0, -1], [0, 5, 1, 1, 2, 0, 4, -1], [0, 9, 3, 4, 2, 0, 8, -1]]))
     assert list(timeline.bursts()) == [(0, Burst(3, 3, 3, 1)), (0, Burst(9, 9, 3, 4))]

@@ -6,7 +6,7 @@ import pytest
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim import load_machine
-from fuseflow.sim.machine.timing import timing
+from fuseflow.sim.machine.timing import node_timing
 from fuseflow.tile_ops import Tile
 
 NOTHING = n.Graph("nothing", (), (), ())
@@ -16,5 +16,5 @@ NOTHING = n.Graph("nothing", (), (), ())
 def test_a_permute_takes_as_long_as_a_sum(tile: Tile, expected: tuple[int, int]) -> None:
     """Its workspace is that of an accumulator, which has an adder before it."""
     machine = load_machine("rda")
-    assert timing(n.Accumulate("a", (), "sum", 1), NOTHING, machine, [tile]) == expected
-    assert timing(n.Permute("p", (), (1, 0)), NOTHING, machine, [tile]) == expected
+    assert node_timing(n.Accumulate("a", (), "sum", 1), NOTHING, machine, [tile]) == expected
+    assert node_timing(n.Permute("p", (), (1, 0)), NOTHING, machine, [tile]) == expected

@@ -14,7 +14,7 @@ def read(memory: Memory, words: int) -> int:
     before = memory.cycle
     request = memory.issue(0, 0, 4 * words, False, before)
     memory.drain(step=1)
-    memory.advance(memory.seen(0, request))
+    memory.advance(memory.answer_cycle(0, request))
     return memory.cycle - before
 
 
@@ -31,7 +31,7 @@ def test_at_most_4_words_a_cycle() -> None:
     memory.issue_all(0, np.random.default_rng(0).integers(0, 1 << 30, n), 4, 0, np.arange(n) // 16)
     memory.drain()
     word, arrival = np.arange(n), np.arange(n) // 16
-    assert np.array_equal(memory.requests(0)["seen"], np.maximum(arrival, 2 * (word // 8)) + 19)
+    assert np.array_equal(memory.requests(0)["visible"], np.maximum(arrival, 2 * (word // 8)) + 19)
     assert memory.statistics()[0].moved_bytes == 4 * n
 
 
@@ -41,5 +41,5 @@ def test_addresses_do_not_matter() -> None:
         memory = Memory(ComalFixed(), ports=1)
         memory.issue_all(0, addresses, 20, 0, np.arange(100) // 3)
         memory.drain()
-        seen.append(memory.requests(0)["seen"].tolist())
+        seen.append(memory.requests(0)["visible"].tolist())
     assert seen[0] == seen[1]

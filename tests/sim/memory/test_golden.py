@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.timing import NAMES
+from fuseflow.sim.memory.timing import DISTANCE_NAMES
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "hbm"
@@ -65,7 +65,7 @@ def test_all_traces(mapping: str, faw30: bool, how: str) -> None:
     check(ALL, mapping, faw30, ADAPTER[how])
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "refresh_to_close"])
+@pytest.mark.parametrize("name", [name for name in DISTANCE_NAMES if name != "refresh_to_close"])
 def test_every_distance_counts(name: str) -> None:
     """One more cycle is noticed (a refresh period of ten more). REFab to PREab is the only distance that cannot bind."""
     faw30, by = name == "four_acts", 10 if name == "refresh_period" else 1
@@ -80,7 +80,7 @@ def _differs(case: Case, mapping: str, name: str, by: int) -> bool:
     trace, latency, _ = case
     memory: Memory = ADAPTER["memory_of"](trace, mapping)
     model: Any = memory.model
-    model.timing[NAMES.index(name)] += by
+    model.timing[DISTANCE_NAMES.index(name)] += by
     if name == "refresh_period":
         for k in range(trace["nch"]):
             model.record(k)["next_refresh"] += by

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fuseflow.sim.memory.mapping import mapping_named
+from fuseflow.sim.memory.mapping import find_mapping
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.memory.statistics import ChannelStatistics
@@ -30,13 +30,13 @@ def place(bank: int = 0, row: int = 0, column: int = 0) -> int:
 
 def run(*requests: tuple[int, bool, int]) -> Run:
     """Arrival, whether it writes, and address of each."""
-    memory = Memory(Hbm2(1, mapping_named("RoBaRaCoCh")), ports=1)
+    memory = Memory(Hbm2(1, find_mapping("RoBaRaCoCh")), ports=1)
     for cycle, write, address in requests:
         memory.issue(0, address, 32, write, cycle)
     memory.drain()
     records = memory.requests(0)
     (channel,) = memory.model.channels()
-    return Run(records["accepted"].tolist(), records["done"].tolist(), records["seen"].tolist(), channel)
+    return Run(records["accepted"].tolist(), records["done"].tolist(), records["visible"].tolist(), channel)
 
 
 def test_idle_latencies_of_a_closed_bank_a_hit_and_a_conflict() -> None:
@@ -62,13 +62,13 @@ def test_a_read_of_a_queued_write_is_forwarded() -> None:
 
 
 def test_a_port_sees_a_forwarded_read_17_cycles_after_its_acceptance() -> None:
-    memory = Memory(Hbm2(1, mapping_named("RoBaRaCoCh")), ports=2)
+    memory = Memory(Hbm2(1, find_mapping("RoBaRaCoCh")), ports=2)
     for row in range(3):
         memory.issue(0, place(row=row), 32, READ, 0)
     memory.issue(0, place(4), 32, WRITE, 0)
     memory.issue(1, place(4), 32, READ, 5)
     memory.advance(6)
-    assert memory.requests(1)["done"].tolist() == [6] and memory.seen(1, 0) == 22
+    assert memory.requests(1)["done"].tolist() == [6] and memory.answer_cycle(1, 0) == 22
 
 
 def test_a_write_to_what_a_queued_write_writes_is_absorbed() -> None:

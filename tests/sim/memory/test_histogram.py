@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, void
 
-from fuseflow.sim.memory.histogram import BUCKETS, count_latency, longest, percentile
+from fuseflow.sim.memory.histogram import BUCKETS, count_latency, longest_latency, percentile
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
 
@@ -21,8 +21,8 @@ def histogram_of(latencies: list[int]) -> np.ndarray:
 def test_every_latency_has_the_bucket_that_says_so() -> None:
     for cycles in [*range(300), 1000, 12_345, 1 << 20, (1 << 41) - 1]:
         (bucket,) = np.flatnonzero(histogram_of([cycles])).tolist()
-        assert cycles <= longest(bucket) <= max(cycles * 1.032, 63)
-        assert bucket == 0 or longest(bucket - 1) < cycles
+        assert cycles <= longest_latency(bucket) <= max(cycles * 1.032, 63)
+        assert bucket == 0 or longest_latency(bucket - 1) < cycles
 
 
 def test_one_beyond_all_buckets_counts_in_the_last() -> None:

@@ -8,7 +8,17 @@ from numba import int64
 
 from fuseflow.errors import MachineError
 from fuseflow.sim.memory.hbm2 import packed_place
-from fuseflow.sim.memory.mapping import CHANNELS, MAPPINGS, PLACES, BitField, Mapping, Xor, capacity, mapping_named, places
+from fuseflow.sim.memory.mapping import (
+    CHANNEL_COUNTS,
+    FIELD_OFFSETS,
+    MAPPINGS,
+    AddressMapping,
+    BitField,
+    Xor,
+    capacity,
+    decode_addresses,
+    find_mapping,
+)
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
@@ -48,7 +58,7 @@ def random_addresses(channels: int) -> np.ndarray:
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_bit_by_bit_with_8_channels(name: str) -> None:
     given = np.concatenate([random_addresses(8), 1 << np.arange(34)])
-    found = zip(*(part.tolist() for part in places(MAPPINGS[name], 8, given)), strict=True)
+    found = zip(*(part.tolist() for part in decode_addresses(MAPPINGS[name], 8, given)), strict=True)
     assert list(found) == [bit_by_bit(name, byte) for byte in given.tolist()]
 
 
@@ -57,11 +67,11 @@ def test_compiled_code_agrees(name: str) -> None:
     model = Hbm2(8, MAPPINGS[name])
     packed = library().compiled(packed_place, int64(int64, int64, int64))
     found = [packed(address(model.moves), len(model.moves), byte) for byte in random_addresses(8).tolist()]
-    channel, bank, row = places(MAPPINGS[name], 8, random_addresses(8))
-    assert found == (channel << PLACES["channel"] | row << PLACES["row"] | bank).tolist()
+    channel, bank, row = decode_addresses(MAPPINGS[name], 8, random_addresses(8))
+    assert found == (channel << FIELD_OFFSETS["channel"] | row << FIELD_OFFSETS["row"] | bank).tolist()
 
 
-@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("channels", CHANNEL_COUNTS)
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_every_byte_has_a_place_of_its_own(name: str, channels: int) -> None:
     """A mapping is linear over bits, so it is bijective if the places of single bits, with byte and column, are independent."""
@@ -70,7 +80,7 @@ def test_every_byte_has_a_place_of_its_own(name: str, channels: int) -> None:
     column = [5, *_columns(name, channels)]
 
     def whole(bytes_: np.ndarray) -> np.ndarray:
-        channel, bank, row = places(MAPPINGS[name], channels, bytes_)
+        channel, bank, row = decode_addresses(MAPPINGS[name], channels, bytes_)
         assert channel.max() < channels
         found = channel << 40 | row << 20 | bank << 10 | bytes_ & 31
         for k, bit in enumerate(column):
@@ -94,7 +104,7 @@ def _columns(name: str, channels: int) -> list[int]:
 
 def test_a_mapping_of_your_own() -> None:
     """Columns lowest, so that a row lies in one piece."""
-    mine = Mapping(
+    mine = AddressMapping(
         "mine",
         (
             BitField("byte"),
@@ -107,13 +117,13 @@ def test_a_mapping_of_your_own() -> None:
         ),
         (Xor("channel", "row"),),
     )
-    channel, bank, row = places(mine, 2, [0, 1023, 1024, 2048, 1 << 16, 5 << 16])
+    channel, bank, row = decode_addresses(mine, 2, [0, 1023, 1024, 2048, 1 << 16, 5 << 16])
     assert (channel.tolist(), bank.tolist(), row.tolist()) == ([0, 0, 1, 0, 1, 1], [0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 5])
 
 
 def test_what_cannot_be() -> None:
     with pytest.raises(MachineError, match=r"unknown mapping `BGint`[^$]*did you mean `BGint_xor`"):
-        mapping_named("BGint")
+        find_mapping("BGint")
     for channels in (0, 3, 32):
         with pytest.raises(MachineError, match=f"`channels: {channels}`: must be 1, 2, 4, 8 or 16"):
             Hbm2(channels)

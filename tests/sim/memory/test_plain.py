@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import ComalFixed, Hbm2, Model
+from fuseflow.sim.memory.models import ComalFixed, Hbm2, MemoryModel
 
 SCRIPT = """
 import runpy, sys
@@ -18,18 +18,18 @@ print([found["cycles"](model) for model in found["models"]()])
 """
 
 
-def models() -> list[Model]:
+def models() -> list[MemoryModel]:
     return [Hbm2(2), ComalFixed()]
 
 
-def cycles(model: Model) -> list[list[int]]:
+def cycles(model: MemoryModel) -> list[list[int]]:
     """Of 300 mixed requests, in and out of three rows, over a refresh."""
     random = np.random.default_rng(0)
     memory = Memory(model, ports=1)
     arrivals = np.sort(random.integers(3000, 4500, 300))
     memory.issue_all(0, random.integers(0, 1 << 11, 300) * 32, 64, random.integers(0, 2, 300), arrivals)
     memory.drain()
-    return [memory.requests(0)[what].tolist() for what in ("accepted", "done", "seen")]
+    return [memory.requests(0)[what].tolist() for what in ("accepted", "done", "visible")]
 
 
 def test_the_same_without_a_compiler() -> None:

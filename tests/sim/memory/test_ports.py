@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fuseflow.sim.memory.mapping import MAPPINGS, mapping_named
+from fuseflow.sim.memory.mapping import MAPPINGS, find_mapping
 from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import ComalFixed, Hbm2, Model
+from fuseflow.sim.memory.models import ComalFixed, Hbm2, MemoryModel
 
 
 def closed_loop(
-    model: Model,
+    model: MemoryModel,
     window: int,
     ports: int = 8,
     depth: int = 8,
@@ -31,18 +31,18 @@ def closed_loop(
         for cycle in range(memory.cycle, memory.cycle + window):
             for p in range(ports):
                 n = issued[p]
-                if n < requests and (n < depth or 0 <= memory.seen(p, n - depth) <= cycle):
+                if n < requests and (n < depth or 0 <= memory.answer_cycle(p, n - depth) <= cycle):
                     memory.issue(p, wanted[p][n], 64, writing[p][n], cycle)
                     issued[p] += 1
         memory.advance(memory.cycle + window)
     memory.drain()
-    return [memory.requests(p)["seen"].tolist() for p in range(ports)]
+    return [memory.requests(p)["visible"].tolist() for p in range(ports)]
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
 @pytest.mark.parametrize("lines", [1 << 20, 64])  # the few lines are forwarded and absorbed often
 def test_windows_of_up_to_17_cycles_give_the_same(mapping: str, lines: int) -> None:
-    runs = {w: closed_loop(Hbm2(2, mapping_named(mapping)), w, lines=lines) for w in (1, 16, 17, 32)}
+    runs = {w: closed_loop(Hbm2(2, find_mapping(mapping)), w, lines=lines) for w in (1, 16, 17, 32)}
     assert runs[1] == runs[16] == runs[17] != runs[32]
 
 
@@ -59,7 +59,7 @@ def test_a_memory_with_another_clock(clock: Fraction) -> None:
     memory = Memory(Hbm2(1, clock=clock), 1)
     memory.issue(0, 0, 32, False, 3)
     memory.drain()
-    assert memory.seen(0, 0) == -(-(int(3 * clock) + 32) // clock)
+    assert memory.answer_cycle(0, 0) == -(-(int(3 * clock) + 32) // clock)
 
 
 def test_windows_of_the_fixed_pipe() -> None:
@@ -74,20 +74,20 @@ def test_within_a_cycle_the_first_port_is_the_cycle_s() -> None:
     for port in range(12):
         memory.issue(port, 0, 4, False, 5)
     memory.drain()
-    assert [port for port in range(12) if memory.seen(port, 0) > 5 + 19] == [1, 2, 3, 4]
+    assert [port for port in range(12) if memory.answer_cycle(port, 0) > 5 + 19] == [1, 2, 3, 4]
 
 
 def test_answers_come_in_order_of_issue() -> None:
-    memory = Memory(Hbm2(1, mapping_named("RoBaRaCoCh")), ports=1)
+    memory = Memory(Hbm2(1, find_mapping("RoBaRaCoCh")), ports=1)
     requests = ((0, 0), (100, 1 << 15), (101, 1 << 10))  # open a row; a conflict; another pseudo channel, which is faster
     for cycle, address in requests:
         memory.issue(0, address, 32, False, cycle)
     memory.advance(125)
-    assert [memory.seen(0, k) for k in range(3)] == [32, -1, -1]
+    assert [memory.answer_cycle(0, k) for k in range(3)] == [32, -1, -1]
     memory.drain()
     records = memory.requests(0)
     assert records["done"][2] < records["done"][1]
-    assert records["seen"].tolist() == [32, 145, 145]
+    assert records["visible"].tolist() == [32, 145, 145]
 
 
 def test_everything_grows() -> None:
@@ -102,7 +102,7 @@ def test_everything_grows() -> None:
     for memory in (one, all_):
         memory.drain()
     assert one.requests(1).tobytes() == all_.requests(1).tobytes()
-    assert (one.requests(1)["seen"] > 0).all() and len(one.rings[1]) == 4096 and len(one.rings[0]) == 64
+    assert (one.requests(1)["visible"] > 0).all() and len(one.rings[1]) == 4096 and len(one.rings[0]) == 64
     assert one.statistics() == all_.statistics() and one.model.channels() == all_.model.channels()
 
 
@@ -126,7 +126,7 @@ def test_bytes_asked_for_and_moved() -> None:
     assert (second.requests, second.asked_bytes, second.moved_bytes) == (1, 256, 256)
     channels = memory.model.channels()
     assert [c.writes for c in channels] == [2, 2, 2, 2] and sum(c.reads for c in channels) == 3
-    assert first.latency == np.mean(memory.requests(0)["seen"] - [0, 1])
+    assert first.latency == np.mean(memory.requests(0)["visible"] - [0, 1])
 
 
 @pytest.mark.parametrize("model", [Hbm2, ComalFixed])

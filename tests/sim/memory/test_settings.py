@@ -61,7 +61,7 @@ def test_what_follows_from_the_keys() -> None:
     machine = Machine(name="m", clock_ghz=0.5, memory=Hbm2Memory(**ALL))
     controller = machine.controller()
     assert controller is not None
-    assert (controller.line, controller.ahead, controller.outstanding, controller.capacity) == (256, 0, 1, 16 << 31)
+    assert (controller.line, controller.prefetch, controller.outstanding, controller.capacity) == (256, 0, 1, 16 << 31)
     controller.open()
     assert isinstance(controller.memory, Memory)
     model = controller.memory.model

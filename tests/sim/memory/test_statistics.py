@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from fuseflow.sim.memory.memory import Memory
-from fuseflow.sim.memory.models import ComalFixed, Hbm2, Model
+from fuseflow.sim.memory.models import ComalFixed, Hbm2, MemoryModel
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics
 
 READ, WRITE = MemoryPort("load", "A", "val", "read"), MemoryPort("write", "Y", "val", "write")
 
 
-def after(model: Model, reads: int, writes: int) -> MemoryStatistics:
+def after(model: MemoryModel, reads: int, writes: int) -> MemoryStatistics:
     """So many lines, one after the other."""
     memory = Memory(model, ports=2)
     for port, count in enumerate((reads, writes)):

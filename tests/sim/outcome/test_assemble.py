@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import TensorDecl
-from fuseflow.sim.outcome.assemble import assemble, rounded
+from fuseflow.sim.outcome.assemble import assemble, round_to_dtype
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import Format, Tensor, pack
 
@@ -120,10 +120,10 @@ def test_a_scalar() -> None:
 
 def test_values_are_rounded_to_the_dtype() -> None:
     values = np.array([1 / 3, 1e300, -np.inf, np.nan])
-    as_f32 = rounded(TensorDecl("Y", (4,), Format.dense(1), "f32"), values)
+    as_f32 = round_to_dtype(TensorDecl("Y", (4,), Format.dense(1), "f32"), values)
     np.testing.assert_array_equal(as_f32, np.array([np.float32(1 / 3), np.inf, -np.inf, np.nan], dtype=np.float32))
-    assert rounded(TensorDecl("Y", (4,), Format.dense(1), "f64"), values) is not None
-    integers = rounded(TensorDecl("Y", (3,), Format.dense(1), "i32"), np.array([2.0, -3.0, 2.6]))
+    assert round_to_dtype(TensorDecl("Y", (4,), Format.dense(1), "f64"), values) is not None
+    integers = round_to_dtype(TensorDecl("Y", (3,), Format.dense(1), "i32"), np.array([2.0, -3.0, 2.6]))
     assert integers.tolist() == [2, -3, 3]
     assert integers.dtype == np.int32
 
@@ -133,4 +133,4 @@ def test_values_are_rounded_to_the_dtype() -> None:
 )
 def test_a_value_that_an_integer_cannot_hold(dtype: str, value: float) -> None:
     with pytest.raises(SimulationError, match=f"tensor `Y`: the value .* does not fit its dtype {dtype}"):
-        rounded(TensorDecl("Y", (1,), Format.dense(1), dtype), np.array([value]))
+        round_to_dtype(TensorDecl("Y", (1,), Format.dense(1), dtype), np.array([value]))

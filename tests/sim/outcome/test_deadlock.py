@@ -5,7 +5,16 @@ from __future__ import annotations
 from fuseflow.errors import DeadlockError
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
-from fuseflow.sim.outcome.deadlock import AwaitedSlot, AwaitedToken, Deadlock, Remedy, WaitingProcess, Workspace, explain, remedy
+from fuseflow.sim.outcome.deadlock import (
+    AwaitedSlot,
+    AwaitedToken,
+    AwaitedWorkspace,
+    Deadlock,
+    Remedy,
+    WaitingProcess,
+    deadlock_error,
+    find_remedy,
+)
 from fuseflow.sim.outcome.statistics import NodeStatistics
 
 GRAPH = parse("""
@@ -37,15 +46,15 @@ FULL = (
 
 
 def test_the_smallest_depth_wins_then_graph_order() -> None:
-    assert remedy(deadlock(*FULL, A_v=9, sum=8), GRAPH) == Remedy(Edge("sum", 0), 3, 8)
-    assert remedy(deadlock(*FULL, A_v=8, sum=8), GRAPH) == Remedy(Edge("A_v", 0), 2, 8)
+    assert find_remedy(deadlock(*FULL, A_v=9, sum=8), GRAPH) == Remedy(Edge("sum", 0), 3, 8)
+    assert find_remedy(deadlock(*FULL, A_v=8, sum=8), GRAPH) == Remedy(Edge("A_v", 0), 2, 8)
     turned = (WaitingProcess("sum", AwaitedSlot(Edge("sum", 0), 3), 1), WaitingProcess("A_v", AwaitedSlot(Edge("A_v", 0), 2), 0))
-    assert remedy(deadlock(*turned, A_v=8, sum=8), GRAPH) == Remedy(Edge("A_v", 0), 2, 8)
-    assert remedy(deadlock(*FULL), GRAPH) is None
+    assert find_remedy(deadlock(*turned, A_v=8, sum=8), GRAPH) == Remedy(Edge("A_v", 0), 2, 8)
+    assert find_remedy(deadlock(*FULL), GRAPH) is None
 
 
 def test_only_the_cycle_is_reported() -> None:
-    error = explain(deadlock(*reversed_places(FULL), sum=8), GRAPH)
+    error = deadlock_error(deadlock(*reversed_places(FULL), sum=8), GRAPH)
     assert isinstance(error, DeadlockError)
     assert error.message == "no node can move after cycle 4"
     assert error.notes == (
@@ -61,13 +70,13 @@ def reversed_places(waiting: tuple[WaitingProcess, ...]) -> list[WaitingProcess]
 
 
 def test_one_that_waits_for_an_ended_one_is_no_deadlock() -> None:
-    stuck = deadlock(WaitingProcess("A_k", Workspace(), 1), WaitingProcess("sum", AwaitedToken(0, "A_v"), None))
-    error = explain(stuck, GRAPH)
+    stuck = deadlock(WaitingProcess("A_k", AwaitedWorkspace(), 1), WaitingProcess("sum", AwaitedToken(0, "A_v"), None))
+    error = deadlock_error(stuck, GRAPH)
     assert not isinstance(error, DeadlockError)
     assert error.message == "the streams end apart: `sum` waits for a token on its input 0 from `A_v`, which never comes"
-    assert remedy(stuck, GRAPH) is None
+    assert find_remedy(stuck, GRAPH) is None
 
 
 def test_halves_of_an_accumulator_wait_for_a_workspace() -> None:
-    stuck = deadlock(WaitingProcess("sum", Workspace(), 1), WaitingProcess("sum", AwaitedSlot(Edge("y_v", 0), 1), 0))
-    assert "`sum` waits for a workspace; `sum` waits for a slot of input 0 of `y_v`" in explain(stuck, GRAPH).notes[0]
+    stuck = deadlock(WaitingProcess("sum", AwaitedWorkspace(), 1), WaitingProcess("sum", AwaitedSlot(Edge("y_v", 0), 1), 0))
+    assert "`sum` waits for a workspace; `sum` waits for a slot of input 0 of `y_v`" in deadlock_error(stuck, GRAPH).notes[0]

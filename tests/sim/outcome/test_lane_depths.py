@@ -15,7 +15,7 @@ from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Edge, Graph, Port
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, simulate
-from fuseflow.sim.outcome.lane_depths import alike
+from fuseflow.sim.outcome.lane_depths import lane_copies
 from fuseflow.table import emit
 from fuseflow.tensors import Tensor, pack
 from fuseflow.transform import parallelize
@@ -82,10 +82,10 @@ def test_alike_goes_by_what_nodes_do_and_read() -> None:
         for node in dealt.nodes
     ]
     other = replace(dealt, nodes=tuple(renamed))
-    groups = {frozenset(Edge(names[e.node], e.input) for e in edges) for edges in alike(dealt).values()}
-    assert groups == {frozenset(edges) for edges in alike(other).values()}
-    for edge, edges in alike(dealt).items():
+    groups = {frozenset(Edge(names[e.node], e.input) for e in edges) for edges in lane_copies(dealt).values()}
+    assert groups == {frozenset(edges) for edges in lane_copies(other).values()}
+    for edge, edges in lane_copies(dealt).items():
         assert edge in edges and len({of_one_lane(e) for e in edges}) == 1
-    assert len(alike(dealt)[Edge("X_val/i0/k0", 0)]) == 4
+    assert len(lane_copies(dealt)[Edge("X_val/i0/k0", 0)]) == 4
     serial = graph("spmm", "i,k,j", {})
-    assert all(edges == (edge,) for edge, edges in alike(serial).items())
+    assert all(edges == (edge,) for edge, edges in lane_copies(serial).items())

@@ -22,7 +22,7 @@ from fuseflow.fusion.orders import nearest
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.sim import load_machine, simulate
-from fuseflow.sim.machine.comal import delays
+from fuseflow.sim.machine.comal import broadcast_delays
 from fuseflow.sim.reference.build import RULES
 from fuseflow.sim.reference.comal import RULES as comal_rules
 from fuseflow.table import build_table, emit
@@ -183,7 +183,7 @@ y_v = write(sum) y.vals
 
 def test_broadcasts() -> None:
     graph = parse_graph(FAN_OUT)
-    passed = {f"{edge.node}.{edge.input}": delay for edge, delay in delays(graph).items()}
+    passed = {f"{edge.node}.{edge.input}": delay for edge, delay in broadcast_delays(graph).items()}
     # i.ref: two repeats and a scan. k.crd: the locate with its join, the generator; the signal: two repeats. a: twice in one node
     assert {edge for edge, delay in passed.items() if delay == 0} == {
         "i.0", "y_i.0", "through.1", "a.0", "b.0", "mul.0", "mul.1", "sum.0", "y_v.0",

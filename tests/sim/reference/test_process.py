@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Process, output
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Process, make_output
 
 
 def process(interval: int = 1) -> Process:
@@ -61,7 +61,7 @@ def test_after_a_stop_the_next_follows_at_once() -> None:
 def test_the_peak_of_a_fifo(bounded: bool, made: list[int], taken: list[int], peak: int) -> None:
     edge = n.Edge("r", 0)
     fifo = BoundedFifo(edge, 9) if bounded else Fifo(edge)
-    out = output(2, (fifo,))
+    out = make_output(2, (fifo,))
     for k, t in enumerate(made):
         out.push(k, t)
     for t in taken:

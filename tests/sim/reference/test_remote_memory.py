@@ -15,8 +15,8 @@ from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.controller import Attach, Controller, sequential
-from fuseflow.sim.memory.layout import lay_out, show
+from fuseflow.sim.memory.controller import Controller, ControllerFactory, sequential_readers
+from fuseflow.sim.memory.layout import format_layout, lay_out
 from fuseflow.sim.memory.memory import Memory
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.memory.settings import IdealMemory
@@ -100,7 +100,7 @@ def test_random_graphs(first: int) -> None:
                 assert np.asarray(got.values).tobytes() == np.asarray(want.values).tobytes()
 
 
-def windows(machine: Machine) -> list[Attach]:
+def windows(machine: Machine) -> list[ControllerFactory]:
     """Its memory in windows of one cycle, and of some."""
     controller = machine.controller()
     assert controller is not None
@@ -120,27 +120,27 @@ def test_one_line_by_hand():
     assert (nodes["write_Y_val"].first, nodes["write_Y_val"].last) == (37, 54)
     asked = [tuple(controller.memory.requests(port)["cycle"]) for port in range(len(controller.ports))]
     assert asked == [(0,), (52,)]
-    assert outcome.cycles == 1 + int(controller.memory.requests(1)["seen"][0])
+    assert outcome.cycles == 1 + int(controller.memory.requests(1)["visible"][0])
 
 
 @pytest.mark.parametrize(("ahead", "outstanding"), [(8, 32), (1, 32), (0, 32), (8, 1), (0, 1), (0, 2)])
 def test_a_whole_array_is_read_once(ahead, outstanding):
     """However far ahead: each line once, in order, never more on their way than allowed."""
     graph = graph_of(VECTOR.format(n=1000))
-    controller = hbm2(ahead=ahead, outstanding=outstanding)
+    controller = hbm2(prefetch=ahead, outstanding=outstanding)
     outcome = run(graph, {"A": pack(np.arange(1000, dtype=np.float32), graph.declared["A"].format)}, controller)
     np.testing.assert_array_equal(outcome.written["Y"].values, np.arange(1000))
     read = controller.memory.requests(0)
     np.testing.assert_array_equal(read["address"], np.arange(63) * LINE)
     for n in range(outstanding, 63):
-        assert read["cycle"][n] >= read["seen"][n - outstanding]
+        assert read["cycle"][n] >= read["visible"][n - outstanding]
     assert controller.memory.statistics()[1].requests == 63
 
 
 def test_fetching_ahead_is_worth_it():
     graph = graph_of(VECTOR.format(n=4000))
     tensors = {"A": pack(np.arange(4000, dtype=np.float32), graph.declared["A"].format)}
-    cycles = [run(graph, tensors, hbm2(ahead=d, outstanding=k)).cycles for d, k in ((8, 32), (2, 32), (0, 1))]
+    cycles = [run(graph, tensors, hbm2(prefetch=d, outstanding=k)).cycles for d, k in ((8, 32), (2, 32), (0, 1))]
     assert cycles == sorted(cycles) and cycles[0] < 4000 * 1.15 and cycles[2] > 4000 * 1.8
 
 
@@ -159,7 +159,7 @@ def test_gathers_ask_for_the_lines_that_they_touch():
     stored = [2, len(np.unique(rows)), len(np.unique(rows)) + 1, len(columns)]  # pos and crd of both levels
     requests = [port.requests for port in controller.memory.statistics()]
     assert sorted(requests) == sorted([*(-(-4 * n // LINE) for n in stored), gathered, -(-4 * 39 // LINE)])
-    assert sequential(graph) == {"A_i", "A_j"}
+    assert sequential_readers(graph) == {"A_i", "A_j"}
 
 
 def test_the_map_of_addresses():
@@ -170,7 +170,7 @@ def test_the_map_of_addresses():
     assert [p.base % LINE for p in places.values()] == [0] * len(places)
     ends = [p.base + p.length for p in places.values()]
     assert all(end <= p.base for end, p in zip(ends, list(places.values())[1:], strict=False)) and ends[-1] <= 1 << 30
-    assert show(places).splitlines()[:2] == [
+    assert format_layout(places).splitlines()[:2] == [
         "0x0000000000                 8  A.0.pos",
         "0x0000000040               160  A.0.crd",
     ]
@@ -193,4 +193,4 @@ def test_nothing_is_seen_before_it_was_asked_for():
     tensors = {"A": from_coordinates((3, 1), places, np.ones((3, 4, 8), np.float32), graph.declared["A"].format)}
     controller = hbm2(outstanding=1)
     nodes = {node.name: node for node in run(graph, tensors, controller).nodes}
-    assert nodes["A_val"].first == controller.memory.requests(0)["seen"][1]
+    assert nodes["A_val"].first == controller.memory.requests(0)["visible"][1]

@@ -12,7 +12,7 @@ from fuseflow.samml.nodes import Graph
 from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.reference import run as schedule
 from fuseflow.sim.reference import scan
-from fuseflow.sim.reference.build import build
+from fuseflow.sim.reference.build import build_network
 from fuseflow.tensors import Tensor, pack
 
 IDEAL = load_machine("ideal")
@@ -31,7 +31,7 @@ def test_how_far_scans_run_ahead_changes_nothing(name: str, limit: int, monkeypa
     graph = dataflow.graph(name)
     tensors = dataflow.inputs(graph, np.random.default_rng(4), 0.8)
     expected = simulate(graph, tensors, IDEAL, record=True)
-    monkeypatch.setattr(scan, "LIMIT", limit)
+    monkeypatch.setattr(scan, "BACKLOG_LIMIT", limit)
     found = simulate(graph, tensors, IDEAL, record=True)
     assert found.nodes == expected.nodes
     dataflow.same_streams(found, expected)
@@ -39,23 +39,23 @@ def test_how_far_scans_run_ahead_changes_nothing(name: str, limit: int, monkeypa
 
 def test_streams_are_not_held_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, tensors = square("outer_product", 30)
-    monkeypatch.setattr(scan, "LIMIT", 16)
-    monkeypatch.setattr(schedule, "REPORT", 1)
-    network = build(graph, tensors, IDEAL)
+    monkeypatch.setattr(scan, "BACKLOG_LIMIT", 16)
+    monkeypatch.setattr(schedule, "SWEEPS_PER_REPORT", 1)
+    network = build_network(graph, tensors, IDEAL)
     backlogs: list[int] = []
 
     def measure(firings: int) -> None:
         backlogs.append(max(len(fifo) for stream in network.streams.values() for fifo in stream.fifos))
 
-    assert not schedule.run(network, measure)
+    assert not schedule.run_network(network, measure)
     assert max(stream.count for stream in network.streams.values()) > 30**3
     assert max(backlogs) <= 2 * 16
 
 
 def test_a_row_longer_than_the_limit_is_held_where_it_must_be() -> None:
-    graph, tensors = square("normalized", 2 * scan.LIMIT)
-    matrix = np.zeros((2 * scan.LIMIT,) * 2)
+    graph, tensors = square("normalized", 2 * scan.BACKLOG_LIMIT)
+    matrix = np.zeros((2 * scan.BACKLOG_LIMIT,) * 2)
     matrix[0] = 1.0
     tensors["A"] = pack(matrix, graph.declared["A"].format)
     result = simulate(graph, tensors, IDEAL)
-    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), matrix / (2 * scan.LIMIT))
+    np.testing.assert_array_equal(result.outputs["Y"].to_dense(), matrix / (2 * scan.BACKLOG_LIMIT))

@@ -5,20 +5,20 @@ from dataclasses import replace
 import numpy as np
 
 from fuseflow.errors import GraphError
-from fuseflow.estimate import (Memo, count, measure)
+from fuseflow.estimate import Memo, count, measure
 from fuseflow.estimate.expected.cost import estimate
 from fuseflow.estimate.counted.patterns import of_tensor
 from fuseflow.samml import nodes as n
 from fuseflow.samml import proto
 from fuseflow.samml.coordinate_bounds import bounds
 from fuseflow.samml.dot import dot
-from fuseflow.samml.mlir import (from_mlir, to_mlir)
-from fuseflow.samml.text import (parse, show)
+from fuseflow.samml.mlir import from_mlir, to_mlir
+from fuseflow.samml.text import parse, show
 from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
-from fuseflow.sim import (load_machine, simulate)
-from fuseflow.tensors import (Format, pack)
-from fuseflow.transform import (fifos, parallelize)
+from fuseflow.sim import load_machine, simulate
+from fuseflow.tensors import Format, pack
+from fuseflow.transform import fifos, parallelize
 
 GRAPH = """
 graph scaled

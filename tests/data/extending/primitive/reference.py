@@ -1,2 +1,2 @@
-def scale(node: n.Scale, place: NodeContext) -> Sequence[Process]:
-    return place.process(_one, lambda value: value * node.factor)
+def scale(node: n.Scale, context: NodeContext) -> Sequence[Process]:
+    return context.process(_unary, lambda value: value * node.factor)
