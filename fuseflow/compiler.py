@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.lower.partition import partition_program, refuse_open
+from fuseflow.lower.partition import partition_program, refuse_auto
 from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check
@@ -67,7 +67,7 @@ def compile(
     True
     """
     schedule = schedule or Schedule()
-    refuse_open(schedule)
+    refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
     observe(source)

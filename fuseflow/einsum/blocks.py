@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fuseflow.einsum.dimensions import Dimensions, Place
+from fuseflow.einsum.dimensions import Axis, Dimensions
 from fuseflow.einsum.nodes import Access, Program, Split, TensorType, accesses
 from fuseflow.errors import ProgramError
 from fuseflow.tensors.blocks import Block, checked, show_block, tile_dimensions
 
 
-def with_blocks(program: Program, asked: Mapping[str, Block] | None = None) -> Program:
+def propagate_blocks(program: Program, asked: Mapping[str, Block] | None = None) -> Program:
     """The program with every tensor in the blocks that follow from those that are `asked` for, by tensor, and those that are declared.
 
     Every tensor must be declared (`formats.infer`). Raises `ProgramError` if two sizes meet in one dimension, for a tensor that would have
@@ -35,14 +35,14 @@ def with_blocks(program: Program, asked: Mapping[str, Block] | None = None) -> P
     return replace(program, tensors=tuple(found.typed(t) for t in program.tensors))
 
 
-def with_vectors(program: Program, width: int) -> Program:
+def vectorize(program: Program, width: int) -> Program:
     """The program with dense dimensions in blocks of `width`, or of their extent where that is less: its values are vectors.
 
     Those that are innermost in most tensors come first. A dimension that some tensor stores sparse, and one that shares a tensor with
     blocks, stays in single elements.
     """
-    found, innermost, extent = _Blocks(program), Counter[Place](), dict[Place, int]()
-    taken: set[Place] = set()
+    found, innermost, extent = _Blocks(program), Counter[Axis](), dict[Axis, int]()
+    taken: set[Axis] = set()
     for tensor in program.tensors:
         assert tensor.format is not None, "formats are inferred"
         places = found.places(tensor)
@@ -58,7 +58,7 @@ def with_vectors(program: Program, width: int) -> Program:
     return replace(program, tensors=tuple(t if t.block else found.typed(t) for t in program.tensors))
 
 
-def same_blocks(types: Iterable[tuple[TensorType, tuple[str, ...]]]) -> dict[str, int]:
+def index_block_sizes(types: Iterable[tuple[TensorType, tuple[str, ...]]]) -> dict[str, int]:
     """By index, the size of its blocks where that is more than one element, from tensors that are read or written at some indices."""
     return {v: size for t, indices in types for v, size in zip(indices, t.block, strict=bool(t.block)) if size > 1}
 
@@ -70,8 +70,8 @@ class _Blocks:
 
     program: Program
     dims: Dimensions = field(default_factory=Dimensions)
-    sizes: dict[Place, tuple[int, Place]] = field(default_factory=dict)
-    parts: dict[Place, tuple[int, ...]] = field(default_factory=dict)
+    sizes: dict[Axis, tuple[int, Axis]] = field(default_factory=dict)
+    parts: dict[Axis, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         splits = []
@@ -86,7 +86,7 @@ class _Blocks:
             root = self.dims.find(place)
             self.parts[root] = (*self.parts.get(root, ()), size)
 
-    def places(self, tensor: TensorType) -> tuple[Place, ...]:
+    def places(self, tensor: TensorType) -> tuple[Axis, ...]:
         return tuple(self.dims.find((tensor.name, position)) for position in range(len(tensor.shape)))
 
     def ask(self, name: str, position: int, size: int) -> None:
@@ -103,7 +103,7 @@ class _Blocks:
                 hint=f"choose a size that divides {crossed}",
             )
 
-    def size(self, place: Place) -> int:
+    def size(self, place: Axis) -> int:
         return self.sizes[place][0] if place in self.sizes else 1
 
     def typed(self, tensor: TensorType) -> TensorType:

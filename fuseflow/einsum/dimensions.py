@@ -17,7 +17,7 @@ from typing import TypeAlias
 from fuseflow.einsum.nodes import Access, Einsum, Program, Split, accesses
 from fuseflow.einsum.verify import extents, shapes
 
-Place: TypeAlias = tuple[str, str | int]
+Axis: TypeAlias = tuple[str, str | int]
 """A dimension of a tensor (its position) or an index of an Einsum (its name). Names of tensors and Einsums may agree, these do not."""
 
 
@@ -29,24 +29,24 @@ class Dimensions:
     its parts are called, where a split of the program names them.
     """
 
-    extent: dict[Place, int] = field(default_factory=dict)
-    cuts: dict[Place, frozenset[int]] = field(default_factory=dict)
-    names: dict[Place, tuple[Place, Place]] = field(default_factory=dict)
-    whole: set[Place] = field(default_factory=set)
-    _parent: dict[Place, Place] = field(default_factory=dict)
-    _splits: dict[Place, list[tuple[Place, Place]]] = field(default_factory=dict)
-    _within: dict[Place, list[Place]] = field(default_factory=dict)
+    extent: dict[Axis, int] = field(default_factory=dict)
+    cuts: dict[Axis, frozenset[int]] = field(default_factory=dict)
+    names: dict[Axis, tuple[Axis, Axis]] = field(default_factory=dict)
+    whole: set[Axis] = field(default_factory=set)
+    _parent: dict[Axis, Axis] = field(default_factory=dict)
+    _splits: dict[Axis, list[tuple[Axis, Axis]]] = field(default_factory=dict)
+    _within: dict[Axis, list[Axis]] = field(default_factory=dict)
 
-    def find(self, place: Place) -> Place:
+    def find(self, place: Axis) -> Axis:
         while (above := self._parent.get(place, place)) != place:
             self._parent[place] = self._parent.get(above, above)
             place = above
         return place
 
-    def join(self, a: Place, b: Place) -> None:
+    def join(self, a: Axis, b: Axis) -> None:
         self._parent[self.find(b)] = self.find(a)
 
-    def parts(self, place: Place) -> tuple[int, ...]:
+    def parts(self, place: Axis) -> tuple[int, ...]:
         """The extents of the parts of a dimension, outermost first; its own extent alone if it is in one piece.
 
         >>> dims = Dimensions({("T", 0): 768}, {("T", 0): frozenset({32, 64})})
@@ -57,15 +57,15 @@ class Dimensions:
         steps = [self.extent[root], *sorted(self.cuts.get(root, ()), reverse=True), 1]
         return tuple(above // below for above, below in pairwise(steps))
 
-    def labels(self, place: Place) -> tuple[str, ...]:
+    def labels(self, place: Axis) -> tuple[str, ...]:
         """What the parts of a dimension are called in the program, () if its splits do not say."""
         names = tuple(name for part in self.names.get(self.find(place), ()) for name in self._label(part))
         return names if len(names) == len(self.parts(place)) else ()
 
-    def _label(self, place: Place) -> tuple[str, ...]:
+    def _label(self, place: Axis) -> tuple[str, ...]:
         return self.labels(place) if len(self.parts(place)) > 1 else (str(place[1]),)
 
-    def split(self, place: Place, outer: Place, inner: Place) -> bool:
+    def split(self, place: Axis, outer: Axis, inner: Axis) -> bool:
         """Take a dimension apart, and all that follows from it; False, and nothing changes, if that cannot be."""
         whole, pair = self.find(place), (self.find(outer), self.find(inner))
         before = dict(self.cuts)
@@ -81,7 +81,7 @@ class Dimensions:
             self._within[part].pop()
         return False
 
-    def _settled(self, start: Place) -> bool:
+    def _settled(self, start: Axis) -> bool:
         """Carry cuts between dimensions and their parts until they agree."""
         todo = [start]
         while todo:
@@ -94,7 +94,7 @@ class Dimensions:
                     todo += found
         return True
 
-    def _exchanged(self, whole: Place, outer: Place, inner: Place) -> list[Place] | None:
+    def _exchanged(self, whole: Axis, outer: Axis, inner: Axis) -> list[Axis] | None:
         """Make the cuts of a dimension and of the two parts of one split agree: what has new ones, None if they cannot."""
         size = self.extent[inner]
         before = {place: self.cuts.get(place, frozenset()) for place in (whole, outer, inner)}
@@ -111,7 +111,7 @@ class Dimensions:
         return changed
 
 
-def dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
+def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
     """The dimensions of a program, with all its splits that can be. Tensors in `whole` stay as they are."""
     dims, sizes, shape = Dimensions(), extents(program), shapes(program)
     for name, lengths in shape.items():
@@ -133,7 +133,7 @@ def dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
     return dims
 
 
-def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Place, Place, Place]]:
+def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Axis, Axis, Axis]]:
     """The dimensions that come apart, with their parts: not those where a part has a single value, or none."""
     for access in _accesses(einsum):
         for position, index in enumerate(access.indices):
@@ -141,11 +141,11 @@ def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Place, Place, Pl
                 yield (access.tensor, position), (einsum.name, index.outer), (einsum.name, index.inner)
 
 
-def _join_parts(dims: Dimensions, splits: list[tuple[Place, Place, Place]]) -> None:
+def _join_parts(dims: Dimensions, splits: list[tuple[Axis, Axis, Axis]]) -> None:
     """What comes apart in the same way has the same parts."""
     joined = True
     while joined:
-        joined, known = False, dict[tuple[Place, int], tuple[Place, Place]]()
+        joined, known = False, dict[tuple[Axis, int], tuple[Axis, Axis]]()
         for place, *parts in splits:
             first = known.setdefault((dims.find(place), dims.extent[parts[1]]), (parts[0], parts[1]))
             for mine, its in zip(parts, first, strict=True):
@@ -154,7 +154,7 @@ def _join_parts(dims: Dimensions, splits: list[tuple[Place, Place, Place]]) -> N
                     joined = True
 
 
-def split_places(einsum: Einsum) -> Iterator[Place]:
+def split_axes(einsum: Einsum) -> Iterator[Axis]:
     """The dimensions that an Einsum sees as two indices."""
     for access in _accesses(einsum):
         yield from ((access.tensor, position) for position, index in enumerate(access.indices) if isinstance(index, Split))

@@ -59,7 +59,7 @@ def _index(index: Index, indices: Mapping[str, Index]) -> Index:
     return Split(str(indices.get(index.outer, index.outer)), str(indices.get(index.inner, index.inner)), index.size)
 
 
-def with_indices(program: Program, names: Mapping[str, str]) -> Program:
+def rename_left_side(program: Program, names: Mapping[str, str]) -> Program:
     """The program with the left-side indices of the named Einsums renamed, outermost first; reductions that would clash move on.
 
     Raises `ProgramError` for an Einsum that is not there and for names that do not fit its dimensions.

@@ -18,12 +18,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, free_indices, index_names
-from fuseflow.einsum.sparse_operands import Operand, product
+from fuseflow.einsum.sparse_operands import Operand, sparse_product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
 
-LARGEST: Final = 1 << 22
+MAX_POINTS: Final = 1 << 22
 """Points of the index space that are materialized at once (32 MB of float64)."""
 
 
@@ -124,7 +124,7 @@ def _axes(index: str | Split, size: int) -> tuple[int, ...]:
 
 def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
     factors = _factors(node.body) if node.op == "sum" else ()
-    if not part and (found := product(factors, node.over, arrays)):
+    if not part and (found := sparse_product(factors, node.over, arrays)):
         return LabeledArray(*found)
     if len(factors) > 1:
         value = _sum_of_products(node, [_evaluate(f, arrays, sizes, part) for f in factors])
@@ -133,7 +133,7 @@ def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int
     kept = tuple(n for n in free_indices(node.body) if n not in node.over)
     space = (*kept, *node.over)
     lengths = [len(range(*part[n].indices(sizes[n]))) if n in part else sizes[n] for n in space]
-    if math.prod(lengths) > LARGEST:
+    if math.prod(lengths) > MAX_POINTS:
         return _in_chunks(node, arrays, sizes, part, space, lengths)
     full = np.broadcast_to(_evaluate(node.body, arrays, sizes, part).over(space), lengths)
     row = reducer(node.op)

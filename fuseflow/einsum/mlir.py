@@ -15,7 +15,7 @@ from torch_mlir import ir
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Location, Program, Reduce, Split, TensorType
-from fuseflow.einsum.parse import DEEPEST
+from fuseflow.einsum.parse import MAX_DEPTH
 from fuseflow.einsum.verify import shapes, verify
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.tensors import Format
@@ -187,9 +187,9 @@ class _Reader:
             case _:
                 op.refuse("is no operation of a program", did_you_mean(op.name, OPERATIONS))
         depth = 1 + max((arg.depth for arg in args), default=0)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             op.refuse(
-                f"stands above {DEEPEST} operators one inside the other", "split the expression into several `einsum.define`"
+                f"stands above {MAX_DEPTH} operators one inside the other", "split the expression into several `einsum.define`"
             )
         self.trees[op.results[0]] = _Tree(expr, depth, op)
 

@@ -17,7 +17,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from fuseflow.einsum.blocks import same_blocks
+from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import (
     Access,
     Apply,
@@ -38,11 +38,11 @@ from fuseflow.ops import operator, reducer
 from fuseflow.tensors import Format, Tensor, pack
 from fuseflow.tensors.blocks import blocked
 
-Known: TypeAlias = float | None
+PaddingValue: TypeAlias = float | None
 """The value of an expression in the padding of an index; None if it may be anything."""
 
 
-def guarded(program: Program) -> Program:
+def guard_padding(program: Program) -> Program:
     """The program with guarded reductions, and with the vectors that guard them among its inputs (`inside` is their data). Every tensor
     must be declared, with its blocks."""
     if not any(t.block for t in program.tensors):
@@ -52,7 +52,7 @@ def guarded(program: Program) -> Program:
     return replace(program, tensors=(*program.tensors, *guard.made.values()), einsums=einsums)
 
 
-def inside(vector: TensorType) -> Tensor:
+def guard_data(vector: TensorType) -> Tensor:
     """The data of a guard: its implicit value is 1, so that it decides nothing where nothing is stored; its padding is 0."""
     ones = pack(np.ones(vector.shape, dtype=np.int32), Format.dense(1))
     return replace(blocked(ones, vector.block), fill=1.0)
@@ -64,7 +64,7 @@ class _Guard:
 
     declared: Mapping[str, TensorType]
     sizes: Mapping[str, Mapping[str, int]]
-    padding: dict[tuple[str, int], Known] = field(default_factory=dict)
+    padding: dict[tuple[str, int], PaddingValue] = field(default_factory=dict)
     made: dict[tuple[int, int], TensorType] = field(default_factory=dict)
 
     def einsum(self, einsum: Einsum) -> Einsum:
@@ -101,7 +101,7 @@ class _Statement:
     def __post_init__(self) -> None:
         reads = (Access(self.einsum.name, self.einsum.indices), *accesses(self.einsum.body))
         whole = ((self.guard.declared[a.tensor], tuple(_inner(i) for i in a.indices)) for a in reads)
-        self.blocks = same_blocks(whole)
+        self.blocks = index_block_sizes(whole)
 
     def guarded(self, node: Expr) -> Expr:
         match node:
@@ -141,7 +141,7 @@ class _Statement:
         vector = self.guard.vector(self.guard.sizes[self.einsum.name][v], self.blocks[v])
         return Apply("where", (Access(vector.name, (v,)), body, Const(otherwise)))
 
-    def outside(self, node: Expr, v: str) -> Known:
+    def outside(self, node: Expr, v: str) -> PaddingValue:
         """The value of an expression in the padding of `v`."""
         match node:
             case Const():
@@ -157,7 +157,7 @@ class _Statement:
             case unknown:
                 assert_never(unknown)
 
-    def read(self, access: Access, v: str) -> Known:
+    def read(self, access: Access, v: str) -> PaddingValue:
         if v not in access.names:
             return None
         if any(access.tensor == vector.name for vector in self.guard.made.values()):
@@ -165,7 +165,7 @@ class _Statement:
         position = [_inner(i) for i in access.indices].index(v)
         return self.guard.padding.get((access.tensor, position), self.guard.declared[access.tensor].fill)
 
-    def computed(self, node: Apply, v: str) -> Known:
+    def computed(self, node: Apply, v: str) -> PaddingValue:
         row, values = operator(node.op), [self.outside(arg, v) for arg in node.args]
         if node.op == "where" and values[0] is not None:
             return values[1] if values[0] != 0 else values[2]

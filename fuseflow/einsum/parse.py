@@ -44,7 +44,7 @@ SYMBOLS: Final = {row.symbol: row for row in OPERATORS.values() if row.symbol}
 _ADD: Final = OPERATORS["add"].precedence
 _MUL: Final = OPERATORS["mul"].precedence
 
-DEEPEST: Final = 100
+MAX_DEPTH: Final = 100
 """Levels of an expression: far more than a model has, far less than Python's stack."""
 
 _TOKEN = re.compile(
@@ -270,8 +270,8 @@ class _Line:
             body = self.expression()
         except RecursionError:
             body = None
-        if body is None or _depth(body) > DEEPEST:
-            self.fail(f"an expression of more than {DEEPEST} operators one inside the other", first, "split it into statements")
+        if body is None or _depth(body) > MAX_DEPTH:
+            self.fail(f"an expression of more than {MAX_DEPTH} operators one inside the other", first, "split it into statements")
         return body
 
     def indices(self, opens: str, closes: str) -> tuple[Index, ...]:

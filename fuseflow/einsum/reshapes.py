@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import assert_never
 
-from fuseflow.einsum.dimensions import Dimensions, dimensions, split_places
+from fuseflow.einsum.dimensions import Dimensions, split_axes, unify_dimensions
 from fuseflow.einsum.indices import fresh_indices
 from fuseflow.einsum.nodes import (
     Access,
@@ -60,12 +60,12 @@ class ReshapeElimination:
         return tuple(self.named.get(e, e) for e in einsums if e not in self.vanished)
 
 
-def refine(program: Program, kept: Collection[str] = ()) -> ReshapeElimination:
+def eliminate_reshapes(program: Program, kept: Collection[str] = ()) -> ReshapeElimination:
     """The program with its splits carried to everything that shares a dimension. Inputs and outputs keep their names and shapes, and the
     tensors in `kept` are stored as they are."""
     if not any(is_reshape(einsum) for einsum in program.einsums):
         return ReshapeElimination(program)
-    return _Refinement(program, frozenset(kept), dimensions(program, frozenset(kept))).run()
+    return _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept))).run()
 
 
 def is_reshape(einsum: Einsum) -> bool:
@@ -133,7 +133,7 @@ class _Refinement:
         ends += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
         outside = {self.dims.find((name, position)) for name, rank in ends for position in range(rank)}
         found = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.stuck)
-        return frozenset(e.name for e in found if outside.isdisjoint(map(self.dims.find, split_places(e))))
+        return frozenset(e.name for e in found if outside.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
         """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole, it is computed under another name."""

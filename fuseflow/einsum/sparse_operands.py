@@ -17,7 +17,7 @@ Operand: TypeAlias = Array | sparse.csr_array
 """An operand of an Einsum: dense, or a matrix in CSR form."""
 
 
-def operand(tensor: Tensor, largest: int) -> Operand:
+def to_operand(tensor: Tensor, largest: int) -> Operand:
     """The numbers of a tensor: a sparse matrix stays sparse if it has more than `largest` elements."""
     rows = len(tensor.shape) == 2 and not tensor.tile and tensor.fill == 0 and not tensor.format.all_dense
     if rows and tensor.shape[0] * tensor.shape[1] > largest:
@@ -25,7 +25,7 @@ def operand(tensor: Tensor, largest: int) -> Operand:
     return tensor.to_dense().astype(np.float64)
 
 
-def product(
+def sparse_product(
     factors: Sequence[Expr], over: tuple[str, ...], operands: Mapping[str, Operand]
 ) -> tuple[Array, tuple[str, ...]] | None:
     """The sum of a product of two accesses over one index, one of a sparse matrix, with the names of its axes. None for any other form,

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fuseflow.einsum.dimensions import Dimensions, Place, dimensions
+from fuseflow.einsum.dimensions import Axis, Dimensions, unify_dimensions
 from fuseflow.einsum.indices import fresh_indices, substitute
 from fuseflow.einsum.nodes import Einsum, Index, Program, Reduce, Split, accesses, index_names, walk
 
 
-def with_part_names(program: Program) -> Program:
+def name_split_indices(program: Program) -> Program:
     """The program with the indices renamed that run over a part of a dimension; the others of these Einsums are i, j, k, ..."""
-    dims = dimensions(program)
-    names: dict[Place, str] = {}
+    dims = unify_dimensions(program)
+    names: dict[Axis, str] = {}
     for einsum in program.einsums:
         for indices in (einsum.indices, *(a.indices for a in accesses(einsum.body))):
             for position, index in enumerate(indices):
@@ -25,14 +25,14 @@ def with_part_names(program: Program) -> Program:
     return replace(program, einsums=tuple(_renamed(e, dims, names) for e in program.einsums)) if names else program
 
 
-def _name(dims: Dimensions, names: dict[Place, str], einsum: Einsum, split: Split, batch: bool) -> None:
+def _name(dims: Dimensions, names: dict[Axis, str], einsum: Einsum, split: Split, batch: bool) -> None:
     """The outermost dimension comes apart into a batch and rows, another one into heads and their elements."""
     names.setdefault(dims.find((einsum.name, split.outer)), "b" if batch else "h")
     if not batch:
         names.setdefault(dims.find((einsum.name, split.inner)), "d")
 
 
-def _renamed(einsum: Einsum, dims: Dimensions, names: Mapping[Place, str]) -> Einsum:
+def _renamed(einsum: Einsum, dims: Dimensions, names: Mapping[Axis, str]) -> Einsum:
     reduced = (v for node in walk(einsum.body) if isinstance(node, Reduce) for v in node.over)
     table: dict[str, Index] = {}
     for v in dict.fromkeys((*index_names(einsum.indices), *reduced)):

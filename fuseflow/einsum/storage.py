@@ -9,12 +9,12 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.blocks import blocked, unblocked
 
 
-def in_blocks(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_blocks(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors of single elements as they are stored."""
     return {name: blocked(tensor, types[name].block) if name in types else tensor for name, tensor in tensors.items()}
 
 
-def in_elements(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_elements(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors as they are stored, as tensors of single elements: what is no data is left out."""
     return {
         name: unblocked(tensor, types[name].shape, types[name].block) if name in types and types[name].block else tensor

@@ -27,10 +27,10 @@ from fuseflow.einsum.text import show_einsum, show_expr, show_left, show_number
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
 from fuseflow.ops import operator, reducer
 
-NAME: Final = re.compile(r"\w+(\.\w+)*")
+TENSOR_NAME: Final = re.compile(r"\w+(\.\w+)*")
 """Names of tensors and Einsums: words joined by dots (`layer1.weight`), not a number."""
 LARGEST_SIZE: Final = 2**31 - 1
-INDEX: Final = re.compile(r"[^\W\d]\w*")
+INDEX_NAME: Final = re.compile(r"[^\W\d]\w*")
 
 
 def verify(program: Program, verified: Program | None = None) -> None:
@@ -104,7 +104,7 @@ def _check_declaration(tensor: TensorType) -> None:
 
 
 def _check_name(name: str, span: Span | None) -> None:
-    if not NAME.fullmatch(name) or _is_number(name):
+    if not TENSOR_NAME.fullmatch(name) or _is_number(name):
         hint = "names are words of letters, digits and `_`, joined by dots: `layer1.weight`"
         raise ProgramError(f"`{name}` cannot name a tensor", hint=hint, span=span)
 
@@ -145,7 +145,7 @@ def _check_spelling(einsum: Einsum, indices: Iterable[Index]) -> None:
         if isinstance(index, Split) and index.size < 1:
             _fail(einsum, f"the split `{index}` has the size {index.size}", "an inner index has at least one value")
     for name in index_names(tuple(indices)):
-        if not INDEX.fullmatch(name):
+        if not INDEX_NAME.fullmatch(name):
             _fail(einsum, f"`{name}` cannot name an index", "index names are words that start with a letter")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.fuse import effort
+from fuseflow.fusion.fuse import candidate_limit
 from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.fusion.tree import reductions
 from fuseflow.lower.regions import CompiledRegion
@@ -49,7 +49,7 @@ def without_data(compiled: Compiled) -> tuple[str, ...]:
 
 def sampled(region: FusedRegion) -> bool:
     """Whether there were more orders than were compared."""
-    return len(region.compared) >= effort(region) and count_legal(region).constrained.orders > len(region.compared)
+    return len(region.compared) >= candidate_limit(region) and count_legal(region).constrained.orders > len(region.compared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,20 +15,20 @@ from dataclasses import replace
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.order_graph import Source, refuse_cycle, shortest_cycle, storage_edges
+from fuseflow.fusion.order_graph import ConstraintSource, refuse_cycle, shortest_cycle, storage_edges
 from fuseflow.fusion.region import Copy, FusedRegion
 from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, views
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
 
-Price = Callable[[str], float]
+CopyCost = Callable[[str], float]
 """The expected number of stored values of a tensor: what it costs to copy it. Infinite where it cannot be."""
 
 
 def break_cycles(
     fused: RegionTrees,
-    trees: Trees,
+    trees: TreeTable,
     constrain: Callable[[RegionTrees], nx.DiGraph[str]],
-    price: Price,
+    price: CopyCost,
     taken: Collection[str],
     region: str,
 ) -> RegionTrees:
@@ -51,13 +51,13 @@ def break_cycles(
     return fused
 
 
-def _price(source: Source, price: Price) -> float:
+def _price(source: ConstraintSource, price: CopyCost) -> float:
     if source is None:
         return math.inf
     return price(source.tensor if isinstance(source, View) else source)
 
 
-def _copied(fused: RegionTrees, trees: Trees, source: Source, taken: Collection[str]) -> RegionTrees:
+def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, taken: Collection[str]) -> RegionTrees:
     if not isinstance(source, View):
         return replace(fused, permuted=(*fused.permuted, str(source)))
     name, count = f"{source.tensor}.copy", 1
@@ -65,10 +65,10 @@ def _copied(fused: RegionTrees, trees: Trees, source: Source, taken: Collection[
         count += 1
         name = f"{source.tensor}.copy{count}"
     made = Copy(name, source.tensor, source.indices)
-    return replace(reread(fused, trees, {source: name}), copies=(*fused.copies, made))
+    return replace(redirect_views(fused, trees, {source: name}), copies=(*fused.copies, made))
 
 
-def reread(fused: RegionTrees, trees: Trees, tensors: dict[View, str]) -> RegionTrees:
+def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str]) -> RegionTrees:
     """The same with some views reading other tensors."""
     memo: dict[Tree, Tree] = {}
     keys = {(view.tensor, view.indices): name for view, name in tensors.items()}
@@ -82,7 +82,7 @@ def reread(fused: RegionTrees, trees: Trees, tensors: dict[View, str]) -> Region
     return replace(fused, results=results, views=views, merged=tuple(merged))
 
 
-def copy_all(fused: RegionTrees, trees: Trees, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
+def copy_all(fused: RegionTrees, trees: TreeTable, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
     """With every view read from a copy whose storage constrains the loops: any order is possible then."""
     for view in fused.leaves:
         if storage_edges(view.indices, stored[view.tensor]):
@@ -90,19 +90,19 @@ def copy_all(fused: RegionTrees, trees: Trees, stored: Mapping[str, TensorType],
     return fused
 
 
-def needed(copy: Copy, source: TensorType, loops: Sequence[str]) -> bool:
+def requires_copy(copy: Copy, source: TensorType, loops: Sequence[str]) -> bool:
     """Whether the source itself cannot be read in the order of these loops."""
     place = {v: p for p, v in enumerate(loops)}
     return any(place[above] > place[below] for above, below in storage_edges(copy.indices, source))
 
 
-def restored(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion:
+def remove_copy(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion:
     """The region reading the source instead of a copy that is not needed."""
     copies = tuple(c for c in region.copies if c is not copy)
     return _reread(region, {copy.name: source.name}, copies, {**region.stored, source.name: source})
 
 
-def settled_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> str:
+def stored_copy_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> str:
     """What a copy is called in memory when the loops run in this order."""
     name = "_".join([f"{copy.source}.copy", *map(str, copy.order(loops))])
     while name in taken:
@@ -110,12 +110,12 @@ def settled_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> 
     return name
 
 
-def settle(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
+def name_copies(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
     """The region in its order, with each copy named for the order in which it is stored (`A.copy_1_0`), so that equal ones are one.
 
     `taken` are the names of the program, which no copy may have.
     """
-    names = {copy.name: settled_name(copy, region.order, taken) for copy in region.copies}
+    names = {copy.name: stored_copy_name(copy, region.order, taken) for copy in region.copies}
     if not names:
         return region
     copies = {names[c.name]: replace(c, name=names[c.name]) for c in region.copies}
@@ -127,7 +127,7 @@ def _reread(
     region: FusedRegion, names: Mapping[str, str], copies: tuple[Copy, ...], stored: Mapping[str, TensorType]
 ) -> FusedRegion:
     """The region with other names for some of the tensors that it reads."""
-    trees, memo = Trees(), dict[Tree, Tree]()
+    trees, memo = TreeTable(), dict[Tree, Tree]()
     tensors = {view: names[view.tensor] for view in region.views if view.tensor in names}
     results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)
     merged = tuple((now, v) for r, v in region.merged if isinstance(now := memo[r], Reduction))

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from fuseflow.fusion.order_decomposition import ParallelOrder, PrimeOrder, Shape, decompose
+from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, decompose
 
-DOWN_SETS = 1_000_000
+MAX_DOWN_SETS = 1_000_000
 """Down-sets of one prime part that are looked at before its count is left at a lower bound: some seconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class ExtensionCount:
     """A number of orders, or a proven lower bound of it."""
 
     orders: int
@@ -35,30 +35,30 @@ class Count:
         return f"{self.orders:,}" if self.exact else f"at least {self.orders:,}"
 
 
-def count(graph: nx.DiGraph[str], limit: int = DOWN_SETS) -> Count:
+def count_extensions(graph: nx.DiGraph[str], limit: int = MAX_DOWN_SETS) -> ExtensionCount:
     """The number of linear extensions: 0 if the graph has a cycle; a lower bound if a prime part has more than `limit` down-sets.
 
     >>> fence = nx.DiGraph([("a", "b"), ("c", "b"), ("c", "d")])
     >>> print(count(fence), "or", count(fence, limit=3))
     5 or at least 4
     """
-    return _count(decompose(graph), limit) if nx.is_directed_acyclic_graph(graph) else Count(0)
+    return _count(decompose(graph), limit) if nx.is_directed_acyclic_graph(graph) else ExtensionCount(0)
 
 
-def _count(shape: Shape, limit: int) -> Count:
+def _count(shape: PartialOrder, limit: int) -> ExtensionCount:
     if isinstance(shape, PrimeOrder):
         ways = None
-        for level in fillings(shape, limit):
+        for level in count_fillings(shape, limit):
             ways = level.get(shape.whole)
-        return Count(at_least(shape), exact=False) if ways is None else Count(ways)
+        return ExtensionCount(lower_bound(shape), exact=False) if ways is None else ExtensionCount(ways)
     parts = [_count(part, limit) for part in shape.parts]
     orders = math.prod(part.orders for part in parts)
     if isinstance(shape, ParallelOrder):
         orders *= math.factorial(shape.size) // math.prod(math.factorial(part.size) for part in shape.parts)
-    return Count(orders, all(part.exact for part in parts))
+    return ExtensionCount(orders, all(part.exact for part in parts))
 
 
-def fillings(part: PrimeOrder, limit: int = DOWN_SETS) -> Iterator[dict[int, int]]:
+def count_fillings(part: PrimeOrder, limit: int = MAX_DOWN_SETS) -> Iterator[dict[int, int]]:
     """For 0, 1, 2, ... indices, the ways to fill each down-set of so many. Ends early once there are more than `limit` down-sets."""
     level = {0: 1}
     seen = 1
@@ -74,7 +74,7 @@ def fillings(part: PrimeOrder, limit: int = DOWN_SETS) -> Iterator[dict[int, int
         seen += len(level)
 
 
-def at_least(part: PrimeOrder) -> int:
+def lower_bound(part: PrimeOrder) -> int:
     """A lower bound of the linear extensions of n indices: n! over the product of the sizes of all up-sets, or of all down-sets.
 
     In a random order, v is the first of its up-set (v and what must follow it) with probability one over the size of that; all v are so

@@ -12,25 +12,25 @@ import networkx as nx
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FusionError, did_you_mean
-from fuseflow.fusion.copies import Price, break_cycles, copy_all
+from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.inline import Inliner
-from fuseflow.fusion.iteration import one_space
-from fuseflow.fusion.order_graph import as_stored, constraints, refuse_cycle, refuse_order
-from fuseflow.fusion.orders import CANDIDATES, OrderCost, best, compare, enumerate_orders, first
+from fuseflow.fusion.iteration import hoist_sums
+from fuseflow.fusion.order_graph import build_order_graph, refuse_cycle, refuse_order, with_storage_order
+from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCost, best_order, compare_orders, enumerate_orders, first_order
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.tree import Reduction, Tree, fills, nodes
-from fuseflow.fusion.view_merging import Merger, Refused
+from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
+from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
 
-Merge: TypeAlias = Literal["early", "late", "lean", "never"]
-Cost = Callable[[FusedRegion], OrderCost]
+MergePolicy: TypeAlias = Literal["early", "late", "lean", "never"]
+RegionCost = Callable[[FusedRegion], OrderCost]
 """What an ordered region costs. May refuse the order with a `FusionError`."""
 
 SHOWN_ORDERS = 6
-FEWEST = 4
-WORK = 2_000
+MIN_CANDIDATES = 4
+LOWERED_NODES = 2_000
 """Nodes of trees that are lowered, in all, to choose an order: some tenths of a second."""
-FIRST = 200
+MAX_REFUSED_ORDERS = 200
 """Orders that may be refused before the `first` legal one."""
 
 
@@ -43,9 +43,9 @@ def fuse(
     *,
     chain: tuple[str, ...] = (),
     pinned: Collection[str] = (),
-    merge: Merge = "early",
+    merge: MergePolicy = "early",
     iteration: str = "factored",
-    price: Price | None = None,
+    price: CopyCost | None = None,
     free: bool = False,
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
@@ -73,7 +73,7 @@ def fuse(
         fused = copy_all(fused, fuser.inliner.trees, fuser.known(fused), fuser.taken)
     unasked = fuser.constraints(fused)
     refuse_cycle(unasked, name)
-    asked = region_names(chain, name, fuser.alone, fused.indices)
+    asked = check_region_names(chain, name, fuser.alone, fused.indices)
     if price is None and set(asked) == set(fused.indices):
         refuse_order(unasked, asked, name, islice(enumerate_orders(unasked, fused.indices), SHOWN_ORDERS))
     fused = fuser.acyclic(fused, asked)
@@ -86,7 +86,7 @@ def fuse(
         results=fuser.results(fused),
         sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
         stored={name: known[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
-        fill=fills(fused.trees, {n: t.fill for n, t in known.items()}, fuser.inliner.sizes),
+        fill=implicit_values(fused.trees, {n: t.fill for n, t in known.items()}, fuser.inliner.sizes),
         merged=fused.merged,
         constraints=graph,
         local=fuser.inliner.local,
@@ -102,10 +102,10 @@ class _Fuser:
     declared: Mapping[str, TensorType]
     stored: Mapping[str, TensorType]
     pinned: frozenset[str]
-    price: Price | None
+    price: CopyCost | None
     inliner: Inliner
     lean: bool
-    refused: Refused = field(default_factory=set)
+    refused: RefusedPairs = field(default_factory=set)
 
     def inlined(self, results: Sequence[str], merging: bool) -> RegionTrees:
         """Every Einsum expanded, consumers first; if it has several views, they are merged before that."""
@@ -120,7 +120,7 @@ class _Fuser:
 
     def one_space(self, fused: RegionTrees) -> RegionTrees:
         memo: dict[Tree, Tree] = {}
-        results = tuple((name, indices, one_space(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
+        results = tuple((name, indices, hoist_sums(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
         merged = tuple((now, v) for r, v in fused.merged if isinstance(now := memo[r], Reduction))
         return replace(fused, results=results, merged=merged)
 
@@ -128,7 +128,7 @@ class _Fuser:
         if not nx.is_directed_acyclic_graph(self.constraints(fused)):
             return fused
         inliner = self.inliner
-        merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
+        merged = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
         there = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
         gone = self.inliner.rename(dict(merged.renamed), there)
         self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
@@ -161,7 +161,7 @@ class _Fuser:
             if name in self.pinned and name not in fused.permuted and (format := self.declared[name].format) is not None
         ]
         orders = [(f"the schedule orders {','.join(asked)}", asked)]
-        return constraints(fused.indices, fused.leaves, self.known(fused), fused.merged, kept, orders)
+        return build_order_graph(fused.indices, fused.leaves, self.known(fused), fused.merged, kept, orders)
 
     def known(self, fused: RegionTrees) -> dict[str, TensorType]:
         """What the trees may read: stored tensors, copies whose order is not known yet, and Einsums that are not expanded yet."""
@@ -179,15 +179,17 @@ class _Fuser:
         return tuple(made)
 
 
-def own_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
+def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
     """The user's index names as the region's own: they may be the `local` ones of its only Einsum, unless it reduces a name twice."""
     names = tuple(local.get(v, v) for v in chain)
     return chain if len(set(names)) < len(names) and set(chain) <= set(indices) else names
 
 
-def region_names(chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
+def check_region_names(
+    chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]
+) -> tuple[str, ...]:
     """The same; raises `FusionError` for one that is not there, and for one that is named twice."""
-    names = own_names(chain, local, indices)
+    names = to_region_names(chain, local, indices)
     for given, v in zip(chain, names, strict=True):
         if v not in indices:
             raise FusionError(
@@ -198,12 +200,12 @@ def region_names(chain: tuple[str, ...], region: str, local: Mapping[str, str], 
     return names
 
 
-def effort(region: FusedRegion) -> int:
+def candidate_limit(region: FusedRegion) -> int:
     """How many orders of a region are compared: fewer where lowering one takes long."""
-    return max(FEWEST, min(CANDIDATES, WORK // len(nodes(*region.trees))))
+    return max(MIN_CANDIDATES, min(MAX_CANDIDATES, LOWERED_NODES // len(nodes(*region.trees))))
 
 
-def as_computed(region: FusedRegion) -> tuple[str, ...]:
+def pipeline_order(region: FusedRegion) -> tuple[str, ...]:
     """The loops in the order in which a pipeline needs them: those of all reductions, then each reduction's own, producers first, then what
     is left of the results. Each producer then hands a fiber to its consumer, and none runs again."""
     reductions = [node for node in nodes(*region.trees) if isinstance(node, Reduction)]
@@ -211,12 +213,20 @@ def as_computed(region: FusedRegion) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*shared, *(v for r in reductions for v in r.over), *region.indices)))
 
 
-def choose_order(region: FusedRegion, cost: Cost, policy: str = "best") -> FusedRegion:
+def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best") -> FusedRegion:
     """The region in its best-ranked legal order, with the orders that it was compared with; or in the `first`: that nearest
     to the program in which every tensor is read as it is stored, dense ones too, as far as they agree."""
     price = lambda order: cost(replace(region, order=order))  # noqa: E731
     if policy == "first":
-        tried = first(as_stored(region.constraints, region.views, region.declared), region.indices, price, region.name, FIRST)
+        tried = first_order(
+            with_storage_order(region.constraints, region.views, region.declared),
+            region.indices,
+            price,
+            region.name,
+            MAX_REFUSED_ORDERS,
+        )
         return replace(region, order=tried[-1].order, compared=tried)
-    compared = compare(region.constraints, region.indices, price, region.name, effort(region), as_computed(region))
-    return replace(region, order=best(compared), compared=compared)
+    compared = compare_orders(
+        region.constraints, region.indices, price, region.name, candidate_limit(region), pipeline_order(region)
+    )
+    return replace(region, order=best_order(compared), compared=compared)

@@ -14,7 +14,7 @@ from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, Trees
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable
 
 MOST_VIEWS = 500
 """Views of one Einsum in a region, at most. Beyond, it is recomputed so often that no machine would want it."""
@@ -31,7 +31,7 @@ class Inliner:
     region: str
     einsums: Mapping[str, ein.Einsum]
     extents: Mapping[str, Mapping[str, int]]
-    trees: Trees = field(default_factory=Trees)
+    trees: TreeTable = field(default_factory=TreeTable)
     sizes: dict[str, int] = field(default_factory=dict)
     local: dict[str, dict[str, str]] = field(default_factory=dict)
     _views: dict[ViewKey, None] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Inliner:
         of its first view."""
         extents = self.extents[einsum.name]
         known = [indices for tensor, indices in fused.views if tensor == einsum.name]
-        indices = known[0] if known else tuple(self.fresh(v, extents[v]) for v in plain(einsum, einsum.indices))
+        indices = known[0] if known else tuple(self.fresh(v, extents[v]) for v in plain_index_names(einsum, einsum.indices))
         result = einsum.name, indices, self.trees.view(einsum.name, indices)
         views = dict.fromkeys((*fused.views, (einsum.name, indices)))
         return replace(fused, results=(result, *fused.results), views=tuple(views))
@@ -59,7 +59,7 @@ class Inliner:
         self._views, self._reductions = dict.fromkeys(fused.views), {}
         memo: dict[Tree, Tree] = {}
         for indices in mine:
-            table = dict(zip(plain(einsum, einsum.indices), indices, strict=True))
+            table = dict(zip(plain_index_names(einsum, einsum.indices), indices, strict=True))
             memo[self.trees.view(einsum.name, indices)] = self.body(einsum, einsum.body, table)
             self.local.setdefault(einsum.name, table)
         results = tuple((name, indices, self.trees.rename(tree, {}, memo)) for name, indices, tree in fused.results)
@@ -97,7 +97,7 @@ class Inliner:
             case ein.Const():
                 return self.trees.number(node.value)
             case ein.Access():
-                return self.view(node.tensor, tuple(table[v] for v in plain(einsum, node.indices)))
+                return self.view(node.tensor, tuple(table[v] for v in plain_index_names(einsum, node.indices)))
             case ein.Apply():
                 return self.trees.op(node.op, tuple(self.body(einsum, a, table) for a in node.args))
             case ein.Reduce():
@@ -127,7 +127,7 @@ class Inliner:
         return name
 
 
-def plain(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:
+def plain_index_names(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:
     """Index names. A split has no streams yet: the program can be interpreted, not lowered."""
     for index in indices:
         if isinstance(index, ein.Split):

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, Trees, View, free_indices, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, TreeTable, View, free_indices, nodes
 
-LINEAR: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
+LINEAR_OPERANDS: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
 """Operators that a sum moves out of, from these operands."""
 
 
-def one_space(tree: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
+def hoist_sums(tree: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
     """`tree` with its sums as far out as they go; `memo` maps old nodes to new ones."""
     for node in nodes(tree):
         if node not in memo:
@@ -26,7 +26,7 @@ def one_space(tree: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
     return memo[tree]
 
 
-def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
+def _moved(node: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
     match node:
         case Operation():
             return _out_of(trees.op(node.name, tuple(memo[a] for a in node.args)), trees)
@@ -41,11 +41,11 @@ def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
             assert_never(unknown)
 
 
-def _out_of(node: Tree, trees: Trees) -> Tree:
+def _out_of(node: Tree, trees: TreeTable) -> Tree:
     """The sum of the products instead of the product of the sums."""
     if not isinstance(node, Operation):
         return node
-    for place in LINEAR.get(node.name, ()):
+    for place in LINEAR_OPERANDS.get(node.name, ()):
         inner = node.args[place]
         others = node.args[:place] + node.args[place + 1 :]
         if isinstance(inner, Reduction) and inner.op == "sum" and not set(inner.over) & _indices(others):

@@ -34,7 +34,7 @@ class PrimeOrder:
 class SeriesOrder:
     """Every index of a part precedes all of the next part."""
 
-    parts: tuple[Shape, ...]
+    parts: tuple[PartialOrder, ...]
     size: int
 
 
@@ -42,14 +42,14 @@ class SeriesOrder:
 class ParallelOrder:
     """No index of a part has to precede one of another."""
 
-    parts: tuple[Shape, ...]
+    parts: tuple[PartialOrder, ...]
     size: int
 
 
-Shape: TypeAlias = PrimeOrder | SeriesOrder | ParallelOrder
+PartialOrder: TypeAlias = PrimeOrder | SeriesOrder | ParallelOrder
 
 
-def decompose(graph: nx.DiGraph[str]) -> Shape:
+def decompose(graph: nx.DiGraph[str]) -> PartialOrder:
     """The shape of the partial order of an acyclic graph; an empty graph is a series of nothing.
 
     >>> shape = decompose(nx.DiGraph([("n", "a"), ("a", "c"), ("n", "b"), ("b", "c")]))
@@ -65,18 +65,20 @@ def decompose(graph: nx.DiGraph[str]) -> Shape:
             before[v] |= before[u] | 1 << u
     related = list(before)
     for v, mask in enumerate(before):
-        for u in bits(mask):
+        for u in set_bits(mask):
             related[u] |= 1 << v
 
-    def shape(members: int) -> Shape:
+    def shape(members: int) -> PartialOrder:
         size = members.bit_count()
         if size > 1 and len(parts := _connected(members, lambda v: related[v])) > 1:
             return ParallelOrder(tuple(map(shape, parts)), size)
         if size > 1 and len(parts := _connected(members, lambda v: ~related[v])) > 1:
             return SeriesOrder(tuple(map(shape, parts)), size)
-        inside = tuple(bits(members))
+        inside = tuple(set_bits(members))
         bit = {v: 1 << k for k, v in enumerate(inside)}
-        return PrimeOrder(tuple(names[v] for v in inside), tuple(sum(bit[u] for u in bits(before[v] & members)) for v in inside))
+        return PrimeOrder(
+            tuple(names[v] for v in inside), tuple(sum(bit[u] for u in set_bits(before[v] & members)) for v in inside)
+        )
 
     return shape((1 << len(names)) - 1) if names else SeriesOrder((), 0)
 
@@ -92,7 +94,7 @@ def _connected(members: int, joined: Callable[[int], int]) -> list[int]:
         part = new = left & -left
         while new:
             found = 0
-            for v in bits(new):
+            for v in set_bits(new):
                 found |= joined(v)
             new = found & left & ~part
             part |= new
@@ -101,7 +103,7 @@ def _connected(members: int, joined: Callable[[int], int]) -> list[int]:
     return parts
 
 
-def bits(mask: int) -> Iterator[int]:
+def set_bits(mask: int) -> Iterator[int]:
     """The numbers of the bits that are set, ascending."""
     while mask:
         yield (mask & -mask).bit_length() - 1

@@ -12,12 +12,12 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.tree import Reduction, View
 
-Source: TypeAlias = View | str | None
+ConstraintSource: TypeAlias = View | str | None
 """What asks for an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, or something that
 cannot be helped. The first two can be read from, or written through, a permuted copy."""
 
 
-def constraints(
+def build_order_graph(
     indices: Iterable[str],
     views: Iterable[View],
     stored: Mapping[str, TensorType],
@@ -37,7 +37,7 @@ def constraints(
     graph.add_nodes_from(indices)
     for view in views:
         for above, below in storage_edges(view.indices, stored[view.tensor]):
-            _add(graph, above, below, f"{view} is stored {stored_order(view, stored)}", view)
+            _add(graph, above, below, f"{view} is stored {show_storage_order(view, stored)}", view)
     for reduction, index in merged:
         for v in reduction.free:
             _add(graph, v, index, f"{reduction} must be complete before loop {index}", None)
@@ -50,8 +50,8 @@ def constraints(
     return graph
 
 
-def _add(graph: nx.DiGraph[str], above: str, below: str, why: str, by: Source) -> None:
-    before: tuple[Source, ...] = graph.edges[above, below]["by"] if graph.has_edge(above, below) else ()
+def _add(graph: nx.DiGraph[str], above: str, below: str, why: str, by: ConstraintSource) -> None:
+    before: tuple[ConstraintSource, ...] = graph.edges[above, below]["by"] if graph.has_edge(above, below) else ()
     graph.add_edge(above, below, why=why, by=(*before, by))
 
 
@@ -63,7 +63,7 @@ def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str,
     return [(above, stored[p]) for p, level in enumerate(tensor.format.levels) if not level.full for above in stored[:p]]
 
 
-def as_stored(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
+def with_storage_order(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
     """The graph with edges along the levels of every view, dense ones too; those of a view that contradict others before it are
     left out."""
     found = graph.copy()
@@ -75,7 +75,7 @@ def as_stored(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str
     return found
 
 
-def stored_order(view: View, stored: Mapping[str, TensorType]) -> str:
+def show_storage_order(view: View, stored: Mapping[str, TensorType]) -> str:
     """`i before k (csr)`: how the view's tensor is stored, in the view's indices."""
     format = stored[view.tensor].format
     if format is None:
@@ -106,7 +106,7 @@ def refuse_cycle(graph: nx.DiGraph[str], region: str) -> None:
     )
 
 
-def _way_out(sources: Sequence[Source]) -> str:
+def _way_out(sources: Sequence[ConstraintSource]) -> str:
     """What breaks a cycle of edges that these ask for."""
     names = dict.fromkeys(s.tensor for s in sources if isinstance(s, View))
     if not names:

@@ -27,11 +27,11 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FusionError
-from fuseflow.fusion.extension_count import Count, count
+from fuseflow.fusion.extension_count import ExtensionCount, count_extensions
 from fuseflow.fusion.fuse import fuse
-from fuseflow.fusion.order_graph import stored_order
+from fuseflow.fusion.order_graph import show_storage_order
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, renamed
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, rename_indices
 from fuseflow.tensors import Format
 
 MOST_VARIABLES = 1000
@@ -43,11 +43,11 @@ class OrderCount:
     """Orders of `variables` loops that respect the constraints; without any there are `variables`!."""
 
     variables: int
-    constrained: Count
+    constrained: ExtensionCount
 
     @classmethod
     def of(cls, graph: nx.DiGraph[str]) -> OrderCount:
-        return cls(len(graph), count(graph))
+        return cls(len(graph), count_extensions(graph))
 
     @property
     def unconstrained(self) -> int:
@@ -61,17 +61,17 @@ def count_legal(region: FusedRegion) -> OrderCount:
 
 def count_merged(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
     """Orders with equal views merged and the mode orders of all stored tensors. `program` and `stored` as `fuse` takes them."""
-    ordered = mode_ordered(program, region, stored)
-    return OrderCount(len(region.indices), Count(0)) if ordered is None else OrderCount.of(ordered.constraints)
+    ordered = fuse_in_mode_order(program, region, stored)
+    return OrderCount(len(region.indices), ExtensionCount(0)) if ordered is None else OrderCount.of(ordered.constraints)
 
 
 def count_reference(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
     """Orders under the published rule: every use expanded. Raises `FusionError` beyond `MOST_VARIABLES`."""
-    ordered = mode_ordered(program, region, stored)
-    return OrderCount(len(expand(region)), Count(0)) if ordered is None else OrderCount.of(expand(ordered))
+    ordered = fuse_in_mode_order(program, region, stored)
+    return OrderCount(len(expand_uses(region)), ExtensionCount(0)) if ordered is None else OrderCount.of(expand_uses(ordered))
 
 
-def mode_ordered(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> FusedRegion | None:
+def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> FusedRegion | None:
     """The region fused as if all levels in memory were compressed; None if the mode orders then contradict each other."""
     compressed = {
         name: replace(t, format=Format.of(*["compressed"] * len(t.shape), order=None if f is None else f.order))
@@ -84,7 +84,7 @@ def mode_ordered(program: Program, region: FusedRegion, stored: Mapping[str, Ten
         return None
 
 
-def expand(region: FusedRegion) -> nx.DiGraph[str]:
+def expand_uses(region: FusedRegion) -> nx.DiGraph[str]:
     """The partial order of the variables of the region's trees, every use of a reduction with variables of its own."""
     made = _Expansion(region)
     for result in region.results:
@@ -109,7 +109,7 @@ class _Expansion:
             case Constant():
                 pass
             case View():
-                self._read(View(node.tensor, renamed(node.indices, scope)))
+                self._read(View(node.tensor, rename_indices(node.indices, scope)))
             case Operation():
                 for argument in node.args:
                     self.add(argument, scope)
@@ -126,7 +126,7 @@ class _Expansion:
         format = self.region.stored[view.tensor].format
         levels = [view.indices[d] for d in format.order] if format is not None else []
         for above, below in pairwise(levels):
-            self.graph.add_edge(above, below, why=f"{view} is stored {stored_order(view, self.region.stored)}")
+            self.graph.add_edge(above, below, why=f"{view} is stored {show_storage_order(view, self.region.stored)}")
 
     def _fresh(self, wanted: str) -> str:
         if len(self.graph) == MOST_VARIABLES:

@@ -10,28 +10,28 @@ from itertools import accumulate
 
 import networkx as nx
 
-from fuseflow.fusion.extension_count import DOWN_SETS, fillings
-from fuseflow.fusion.order_decomposition import ParallelOrder, PrimeOrder, Shape, decompose
+from fuseflow.fusion.extension_count import MAX_DOWN_SETS, count_fillings
+from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, decompose
 
-Order = tuple[str, ...]
+LoopOrder = tuple[str, ...]
 Fillings = tuple[dict[int, int], ...]
 
-ERROR = 0.01
+SAMPLING_ERROR = 0.01
 """How far the orders of the Markov chain may be from uniform, in total variation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sampler:
+class OrderSampler:
     """Draws linear extensions of a partial order. `ways` has the counted fillings of each prime part that has not too many."""
 
-    shape: Shape
+    shape: PartialOrder
     ways: Mapping[PrimeOrder, Fillings]
 
     @classmethod
-    def of(cls, graph: nx.DiGraph[str], limit: int = DOWN_SETS) -> Sampler:
+    def of(cls, graph: nx.DiGraph[str], limit: int = MAX_DOWN_SETS) -> OrderSampler:
         """For an acyclic graph; counts up to `limit` down-sets of each prime part."""
         shape = decompose(graph)
-        counted = {part: tuple(fillings(part, limit)) for part in _primes(shape)}
+        counted = {part: tuple(count_fillings(part, limit)) for part in _primes(shape)}
         return cls(shape, {part: ways for part, ways in counted.items() if len(ways) > part.size})
 
     @property
@@ -39,11 +39,11 @@ class Sampler:
         """Whether orders are exactly uniform; else they are within `ERROR` of it for each prime part that could not be counted."""
         return all(part in self.ways for part in _primes(self.shape))
 
-    def draw(self, rng: random.Random) -> Order:
+    def draw(self, rng: random.Random) -> LoopOrder:
         """A random linear extension."""
         return tuple(self._draw(self.shape, rng))
 
-    def _draw(self, shape: Shape, rng: random.Random) -> list[str]:
+    def _draw(self, shape: PartialOrder, rng: random.Random) -> list[str]:
         if isinstance(shape, PrimeOrder):
             ways = self.ways.get(shape)
             return _chain(shape, rng) if ways is None else _exact(shape, ways, rng)
@@ -55,7 +55,7 @@ class Sampler:
         return [next(rest[k]) for k in turns]
 
 
-def _primes(shape: Shape) -> Iterator[PrimeOrder]:
+def _primes(shape: PartialOrder) -> Iterator[PrimeOrder]:
     if isinstance(shape, PrimeOrder):
         yield shape
     else:
@@ -63,12 +63,12 @@ def _primes(shape: Shape) -> Iterator[PrimeOrder]:
             yield from _primes(part)
 
 
-def sample(graph: nx.DiGraph[str], number: int, seed: int = 0, limit: int = DOWN_SETS) -> tuple[Order, ...]:
+def sample_orders(graph: nx.DiGraph[str], number: int, seed: int = 0, limit: int = MAX_DOWN_SETS) -> tuple[LoopOrder, ...]:
     """`number` random linear extensions of an acyclic graph, independent of each other (some may be equal); the same for the same seed.
 
     Exactly uniform while no prime part has more than `limit` down-sets, else within `ERROR` of uniform.
     """
-    sampler, rng = Sampler.of(graph, limit), random.Random(seed)
+    sampler, rng = OrderSampler.of(graph, limit), random.Random(seed)
     return tuple(sampler.draw(rng) for _ in range(number))
 
 
@@ -98,7 +98,7 @@ def _chain(part: PrimeOrder, rng: random.Random) -> list[str]:
     n = part.size
     order = list(range(n))
     weights = list(accumulate(p * (n - p) for p in range(1, n)))
-    steps = math.ceil(weights[-1] * math.log(n * n / (2 * ERROR))) if n > 1 else 0
+    steps = math.ceil(weights[-1] * math.log(n * n / (2 * SAMPLING_ERROR))) if n > 1 else 0
     for _ in range(steps):
         (p,) = rng.choices(range(1, n), cum_weights=weights)
         if rng.getrandbits(1) and not part.before[order[p]] >> order[p - 1] & 1:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
-from fuseflow.einsum.blocks import same_blocks
+from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.order_sampling import Order
-from fuseflow.fusion.orders import Candidate
+from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes, views
 from fuseflow.tensors import Format
 
@@ -70,8 +70,8 @@ class FusedRegion:
     merged: tuple[tuple[Reduction, str], ...]
     constraints: nx.DiGraph[str]
     local: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    order: Order = ()
-    compared: tuple[Candidate, ...] = ()
+    order: LoopOrder = ()
+    compared: tuple[OrderCandidate, ...] = ()
     copies: tuple[Copy, ...] = ()
     locate: bool = True
     repeat: str = "value"
@@ -90,7 +90,7 @@ class FusedRegion:
         """The size of the blocks that an index runs over, where they are more than single elements."""
         declared = self.declared
         reads = ((declared[view.tensor], view.indices) for view in self.views)
-        return same_blocks((*reads, *((r.tensor, r.indices) for r in self.results)))
+        return index_block_sizes((*reads, *((r.tensor, r.indices) for r in self.results)))
 
     @property
     def trees(self) -> tuple[Tree, ...]:

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.fusion.copies import Price
-from fuseflow.fusion.fuse import Cost, Merge, fuse, own_names
+from fuseflow.fusion.copies import CopyCost
+from fuseflow.fusion.fuse import MergePolicy, RegionCost, fuse, to_region_names
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion
 
 CopyRule: TypeAlias = Literal["never", "cycles", "free"]
 """Which tensors are copied: none; those that break a cycle of the constraints; or whatever makes every order possible."""
 
-MERGES: tuple[Merge, ...] = ("early", "late", "never")
+MERGE_POLICIES: tuple[MergePolicy, ...] = ("early", "late", "never")
 """How views are merged: what compiles fast, then what sees all constraints, then what has the most freedom."""
 
 
@@ -29,7 +29,7 @@ class FusionChoice:
     """A way to fuse a region: which tensors are copied, how views are merged, the results that keep their declared mode order."""
 
     copies: CopyRule
-    merge: Merge
+    merge: MergePolicy
     pinned: frozenset[str]
 
 
@@ -55,12 +55,12 @@ class FusionProblem:
     einsums: tuple[str, ...]
     results: tuple[str, ...]
     stored: Mapping[str, TensorType]
-    price: Price
+    price: CopyCost
     pins: tuple[frozenset[str], ...]
     copies: tuple[CopyRule, ...]
     iteration: str
     ordered: Callable[[FusedRegion], FusedRegion]
-    cost: Cost
+    cost: RegionCost
 
 
 def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
@@ -70,12 +70,12 @@ def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandida
     The best way is the first that can be lowered, or the same with fewer views merged if that is expected to cost less.
     """
     if order:
-        return first(problem, order_merges(problem, order), order)
-    usual = first(problem, MERGES)
+        return first_candidate(problem, merge_policies_for(problem, order), order)
+    usual = first_candidate(problem, MERGE_POLICIES)
     if isinstance(usual, Refusal) or not usual.region.merged or usual.choice.merge == "never":
         return usual
     choice = replace(usual.choice, merge="lean")
-    fused = attempt(fused_by, problem, choice)
+    fused = attempt(apply_choice, problem, choice)
     if isinstance(fused, Refusal) or len(fused.indices) == len(usual.region.indices):
         return usual
     lean = attempt(problem.ordered, fused)
@@ -84,7 +84,7 @@ def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandida
     return FusionCandidate(choice, lean) if problem.cost(lean).rank < problem.cost(usual.region).rank else usual
 
 
-def fused_by(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...] = ()) -> FusedRegion:
+def apply_choice(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...] = ()) -> FusedRegion:
     """The region fused in one way; its loops are not ordered yet. Raises `FusionError` if it cannot be."""
     return fuse(
         problem.program,
@@ -101,17 +101,19 @@ def fused_by(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...
     )
 
 
-def choices(problem: FusionProblem, merges: Iterable[Merge]) -> tuple[FusionChoice, ...]:
+def fusion_choices(problem: FusionProblem, merges: Iterable[MergePolicy]) -> tuple[FusionChoice, ...]:
     """The ways to fuse the region, best first."""
     each = (FusionChoice(copies, merge, pinned) for copies in problem.copies for merge in merges for pinned in problem.pins)
     return tuple(dict.fromkeys(each))
 
 
-def first(problem: FusionProblem, merges: tuple[Merge, ...], order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
+def first_candidate(
+    problem: FusionProblem, merges: tuple[MergePolicy, ...], order: tuple[str, ...] = ()
+) -> FusionCandidate | Refusal:
     """The first way to fuse the region of which some order can be lowered; else what refused the way with the fewest wishes."""
     refusals: dict[FusionChoice, Refusal] = {}
-    for choice in choices(problem, merges):
-        fused = attempt(fused_by, problem, choice, order)
+    for choice in fusion_choices(problem, merges):
+        fused = attempt(apply_choice, problem, choice, order)
         region = fused if isinstance(fused, Refusal) else attempt(problem.ordered, fused)
         if not isinstance(region, Refusal):
             return FusionCandidate(choice, region)
@@ -120,7 +122,7 @@ def first(problem: FusionProblem, merges: tuple[Merge, ...], order: tuple[str, .
     return refusals[next(fewest)]
 
 
-def order_merges(problem: FusionProblem, order: tuple[str, ...]) -> tuple[Merge, ...]:
+def merge_policies_for(problem: FusionProblem, order: tuple[str, ...]) -> tuple[MergePolicy, ...]:
     """How views are merged in the region whose loops the user names.
 
     That decides which loops there are, and an order is never honoured where its names mean others. They are those of the region as
@@ -128,19 +130,19 @@ def order_merges(problem: FusionProblem, order: tuple[str, ...]) -> tuple[Merge,
     """
     usual = search(problem)
     unordered = () if isinstance(usual, Refusal) else (usual.choice,)
-    named: tuple[Merge, ...] = ()
-    for choice in (*unordered, *choices(problem, MERGES)):
-        fused = attempt(fused_by, problem, choice)
+    named: tuple[MergePolicy, ...] = ()
+    for choice in (*unordered, *fusion_choices(problem, MERGE_POLICIES)):
+        fused = attempt(apply_choice, problem, choice)
         if isinstance(fused, Refusal) or not has_loops(fused, order):
             continue
         named = named or (choice.merge,)
         if choice in unordered or not isinstance(attempt(problem.ordered, fused), Refusal):
             return (choice.merge,)
-    return named or MERGES
+    return named or MERGE_POLICIES
 
 
 def has_loops(fused: FusedRegion, order: tuple[str, ...]) -> bool:
     """Whether the names of an order are loops of the region, each another one."""
     local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
-    names = own_names(order, local, fused.indices)
+    names = to_region_names(order, local, fused.indices)
     return len(set(names)) == len(names) and set(names) <= set(fused.indices)

@@ -56,7 +56,7 @@ Tree: TypeAlias = View | Constant | Operation | Reduction
 
 
 @dataclass(slots=True)
-class Trees:
+class TreeTable:
     """Makes nodes; equal ones once."""
 
     _made: dict[tuple[object, ...], Tree] = field(default_factory=dict)
@@ -85,14 +85,14 @@ class Trees:
         def new(node: Tree) -> Tree:
             match node:
                 case View():
-                    return self.view(tensors.get(node, node.tensor), renamed(node.indices, table))
+                    return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
                 case Constant():
                     return node
                 case Operation():
                     return self.op(node.name, tuple(memo[a] for a in node.args))
                 case Reduction():
                     return self.reduction(
-                        node.op, renamed(node.over, table), renamed(node.free, table), memo[node.body], node.label
+                        node.op, rename_indices(node.over, table), rename_indices(node.free, table), memo[node.body], node.label
                     )
                 case unknown:
                     assert_never(unknown)
@@ -103,7 +103,7 @@ class Trees:
         return memo[tree]
 
 
-def renamed(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
+def rename_indices(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(table.get(v, v) for v in indices)
 
 
@@ -174,7 +174,7 @@ def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
     return found
 
 
-def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapping[str, int]) -> dict[Tree, float]:
+def implicit_values(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapping[str, int]) -> dict[Tree, float]:
     """For every node, its implicit value: of a view its tensor's; of an operator f(fills), or what an annihilator fixes; of a
     reduction the fold of as many equal values as it reduces."""
     found: dict[Tree, float] = {}
@@ -185,7 +185,7 @@ def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapp
             case Constant():
                 found[node] = node.value
             case Operation():
-                fixed = [f for k in range(len(node.args)) if (f := annihilated(node, k, found)) is not None]
+                fixed = [f for k in range(len(node.args)) if (f := annihilated_value(node, k, found)) is not None]
                 found[node] = fixed[0] if fixed else float(operator(node.name)(*(found[a] for a in node.args)))
             case Reduction():
                 count = math.prod(sizes[v] for v in node.over)
@@ -195,7 +195,7 @@ def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapp
     return found
 
 
-def annihilated(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
+def annihilated_value(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
     """What an absent operand fixes the result to, or None if the other operands matter."""
     arg = node.args[position]
     if isinstance(arg, Constant):

@@ -18,23 +18,23 @@ from typing import TypeAlias
 import networkx as nx
 
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, children, nodes, renamed
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, children, nodes, rename_indices
 
-Refused: TypeAlias = set[tuple[str, str]]
+RefusedPairs: TypeAlias = set[tuple[str, str]]
 """Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
 
 
 @dataclass(frozen=True, slots=True)
-class Merger:
+class ViewMerger:
     """`constrain` gives the order graph of a candidate: it must stay acyclic. `producers` are the Einsums of the region; `refused` is
     added to. `lean`: nothing is merged that makes a producer run again, which is when the reduction has a free index that the producer
     lacks: it must be complete before the merged loop, so that this loop, and the producer in it, stand inside the other."""
 
-    trees: Trees
+    trees: TreeTable
     sizes: Mapping[str, int]
     producers: Collection[str]
     constrain: Callable[[RegionTrees], nx.DiGraph[str]]
-    refused: Refused
+    refused: RefusedPairs
     lean: bool = False
 
     def merge(self, fused: RegionTrees) -> RegionTrees:
@@ -46,7 +46,7 @@ class Merger:
         return fused
 
 
-def _merge_one(fused: RegionTrees, merger: Merger) -> RegionTrees | None:
+def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     """The first merge that is allowed, consumers first."""
     partners = _partners(fused.views)
     sharing = _partners(tuple(key for key in fused.views if key[0] in merger.producers))
@@ -76,7 +76,7 @@ def _merge_one(fused: RegionTrees, merger: Merger) -> RegionTrees | None:
     return None
 
 
-def _side_by_side(fused: RegionTrees, merger: Merger) -> RegionTrees | None:
+def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     """Two results over one loop: the first indices of them at the same place of one producer, which may become the same view then."""
     for n, (_, mine, _) in enumerate(fused.results):
         for _, its, _ in fused.results[n + 1 :]:
@@ -154,13 +154,13 @@ def _partners(keys: tuple[ViewKey, ...]) -> dict[str, dict[str, None]]:
     return found
 
 
-def _unify(fused: RegionTrees, trees: Trees, waits: Reduction | None, u: str, c: str) -> RegionTrees:
+def _unify(fused: RegionTrees, trees: TreeTable, waits: Reduction | None, u: str, c: str) -> RegionTrees:
     """Rename u to c, and what follows from it; a reduction that `waits` must be complete before loop c."""
     merged = (*fused.merged, *([(waits, c)] if waits is not None else []))
     return _settled(_renamed(replace(fused, merged=merged), trees, {u: c}), trees)
 
 
-def _settled(trial: RegionTrees, trees: Trees) -> RegionTrees:
+def _settled(trial: RegionTrees, trees: TreeTable) -> RegionTrees:
     """Below views that became equal, unify the reduction indices of their producers too."""
     while (clash := _clash(trial)) is not None:
         kept, other = clash
@@ -179,17 +179,19 @@ def _clash(fused: RegionTrees) -> tuple[Reduction, Reduction] | None:
     return None
 
 
-def _renamed(fused: RegionTrees, trees: Trees, table: dict[str, str]) -> RegionTrees:
+def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> RegionTrees:
     memo: dict[Tree, Tree] = {}
-    results = tuple((name, renamed(indices, table), trees.rename(tree, table, memo)) for name, indices, tree in fused.results)
-    keys = dict.fromkeys((name, renamed(indices, table)) for name, indices in fused.views)
+    results = tuple(
+        (name, rename_indices(indices, table), trees.rename(tree, table, memo)) for name, indices, tree in fused.results
+    )
+    keys = dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)
     merged: dict[tuple[Reduction, str], None] = {}
     for reduction, index in fused.merged:
         now = memo[reduction]
         assert isinstance(now, Reduction)
         merged[now, table.get(index, index)] = None
     names = (*((a, table.get(b, b)) for a, b in fused.renamed), *table.items())
-    copies = tuple(replace(copy, indices=renamed(copy.indices, table)) for copy in fused.copies)
+    copies = tuple(replace(copy, indices=rename_indices(copy.indices, table)) for copy in fused.copies)
     return replace(fused, results=results, views=tuple(keys), merged=tuple(merged), renamed=names, copies=copies)
 
 

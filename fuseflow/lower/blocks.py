@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from fuseflow.einsum.blocks import with_blocks, with_vectors
+from fuseflow.einsum.blocks import propagate_blocks, vectorize
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.schedule import Schedule
 from fuseflow.tensors.blocks import Block, checked, show_block
 
 
-def scheduled_blocks(program: Program, vanished: Mapping[str, str], schedule: Schedule) -> Program:
+def apply_blocks(program: Program, vanished: Mapping[str, str], schedule: Schedule) -> Program:
     """The program in the blocks that the schedule asks for. `vanished` are names of tensors seen in other dimensions.
 
     Raises `ScheduleError` for a tensor that is not there, `ProgramError` for blocks that do not fit together.
     """
     asked = _asked(program, vanished, schedule)
     try:
-        program = with_blocks(program, asked)
+        program = propagate_blocks(program, asked)
     except ProgramError as error:
         error.span = error.span or next((schedule.place("block", name) for name, _ in schedule.blocks), None)
         raise
     if schedule.vector == 1:
         return program
-    made = with_vectors(program, schedule.vector)
+    made = vectorize(program, schedule.vector)
     if made == program:
         raise ScheduleError(
             f"vectors of {schedule.vector}: every dimension is in blocks, or stored sparse by some tensor",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
-from fuseflow.fusion.copies import needed, settled_name
+from fuseflow.fusion.copies import requires_copy, stored_copy_name
 from fuseflow.lower.graphs import region_graph
 from fuseflow.lower.state import LoweringState
 from fuseflow.tensors import Format
@@ -49,8 +49,8 @@ def cost_with_copies(state: LoweringState, fused: FusedRegion) -> Estimate:
 def _copy_cost(state: LoweringState, copy: Copy, fused: FusedRegion) -> Estimate:
     """What a copy costs: nothing if it is not needed, or was made before."""
     order, costs = copy.order(fused.order), state.memo.copies
-    there = settled_name(copy, fused.order, state.declared) in state.stored
-    if there or not needed(copy, state.stored[copy.source], fused.order):
+    there = stored_copy_name(copy, fused.order, state.declared) in state.stored
+    if there or not requires_copy(copy, state.stored[copy.source], fused.order):
         return Estimate(0, 0, 0, 0)
     if (copy.source, order) not in costs:
         costs[copy.source, order] = region_graph(state, copy_region(state, copy, fused)).cost

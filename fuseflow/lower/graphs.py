@@ -26,11 +26,11 @@ def region_graph(state: LoweringState, fused: FusedRegion) -> RegionGraph:
     """The graph of a region in its order. Raises `FusionError` if no table can be made in this order."""
     table = build_table(fused)
     graph = emit(table)
-    cost, written = estimate(graph, readable(state, fused))
+    cost, written = estimate(graph, readable_statistics(state, fused))
     return RegionGraph(table, graph, cost, written)
 
 
-def readable(state: LoweringState, fused: FusedRegion) -> dict[str, TensorStatistics]:
+def readable_statistics(state: LoweringState, fused: FusedRegion) -> dict[str, TensorStatistics]:
     """The statistics of what a region may read, its copies included."""
     copies = {copy.name: state.statistics.get(copy.name) or _permuted(state, copy, fused) for copy in fused.copies}
     return {**state.statistics, **copies}

@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.fuse import own_names
+from fuseflow.fusion.fuse import to_region_names
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.table import FusionTable
 from fuseflow.transform import LaneGraph, parallelize
 
-LanePlaces: TypeAlias = Mapping[str, tuple[tuple[str, int], ...]]
+LaneAssignment: TypeAlias = Mapping[str, tuple[tuple[str, int], ...]]
 """By node, the lanes that it is in, outermost first, as index and number."""
 
 
@@ -37,7 +37,7 @@ def scheduled_lanes(schedule: Schedule, fused: FusedRegion) -> dict[str, int]:
     return lanes
 
 
-def refuse_missing(schedule: Schedule, regions: Iterable[FusedRegion]) -> None:
+def refuse_unknown_lanes(schedule: Schedule, regions: Iterable[FusedRegion]) -> None:
     """Raise `ScheduleError` for lanes of an index that no region has."""
     known = {key: None for region in regions for keys in _keys(region).values() for key in keys}
     for name, count in schedule.parallel:
@@ -62,7 +62,7 @@ def _keys(fused: FusedRegion) -> dict[str, tuple[str, ...]]:
     if len(fused.einsums) == 1:
         (einsum,) = fused.einsums
         for name in dict.fromkeys((*fused.local.get(einsum, {}), *fused.order)):
-            (index,) = own_names((name,), fused.local.get(einsum, {}), fused.indices)
+            (index,) = to_region_names((name,), fused.local.get(einsum, {}), fused.indices)
             if index in names:
                 names[index].append(f"{einsum}.{name}")
     return {index: (*dict.fromkeys(keys), index) for index, keys in names.items()}

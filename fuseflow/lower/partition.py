@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
-from fuseflow.einsum.padding import guarded
-from fuseflow.einsum.reshapes import ReshapeElimination, is_reshape, refine
+from fuseflow.einsum.padding import guard_padding
+from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
-from fuseflow.lower.blocks import scheduled_blocks
+from fuseflow.lower.blocks import apply_blocks
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
 
@@ -47,17 +47,17 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
     Formats are inferred once; after a rewriting, only those of what it changed. Raises `ProgramError` for a program without a meaning,
     and `ScheduleError` for a schedule that does not fit it.
     """
-    refuse_open(schedule)
-    typed = with_formats(TypedProgram.of(program), schedule)
+    refuse_auto(schedule)
+    typed = declare_formats(TypedProgram.of(program), schedule)
     written = typed.written
     declared = frozenset(t.name for t in written.tensors if t.format is not None)
     regions = form_regions(typed.program, schedule) if regions is None else regions
     if schedule.intermediates == "dense":
-        typed = with_dense(typed, regions)
+        typed = declare_dense_intermediates(typed, regions)
     stated = {e.name for e in written.einsums if e.name in declared and is_reshape(e)}
-    refined = refine(typed.written, {*schedule.drop_zeros, *stated})
+    refined = eliminate_reshapes(typed.written, {*schedule.drop_zeros, *stated})
     flat = typed.rewritten(refined.program).program
-    blocked = guarded(scheduled_blocks(flat, refined.vanished, schedule))
+    blocked = guard_padding(apply_blocks(flat, refined.vanished, schedule))
     return PartitionedProgram(
         schedule=schedule,
         written=written,
@@ -71,7 +71,7 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
     )
 
 
-def refuse_open(schedule: Schedule) -> None:
+def refuse_auto(schedule: Schedule) -> None:
     """Raise `ScheduleError` for a schedule that leaves a choice to `auto`: it is made before a program is compiled, from estimates and
     runs."""
     if schedule.open:
@@ -83,7 +83,7 @@ def refuse_open(schedule: Schedule) -> None:
         )
 
 
-def with_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
+def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
     """The program with the schedule's formats declared. Raises `ScheduleError` for a tensor that is not there."""
     if not schedule.formats:
         return typed
@@ -101,7 +101,7 @@ def with_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
     return typed.rewritten(replace(typed.written, tensors=tuple(declared.values())))
 
 
-def with_dense(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:
+def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:
     """The program with what goes from region to region stored dense, unless the user declared a format for it."""
     program = typed.written
     between = {name for names in region_results(program, regions).values() for name in names}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ScheduleError, did_you_mean
-from fuseflow.lower.lanes import refuse_missing
+from fuseflow.lower.lanes import refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import RegionRequest, initial_state
@@ -36,7 +36,7 @@ def lower_regions(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]
         regions, state = lower_region(state, request)
         fused += [region.fused for region in regions if region.einsums]
         yield from regions
-    refuse_missing(partitioned.schedule, fused)
+    refuse_unknown_lanes(partitioned.schedule, fused)
 
 
 def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...]:

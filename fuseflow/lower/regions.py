@@ -11,11 +11,11 @@ from fuseflow.estimate import Estimate, estimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
-from fuseflow.lower.graphs import readable, region_graph
-from fuseflow.lower.lanes import LanePlaces, with_lanes
+from fuseflow.lower.graphs import readable_statistics, region_graph
+from fuseflow.lower.lanes import LaneAssignment, with_lanes
 from fuseflow.lower.search import fuse_region
 from fuseflow.lower.state import LoweringState, RegionRequest
-from fuseflow.lower.views import TensorView, needed_order, refuse_view, source_of, view_format, view_tensor
+from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.table import FusionTable, emit
@@ -38,7 +38,7 @@ class CompiledRegion:
     estimate: Estimate
     before: tuple[TensorView, ...] = ()
     after: tuple[TensorView, ...] = ()
-    places: LanePlaces = field(default_factory=dict)
+    places: LaneAssignment = field(default_factory=dict)
 
     @property
     def written(self) -> dict[str, TensorType]:
@@ -54,9 +54,9 @@ class CompiledRegion:
         return emit(self.table) if self.places else self.graph
 
 
-Step: TypeAlias = CompiledRegion | TensorView
+LoweringStep: TypeAlias = CompiledRegion | TensorView
 """What is done for a region: a graph runs, or a tensor is seen in other dimensions."""
-Steps: TypeAlias = tuple[tuple[Step, ...], LoweringState]
+LoweringSteps: TypeAlias = tuple[tuple[LoweringStep, ...], LoweringState]
 """Steps in order, and the state after them."""
 
 
@@ -68,7 +68,7 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
     program = state.partitioned.program
     before, state = _views(state, (n for e in request.einsums for n in program.defined[e].operands))
     fused = fuse_region(state, request)
-    regions: list[Step] = []
+    regions: list[LoweringStep] = []
     for copy in fused.copies:
         if copy.name not in state.stored:
             made, state = _compiled(state, RegionRequest(copy.name, (), ()), copy_region(state, copy, fused))
@@ -78,7 +78,7 @@ def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[Co
     return _with_views((*before, *regions, made, *after)), state
 
 
-def _with_views(steps: Iterable[Step]) -> tuple[CompiledRegion, ...]:
+def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
     """The regions among some steps, each with the views that come before it, and the last with those after it."""
     regions: list[CompiledRegion] = []
     waiting: tuple[TensorView, ...] = ()
@@ -94,12 +94,12 @@ def _with_views(steps: Iterable[Step]) -> tuple[CompiledRegion, ...]:
 def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) -> tuple[CompiledRegion, LoweringState]:
     """A fused region in its order, to a table and a graph; and the state after it ran."""
     made, schedule = region_graph(state, fused), state.partitioned.schedule
-    places: LanePlaces = {}
+    places: LaneAssignment = {}
     graph, cost = made.graph, made.cost
     if request.einsums and schedule.parallel:
         dealt = with_lanes(graph, made.table, fused, schedule)
         graph, places = dealt.graph, dealt.places
-        cost, _ = estimate(graph, readable(state, fused))
+        cost, _ = estimate(graph, readable_statistics(state, fused))
     graph = fifos(graph)
     verify_region(fused)
     verify_graph(graph)
@@ -107,9 +107,9 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
     return region, state.written(region.written, made.written)
 
 
-def _views(state: LoweringState, names: Iterable[str]) -> Steps:
+def _views(state: LoweringState, names: Iterable[str]) -> LoweringSteps:
     """What it takes to see these tensors, as far as they are views that no one has seen yet."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LoweringStep, ...] = ()
     for name in dict.fromkeys(names):
         if name in state.views and name not in state.stored:
             more, state = _view(state, name)
@@ -117,7 +117,7 @@ def _views(state: LoweringState, names: Iterable[str]) -> Steps:
     return steps, state
 
 
-def _view(state: LoweringState, name: str) -> Steps:
+def _view(state: LoweringState, name: str) -> LoweringSteps:
     """See a tensor in other dimensions; after a copy, where dense dimensions are not stored in the order that takes."""
     view, declared = state.views[name], state.declared[name]
     tensor = source_of(view).tensor
@@ -126,8 +126,8 @@ def _view(state: LoweringState, name: str) -> Steps:
     format = view_format(view, source)
     if format is None or asked not in (None, format):
         if source.format is None or not source.format.all_dense:
-            raise refuse_view(view, source, state.partitioned.called.get(tensor, tensor))
-        copy = dense_copy(state, source, needed_order(view, asked))
+            raise view_refusal(view, source, state.partitioned.called.get(tensor, tensor))
+        copy = dense_copy(state, source, required_order(view, asked))
         if copy.name not in state.stored:
             region, state = _compiled(state, RegionRequest(copy.name, (), ()), permuting_region(state, source, copy))
             steps += (region,)

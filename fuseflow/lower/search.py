@@ -8,9 +8,9 @@ from functools import partial
 
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.fusion import FusedRegion, choose_order
-from fuseflow.fusion.copies import needed, restored, settle
+from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.search import CopyRule, FusionCandidate, FusionProblem, fused_by, search
+from fuseflow.fusion.search import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.lower.copies import cost_with_copies
 from fuseflow.lower.state import LoweringState, RegionRequest
 
@@ -22,18 +22,18 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
     """The region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
     problem = fusion_problem(state, request)
     if request.order:
-        return accepted(search(problem, request.order)).region
+        return require_candidate(search(problem, request.order)).region
     key, known = fusion_key(state, request), state.memo.fusions
     if key in known:
         like = known[key].region
-        fused = scheduled(state, fused_by(problem, known[key].choice))
+        fused = apply_settings(state, apply_choice(problem, known[key].choice))
         if fused.indices == like.indices and not (fused.copies or like.copies):
             return replace(fused, order=like.order, compared=like.compared, locate=like.locate)
-    known[key] = accepted(search(problem))
+    known[key] = require_candidate(search(problem))
     return known[key].region
 
 
-def accepted(candidate: FusionCandidate | Refusal) -> FusionCandidate:
+def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
     """What the search came to. Raises the `FusionError` of a refusal."""
     if isinstance(candidate, Refusal):
         raise candidate.error
@@ -53,7 +53,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         pins=_pins(state, request),
         copies=COPIES[schedule.copies],
         iteration=schedule.iteration,
-        ordered=partial(ordered, state),
+        ordered=partial(order_region, state),
         cost=partial(cost_with_copies, state),
     )
 
@@ -92,23 +92,23 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     return bodies, read, there, written, tuple(names[n] for n in request.results), wishes
 
 
-def ordered(state: LoweringState, fused: FusedRegion) -> FusedRegion:
+def order_region(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     """The region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are located or
     joined as the schedule says, or as it costs less. Raises `FusionError` if no order can be lowered."""
     schedule = state.partitioned.schedule
-    fused = scheduled(state, fused)
+    fused = apply_settings(state, fused)
     chosen = choose_order(fused, partial(cost_with_copies, state), schedule.order_policy)
     for copy in chosen.copies:
         source = state.stored[copy.source]
-        if not needed(copy, source, chosen.order):
-            without = restored(chosen, copy, source)
-            chosen = chosen if rank(state, without) is None else without
+        if not requires_copy(copy, source, chosen.order):
+            without = remove_copy(chosen, copy, source)
+            chosen = chosen if cost_rank(state, without) is None else without
     if schedule.locate == "auto":
         chosen = _located_or_joined(state, chosen)
-    return settle(chosen, state.declared)
+    return name_copies(chosen, state.declared)
 
 
-def scheduled(state: LoweringState, fused: FusedRegion) -> FusedRegion:
+def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     """The region as the schedule wants all of them lowered."""
     schedule = state.partitioned.schedule
     results = tuple(replace(r, drop_zeros=r.name in schedule.drop_zeros) for r in fused.results)
@@ -119,11 +119,11 @@ def _located_or_joined(state: LoweringState, located: FusedRegion) -> FusedRegio
     """The region with its dense levels located, or scanned and joined if that costs less."""
     joined = replace(located, locate=False)
     before = next(c.rank for c in located.compared if c.order == located.order)
-    after = rank(state, joined)
+    after = cost_rank(state, joined)
     return joined if after is not None and after < before else located
 
 
-def rank(state: LoweringState, region: FusedRegion) -> float | None:
+def cost_rank(state: LoweringState, region: FusedRegion) -> float | None:
     """What a region in its order costs, None if no table can be made in it."""
     cost = attempt(cost_with_copies, state, region)
     return None if isinstance(cost, Refusal) else cost.rank

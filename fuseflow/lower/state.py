@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import Einsum, TensorType
-from fuseflow.einsum.storage import in_blocks
+from fuseflow.einsum.storage import to_blocks
 from fuseflow.estimate import Estimate, TensorStatistics, statistics
 from fuseflow.fusion.search import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
@@ -26,7 +26,7 @@ class RegionRequest:
 
 
 @dataclass(slots=True)
-class Memo:
+class LoweringMemo:
     """What was decided before, so that it is not searched for again: how a region was fused, by `search.fusion_key`, and what a copy
     costs, by its source and its order. It saves time alone."""
 
@@ -42,7 +42,7 @@ class LoweringState:
     partitioned: PartitionedProgram
     stored: Mapping[str, TensorType]
     statistics: Mapping[str, TensorStatistics]
-    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+    memo: LoweringMemo = field(default_factory=LoweringMemo, compare=False, repr=False)
 
     @property
     def views(self) -> Mapping[str, Einsum]:
@@ -81,4 +81,4 @@ class LoweringState:
 def initial_state(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
     """The state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    return LoweringState(partitioned, stored, statistics(stored, in_blocks(stored, tensors)))
+    return LoweringState(partitioned, stored, statistics(stored, to_blocks(stored, tensors)))

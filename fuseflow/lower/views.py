@@ -51,14 +51,14 @@ def view_format(view: Einsum, source: TensorType) -> Format | None:
     return seen_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
 
 
-def needed_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
+def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
     """The order in which dense dimensions of the source must be stored for it to be seen, in `format` if one is asked for."""
     groups = _groups(view.indices)
     stored = [part for d in (format.order if format is not None else range(len(groups))) for part in groups[d]]
     return tuple(d for d, _ in sorted(enumerate(_groups(source_of(view).indices)), key=lambda pair: stored.index(pair[1][0])))
 
 
-def refuse_view(view: Einsum, source: TensorType, called: str) -> FusionError:
+def view_refusal(view: Einsum, source: TensorType, called: str) -> FusionError:
     """Why a tensor that is not dense cannot be seen so; `called` by the user."""
     assert source.format is not None
     return FusionError(

@@ -13,7 +13,7 @@ from fuseflow.tensors.format import SHORT_NAMES
 
 KEYWORDS = ("none", "layerwise", "full", "auto")
 
-CHOICES = {
+SETTINGS = {
     "iteration": ("factored", "global"),
     "locate": ("auto", "always", "never"),
     "repeat": ("value", "reference"),
@@ -23,7 +23,7 @@ CHOICES = {
 """Settings that hold for all regions, with what they may be; the first is the default."""
 
 T = TypeVar("T")
-Pairs = tuple[tuple[str, T], ...]
+Entries = tuple[tuple[str, T], ...]
 
 
 def fuse_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def fuse_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(unique)) or ("none",)
 
 
-def sorted_pairs(what: str, pairs: Pairs[T], check: Callable[[str, T], T]) -> Pairs[T]:
+def sorted_entries(what: str, pairs: Entries[T], check: Callable[[str, T], T]) -> Entries[T]:
     names = [name for name, _ in pairs]
     for name in names:
         _check_name(what, name)
@@ -113,10 +113,10 @@ def lane_count(index: str, lanes: int) -> int:
     return lanes
 
 
-def choice(setting: str, value: str) -> str:
-    if value not in CHOICES[setting]:
-        hint = did_you_mean(value, CHOICES[setting])
-        raise ScheduleError(f"`{setting}: {value}` is none of {', '.join(CHOICES[setting])}", hint=hint)
+def setting_value(setting: str, value: str) -> str:
+    if value not in SETTINGS[setting]:
+        hint = did_you_mean(value, SETTINGS[setting])
+        raise ScheduleError(f"`{setting}: {value}` is none of {', '.join(SETTINGS[setting])}", hint=hint)
     return value
 
 
@@ -127,7 +127,7 @@ def tensor_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(unique))
 
 
-def assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
+def parse_assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
     """`NAME=VALUE` texts as a dictionary."""
     found: dict[str, str] = {}
     for text in texts:
@@ -139,9 +139,9 @@ def assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]
     return found
 
 
-def order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
+def split_order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
     """The policy among the `--order` texts, if there is one, and the others."""
-    policies = CHOICES["order_policy"]
+    policies = SETTINGS["order_policy"]
     for text in texts:
         if "=" not in text and text.strip() not in policies:
             hint = f"write `--order T=i,k,j`, or one of {', '.join(policies)} for all regions without an order"

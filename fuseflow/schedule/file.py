@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
-from fuseflow.schedule.entries import CHOICES
+from fuseflow.schedule.entries import SETTINGS
 from fuseflow.yaml_text import Path, YamlText, read_yaml
 
 
@@ -19,8 +19,8 @@ def _listed(value: Any) -> Any:
     return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
 
 
-POLICIES = list(CHOICES["order_policy"])
-Words = Annotated[list[str], BeforeValidator(_listed)]
+POLICIES = list(SETTINGS["order_policy"])
+NameList = Annotated[list[str], BeforeValidator(_listed)]
 
 
 class Sections(BaseModel):
@@ -28,9 +28,9 @@ class Sections(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    fuse: Words | None = None
-    regions: dict[str, Words] = {}
-    order: dict[str, Words] = {}
+    fuse: NameList | None = None
+    regions: dict[str, NameList] = {}
+    order: dict[str, NameList] = {}
     format: dict[str, str] = {}
     block: dict[str, list[int]] = {}
     vector: int | None = None
@@ -41,7 +41,7 @@ class Sections(BaseModel):
     repeat: str | None = None
     order_policy: str | None = None
     intermediates: str | None = None
-    drop_zeros: Words | None = None
+    drop_zeros: NameList | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -53,7 +53,7 @@ class Sections(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ScheduleDocument:
     """The sections of a schedule, with the text that says where they are: the entry `above` of it."""
 
     sections: Sections
@@ -74,15 +74,15 @@ class Document:
         return self.text.place(*self.above, *path)
 
 
-def read(text: str, file: str) -> Document:
+def read_schedule(text: str, file: str) -> ScheduleDocument:
     """The sections of a schedule text; raises `ScheduleError` with the line and column of what is wrong."""
     parsed = read_yaml(text, file, ScheduleError)
-    return document({} if parsed.content is None else parsed.content, parsed)
+    return read_document({} if parsed.content is None else parsed.content, parsed)
 
 
-def document(content: Any, text: YamlText, above: Path = ()) -> Document:
+def read_document(content: Any, text: YamlText, above: Path = ()) -> ScheduleDocument:
     """The sections that the entry `above` of a text has as its content."""
     try:
-        return Document(Sections.model_validate(content), text, above)
+        return ScheduleDocument(Sections.model_validate(content), text, above)
     except ValidationError as error:
         raise text.explain(error, Sections.model_fields, "a schedule file", ScheduleError, above) from error

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.schedule.module_paths import inside, reshapes
+from fuseflow.schedule.module_paths import in_module, reshape_einsums
 from fuseflow.schedule.partition import Partition, Region
 
 
-def layerwise(program: Program) -> tuple[Region, ...]:
+def layerwise_regions(program: Program) -> tuple[Region, ...]:
     """A region for each layer, cut at reshapes; without modules the same as `full`."""
     labels = layer_labels(program)
-    return _grow(program, labels) if labels else full(program)
+    return _grow(program, labels) if labels else full_regions(program)
 
 
-def full(program: Program) -> tuple[Region, ...]:
+def full_regions(program: Program) -> tuple[Region, ...]:
     """The largest regions between reshapes, one where there are none."""
     return _grow(program, {e.name: "full" for e in program.einsums})
 
@@ -21,7 +21,7 @@ def full(program: Program) -> tuple[Region, ...]:
 def _grow(program: Program, labels: dict[str, str]) -> tuple[Region, ...]:
     """Put every Einsum into the region of an operand's producer, else of its label, else of its own; reshapes stand alone. An
     operator without a module of its own may join a producer of any label."""
-    partition, alone = Partition(program), reshapes(program)
+    partition, alone = Partition(program), reshape_einsums(program)
     for einsum in program.einsums:
         label = labels[einsum.name]
         if einsum.name in alone:
@@ -49,7 +49,7 @@ def layer_labels(program: Program) -> dict[str, str]:
     """The layer of every Einsum; empty if the program has none. An operator in the `forward` of a parent of layers has the layer
     of what it works on: of its first operand that is computed, or, at the start of the model, of what reads it."""
     layers = {layer_of(e.location.path) for e in program.einsums}
-    proper = {a for a in layers if a and not any(inside(b, a) and a != b for b in layers)}
+    proper = {a for a in layers if a and not any(in_module(b, a) and a != b for b in layers)}
     if not proper:
         return {}
     label = {e.name: layer_of(e.location.path) for e in program.einsums if layer_of(e.location.path) in proper}

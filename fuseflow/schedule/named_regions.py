@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
-from fuseflow.einsum.reshapes import refine
+from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.errors import ScheduleError, did_you_mean
 from fuseflow.schedule.entries import KEYWORDS
-from fuseflow.schedule.module_paths import inside, module_paths, reshapes
+from fuseflow.schedule.module_paths import in_module, module_paths, reshape_einsums
 from fuseflow.schedule.partition import Partition, Region, RegionDraft
 from fuseflow.schedule.schedule import Schedule
 from fuseflow.schedule.softmax_groups import softmax_groups
@@ -22,10 +22,10 @@ class RegionMembers:
     modules: tuple[str, ...]
 
 
-def named(program: Program, members: dict[str, RegionMembers]) -> tuple[Region, ...]:
+def named_regions(program: Program, members: dict[str, RegionMembers]) -> tuple[Region, ...]:
     """The regions of the user, by name, and around them the rest."""
     owner = _owners(program, members)
-    shapes = reshapes(program)
+    shapes = reshape_einsums(program)
     groups = {name: group for group in softmax_groups(program) for name in group}
     partition = Partition(program)
     for einsum in program.einsums:
@@ -51,7 +51,7 @@ def find_members(program: Program, schedule: Schedule, name: str) -> RegionMembe
     for word in words:
         if word in paths:
             modules.append(word)
-            einsums |= {e.name for e in program.einsums if inside(e.location.path, word)}
+            einsums |= {e.name for e in program.einsums if in_module(e.location.path, word)}
         elif word in program.defined:
             einsums.add(word)
         else:
@@ -62,7 +62,7 @@ def find_members(program: Program, schedule: Schedule, name: str) -> RegionMembe
                 what, place = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
                 known += [*dict(schedule.regions), *KEYWORDS]
             raise ScheduleError(what, hint=did_you_mean(word, known), span=place)
-    if len(einsums) > 1 and (shapes := refine(program).stuck & einsums):
+    if len(einsums) > 1 and (shapes := eliminate_reshapes(program).stuck & einsums):
         einsum = min((program.defined[s] for s in shapes), key=program.einsums.index)
         raise ScheduleError(
             f"region `{name}` holds `{einsum.name}`, which reshapes data that cannot be in these dimensions everywhere: it ends a region",
@@ -106,7 +106,7 @@ def _functional_home(partition: Partition, einsum: Einsum, members: dict[str, Re
     if first is None or first.label not in members:
         return None
     path = einsum.location.path
-    if not any(inside(module, path) and module != path for module in members[first.label].modules):
+    if not any(in_module(module, path) and module != path for module in members[first.label].modules):
         return None
     space = {name for a in accesses(einsum.body) if a.tensor in first.einsums for name in a.names}
     used = set(index_names(einsum.indices)).union(*(a.names for a in accesses(einsum.body)))

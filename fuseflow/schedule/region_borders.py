@@ -8,7 +8,7 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.schedule.granularities import layer_labels
-from fuseflow.schedule.module_paths import reshapes
+from fuseflow.schedule.module_paths import reshape_einsums
 from fuseflow.schedule.named_regions import find_members
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
@@ -40,7 +40,7 @@ def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str
 def why_cut(program: Program, schedule: Schedule, regions: Sequence[Region], producer: str, consumer: str) -> str:
     """Why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule."""
     for name in (producer, consumer):
-        if name in reshapes(program):
+        if name in reshape_einsums(program):
             return f"`{name}` reshapes its data: a reshape ends a region"
     match schedule.fuse_regions:
         case ("none",):

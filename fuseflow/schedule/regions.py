@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.schedule.granularities import full, layerwise
-from fuseflow.schedule.named_regions import find_members, named
+from fuseflow.schedule.granularities import full_regions, layerwise_regions
+from fuseflow.schedule.named_regions import find_members, named_regions
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 
@@ -17,13 +17,13 @@ def form_regions(program: Program, schedule: Schedule) -> tuple[Region, ...]:
     """
     match schedule.fuse_regions:
         case ("layerwise",):
-            return layerwise(program)
+            return layerwise_regions(program)
         case ("full",):
-            return full(program)
+            return full_regions(program)
         case ("none",):
-            return named(program, {})
+            return named_regions(program, {})
         case names:
-            return named(program, {name: find_members(program, schedule, name) for name in names})
+            return named_regions(program, {name: find_members(program, schedule, name) for name in names})
 
 
 def region_results(program: Program, regions: tuple[Region, ...]) -> dict[str, tuple[str, ...]]:

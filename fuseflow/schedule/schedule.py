@@ -11,21 +11,21 @@ from fuseflow.errors import Span
 from fuseflow.filesystem import read_text
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
-    CHOICES,
     KEYWORDS,
-    Pairs,
-    assignments,
+    SETTINGS,
+    Entries,
     block_sizes,
     block_text,
-    choice,
     format_text,
     fuse_names,
     lane_count,
     lanes_text,
     loop_order,
     member_names,
-    order_policy,
-    sorted_pairs,
+    parse_assignments,
+    setting_value,
+    sorted_entries,
+    split_order_policy,
     tensor_names,
     vector_width,
 )
@@ -64,17 +64,17 @@ class Schedule:
 
     fuse_regions: tuple[str, ...] = ("layerwise",)
     """What is fused: one of `none`, `layerwise`, `full`, `auto`, or names of modules, Einsums and `regions`."""
-    regions: Pairs[tuple[str, ...]] = ()
+    regions: Entries[tuple[str, ...]] = ()
     """Named regions: the Einsums and modules of each."""
-    orders: Pairs[tuple[str, ...]] = ()
+    orders: Entries[tuple[str, ...]] = ()
     """Loop order of a region or of one Einsum, outermost index first."""
-    formats: Pairs[str] = ()
+    formats: Entries[str] = ()
     """Storage format of a tensor."""
-    blocks: Pairs[Block] = ()
+    blocks: Entries[Block] = ()
     """The blocks in which a tensor is stored: their size along each of its dimensions."""
     vector: int = 1
     """Elements of a dense innermost dimension that go through a stream together."""
-    parallel: Pairs[int] = ()
+    parallel: Entries[int] = ()
     """Lanes over which an index is dealt: of every region that has it, or as `layer1.i` of one region, which wins."""
     iteration: str = "factored"
     """`factored`: a reduction runs in loops of its own; `global`: one iteration space for a whole region, the baseline."""
@@ -97,14 +97,14 @@ class Schedule:
     def __post_init__(self) -> None:
         fields: dict[str, Any] = {
             "fuse_regions": fuse_names(self.fuse_regions),
-            "regions": sorted_pairs("region", self.regions, member_names),
-            "orders": sorted_pairs("order of", self.orders, loop_order),
-            "formats": sorted_pairs("format of", self.formats, format_text),
-            "blocks": sorted_pairs("block of", self.blocks, block_sizes),
+            "regions": sorted_entries("region", self.regions, member_names),
+            "orders": sorted_entries("order of", self.orders, loop_order),
+            "formats": sorted_entries("format of", self.formats, format_text),
+            "blocks": sorted_entries("block of", self.blocks, block_sizes),
             "vector": vector_width(self.vector),
-            "parallel": sorted_pairs("lanes of", self.parallel, lane_count),
+            "parallel": sorted_entries("lanes of", self.parallel, lane_count),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
-        } | {setting: choice(setting, getattr(self, setting)) for setting in CHOICES}
+        } | {setting: setting_value(setting, getattr(self, setting)) for setting in SETTINGS}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -182,16 +182,18 @@ class Schedule:
         those that `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other
         regions. Raises `UsageError` for a malformed flag."""
         start = cls() if base is None else base
-        policy, orders = order_policy(orders)
+        policy, orders = split_order_policy(orders)
         if policy is not None:
             lowering["order_policy"] = policy
-        lanes = {index: lanes_text(index, text) for index, text in assignments("--par", par, "i=4").items()}
-        sizes = {tensor: block_text(tensor, text) for tensor, text in assignments("--block", blocks, "adj=16x16").items()}
+        lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
+        sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
         return replace(
             start,
             fuse_regions=tuple(fuse) or start.fuse_regions,
-            orders=_merged(start.orders, {e: tuple(o.split(",")) for e, o in assignments("--order", orders, "T=i,k,j").items()}),
-            formats=_merged(start.formats, assignments("--format", formats, "adj=csr")),
+            orders=_merged(
+                start.orders, {e: tuple(o.split(",")) for e, o in parse_assignments("--order", orders, "T=i,k,j").items()}
+            ),
+            formats=_merged(start.formats, parse_assignments("--format", formats, "adj=csr")),
             blocks=_merged(start.blocks, sizes),
             parallel=_merged(start.parallel, lanes),
         ).lower(**lowering)
@@ -200,10 +202,10 @@ class Schedule:
     def from_yaml(cls, text: str, file: str = "<schedule>") -> Schedule:
         """Read what `to_yaml` prints. Named regions without a `fuse` section are all fused. Raises `ScheduleError` with the
         place of what is wrong."""
-        return cls.from_document(yaml.read(text, file))
+        return cls.from_document(yaml.read_schedule(text, file))
 
     @classmethod
-    def from_document(cls, document: yaml.Document) -> Schedule:
+    def from_document(cls, document: yaml.ScheduleDocument) -> Schedule:
         """The schedule of a part of a YAML text, as `from_yaml`."""
         given, schedule = document.sections, cls()
         for name, members in given.regions.items():
@@ -223,7 +225,7 @@ class Schedule:
         for index, lanes in given.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
-        for setting in CHOICES:
+        for setting in SETTINGS:
             with document.blame(setting):
                 schedule = schedule.lower(**{setting: getattr(given, setting)})
         with document.blame("vector"):
@@ -271,7 +273,7 @@ class Schedule:
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
         }
-        chosen = {setting: value for setting, among in CHOICES.items() if (value := getattr(self, setting)) != among[0]}
+        chosen = {setting: value for setting, among in SETTINGS.items() if (value := getattr(self, setting)) != among[0]}
         sections |= {**chosen, **({} if self.copies else {"copies": False}), "drop_zeros": list(self.drop_zeros)}
         return write_yaml({name: section for name, section in sections.items() if section or section is False})
 
@@ -279,9 +281,9 @@ class Schedule:
         return self.to_yaml()
 
 
-def _merged(base: Pairs[T], more: dict[str, T]) -> Pairs[T]:
+def _merged(base: Entries[T], more: dict[str, T]) -> Entries[T]:
     return tuple((dict(base) | more).items())
 
 
-def _with(pairs: Pairs[T], name: str, value: T) -> Pairs[T]:
+def _with(pairs: Entries[T], name: str, value: T) -> Entries[T]:
     return _merged(pairs, {name: value})

@@ -59,14 +59,14 @@ def assert_same(found, expected, what):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * scale, equal_nan=True, err_msg=what)
 
 
-@given(data=st.data(), seed=st.integers(0, 2**16), largest=st.sampled_from([1, 4, interpret.LARGEST]))
+@given(data=st.data(), seed=st.integers(0, 2**16), largest=st.sampled_from([1, 4, interpret.MAX_POINTS]))
 @settings(max_examples=150)
 def test_agrees_with_loops_on_random_programs(programs, random_array, data, seed, largest):
     program = data.draw(programs)
     rng = np.random.default_rng(seed)
     arrays = {t.name: random_array(rng, t) for t in program.inputs}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interpret, "LARGEST", largest)  # 1: every reduction is cut down to single points
+        patch.setattr(interpret, "MAX_POINTS", largest)  # 1: every reduction is cut down to single points
         results = evaluate(program, arrays)
     known = dict(arrays)
     for einsum in program.einsums:
@@ -137,7 +137,7 @@ def test_results_do_not_share_memory_with_inputs():
 
 @pytest.mark.parametrize("largest", [100, 15, 1])
 def test_a_large_index_space_is_cut_into_chunks(monkeypatch, largest):
-    monkeypatch.setattr(interpret, "LARGEST", largest)
+    monkeypatch.setattr(interpret, "MAX_POINTS", largest)
     rng = np.random.default_rng(2)
     A, B = rng.random((3, 8)), rng.random((8, 5))
     found = run("tensor A[3,8]\ntensor B[8,5]\nY[i,j] = max(k) A[i,k] * B[k,j]\noutput Y", A=A, B=B)

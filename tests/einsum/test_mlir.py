@@ -17,7 +17,7 @@ pytest.importorskip("torch_mlir.ir")
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.mlir import from_mlir, to_mlir
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Location, Program, TensorType
-from fuseflow.einsum.parse import DEEPEST, parse
+from fuseflow.einsum.parse import MAX_DEPTH, parse
 from fuseflow.errors import ProgramError, Span
 
 ROOT = Path(__file__).parents[2]
@@ -178,7 +178,7 @@ def test_an_expression_has_a_limit():
         ]
         return HEAD + X + READ.replace("%a", "%0") + "".join(lines) + DEFINE.replace("%a", f"%{depth}") + OUT
 
-    body: Expr = from_mlir(nested(DEEPEST - 1)).einsums[0].body
+    body: Expr = from_mlir(nested(MAX_DEPTH - 1)).einsums[0].body
     assert isinstance(body, Apply)
     with pytest.raises(ProgramError, match="stands above 100 operators one inside the other"):
         from_mlir(nested(5000))

@@ -1,14 +1,14 @@
 import numpy as np
 
-from fuseflow.einsum.blocks import with_blocks
+from fuseflow.einsum.blocks import propagate_blocks
 from fuseflow.einsum.format_inference import infer
-from fuseflow.einsum.padding import guarded, inside
+from fuseflow.einsum.padding import guard_data, guard_padding
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show_expr
 
 
 def bodies(text, **blocks):
-    program = guarded(with_blocks(infer(parse(text)), blocks))
+    program = guard_padding(propagate_blocks(infer(parse(text)), blocks))
     return {e.name: show_expr(e.body) for e in program.einsums}, program
 
 
@@ -67,7 +67,7 @@ def test_masked_attention_needs_no_guard():
 
 def test_the_guard_is_zero_in_the_padding_and_decides_nothing_where_nothing_is_stored():
     _, program = bodies("tensor A[10, 10]\nm[i] = max(j) A[i, j]\noutput m", A=(4, 4))
-    tensor = inside(program.declared["inside.10_4"])
+    tensor = guard_data(program.declared["inside.10_4"])
     assert tensor.fill == 1.0
     np.testing.assert_array_equal(tensor.values.reshape(-1), [1] * 10 + [0] * 2)
 

@@ -15,8 +15,8 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import FusedRegion, fuse, text
-from fuseflow.fusion.fuse import Merge
-from fuseflow.fusion.orders import candidates, enumerate_orders, nearest
+from fuseflow.fusion.fuse import MergePolicy
+from fuseflow.fusion.orders import candidate_orders, enumerate_orders, nearest_order
 from fuseflow.fusion.region_program import as_program
 from fuseflow.fusion.tree import nodes, reductions
 from fuseflow.fusion.verify import verify
@@ -96,7 +96,7 @@ def residual(depth: int) -> Program:
     return infer(parse("\n".join([*lines, f"output T{depth - 1}"])))
 
 
-def whole(p: Program, merge: Merge = "early") -> FusedRegion:
+def whole(p: Program, merge: MergePolicy = "early") -> FusedRegion:
     return fuse(p, "all", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge=merge)
 
 
@@ -168,14 +168,18 @@ def test_enumeration_is_complete_and_lexicographic():
     graph.add_nodes_from("ijkl")
     found = list(enumerate_orders(graph, "ijkl"))
     assert sorted(found) == sorted(tuple(o) for o in nx.all_topological_sorts(graph))
-    assert found[0] == nearest(graph, "ijkl") and len(found) == len(set(found)) == 12
+    assert found[0] == nearest_order(graph, "ijkl") and len(found) == len(set(found)) == 12
 
 
 def test_candidates_are_bounded_repeatable_and_legal():
     graph: nx.DiGraph[str] = nx.DiGraph([("a", "b"), ("c", "d")])
     graph.add_nodes_from("abcdefgh")
-    found = candidates(graph, "abcdefgh", 10)
-    assert len(set(found)) == 10 and found == candidates(graph, "abcdefgh", 10) and found[0] == nearest(graph, "abcdefgh")
+    found = candidate_orders(graph, "abcdefgh", 10)
+    assert (
+        len(set(found)) == 10
+        and found == candidate_orders(graph, "abcdefgh", 10)
+        and found[0] == nearest_order(graph, "abcdefgh")
+    )
     assert all(o.index("a") < o.index("b") and o.index("c") < o.index("d") for o in found)
 
 

@@ -8,10 +8,10 @@ import networkx as nx
 import posets
 import pytest
 
-from fuseflow.fusion.order_decomposition import ParallelOrder, PrimeOrder, SeriesOrder, Shape, decompose
+from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, SeriesOrder, decompose
 
 
-def relations(shape: Shape) -> tuple[list[str], set[tuple[str, str]]]:
+def relations(shape: PartialOrder) -> tuple[list[str], set[tuple[str, str]]]:
     """The indices of a shape, and which must precede which."""
     if isinstance(shape, PrimeOrder):
         pairs = {

@@ -9,7 +9,7 @@ import networkx as nx
 import posets
 import pytest
 
-from fuseflow.fusion.order_sampling import Sampler, sample
+from fuseflow.fusion.order_sampling import OrderSampler, sample_orders
 from fuseflow.fusion.orders import enumerate_orders
 
 SHAPES = {
@@ -27,7 +27,7 @@ def test_orders_are_equally_likely(shape, limit):
     graph = SHAPES[shape]
     legal = set(enumerate_orders(graph, sorted(graph)))
     draws = 150 * len(legal)
-    seen = Counter(sample(graph, draws, seed=1, limit=limit))
+    seen = Counter(sample_orders(graph, draws, seed=1, limit=limit))
     assert seen.keys() == legal
     expected, freedom = draws / len(legal), len(legal) - 1
     statistic = sum((n - expected) ** 2 / expected for n in seen.values())
@@ -47,8 +47,8 @@ def test_random_priorities_would_not_be_uniform():
 @pytest.mark.parametrize("seed", range(20))
 def test_samples_are_legal_and_repeatable(seed, limit):
     graph = posets.random_order(random.Random(seed), 7)
-    found = sample(graph, 5, seed, limit)
-    assert found == sample(graph, 5, seed, limit)
+    found = sample_orders(graph, 5, seed, limit)
+    assert found == sample_orders(graph, 5, seed, limit)
     for order in found:
         assert sorted(order) == sorted(graph)
         assert all(order.index(u) < order.index(v) for u, v in graph.edges)
@@ -56,9 +56,9 @@ def test_samples_are_legal_and_repeatable(seed, limit):
 
 def test_seeds_differ():
     graph = posets.antichain(12)
-    assert sample(graph, 3, seed=1) != sample(graph, 3, seed=2)
+    assert sample_orders(graph, 3, seed=1) != sample_orders(graph, 3, seed=2)
 
 
 def test_a_sampler_knows_whether_it_is_exact():
-    assert Sampler.of(posets.fence(9)).exact
-    assert not Sampler.of(posets.fence(9), limit=20).exact
+    assert OrderSampler.of(posets.fence(9)).exact
+    assert not OrderSampler.of(posets.fence(9), limit=20).exact

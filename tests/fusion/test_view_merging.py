@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import FusedRegion, fuse
-from fuseflow.fusion.fuse import Merge, as_computed
+from fuseflow.fusion.fuse import MergePolicy, pipeline_order
 from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
@@ -31,7 +31,7 @@ output Q, R
 """
 
 
-def region(text: str, merge: Merge) -> FusedRegion:
+def region(text: str, merge: MergePolicy) -> FusedRegion:
     program = infer(parse(text))
     stored = {t.name: t for t in program.inputs}
     return fuse(program, "full", [e.name for e in program.einsums], program.outputs, stored, merge=merge)
@@ -61,5 +61,5 @@ def test_the_cheaper_one_is_taken() -> None:
 
 def test_a_guess_follows_the_pipeline() -> None:
     lean = region(RESIDUAL, "lean")
-    first, last = as_computed(lean)[0], as_computed(lean)[-1]
+    first, last = pipeline_order(lean)[0], pipeline_order(lean)[-1]
     assert (first, last) == ("i", lean.results[0].indices[1])
