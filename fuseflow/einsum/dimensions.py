@@ -32,7 +32,7 @@ class Dimensions:
     extent: dict[Axis, int] = field(default_factory=dict)
     cuts: dict[Axis, frozenset[int]] = field(default_factory=dict)
     names: dict[Axis, tuple[Axis, Axis]] = field(default_factory=dict)
-    whole: set[Axis] = field(default_factory=set)
+    unsplit: set[Axis] = field(default_factory=set)
     _parent: dict[Axis, Axis] = field(default_factory=dict)
     _splits: dict[Axis, list[tuple[Axis, Axis]]] = field(default_factory=dict)
     _within: dict[Axis, list[Axis]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Dimensions:
         due[outer] |= {cut // size for cut in cuts if cut > size}
         due[inner] |= {cut for cut in cuts if cut < size}
         changed = [place for place in due if due[place] != before[place]]
-        if not self.whole.isdisjoint(changed):
+        if not self.unsplit.isdisjoint(changed):
             return None
         self.cuts |= due
         return changed
@@ -126,8 +126,8 @@ def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimension
     _join_parts(dims, splits)
     for tensor in program.tensors:
         pairs = zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ()
-        dims.whole |= {dims.find((tensor.name, position)) for level, position in pairs if not level.full}
-    dims.whole |= {dims.find((name, position)) for name in whole for position in range(len(shape.get(name, ())))}
+        dims.unsplit |= {dims.find((tensor.name, position)) for level, position in pairs if not level.full}
+    dims.unsplit |= {dims.find((name, position)) for name in whole for position in range(len(shape.get(name, ())))}
     for place, outer, inner in splits:
         dims.split(place, outer, inner)
     return dims

@@ -44,7 +44,7 @@ class Scope:
 class TypedProgram:
     """A program as it was `written`, and as `program`: the same with a declaration for every tensor (`infer`)."""
 
-    written: Program
+    source: Program
     program: Program
 
     @classmethod
@@ -56,9 +56,9 @@ class TypedProgram:
     def rewritten(self, written: Program) -> TypedProgram:
         """The types of this program after it was rewritten. Only what the rewriting changed is verified and inferred again: statements
         and declarations that are new, and statements that read a tensor whose type is another now."""
-        if written is self.written:
+        if written is self.source:
             return self
-        verify(written, self.written)
+        verify(written, self.source)
         return TypedProgram(written, _typed(written, self))
 
 
@@ -108,7 +108,7 @@ class _Kept:
     def of(cls, before: TypedProgram | None) -> _Kept:
         if before is None:
             return cls({}, {}, {})
-        return cls(before.written.defined, before.written.declared, before.program.declared)
+        return cls(before.source.defined, before.source.declared, before.program.declared)
 
     def type_of(self, einsum: Einsum, declared: TensorType | None, types: Mapping[str, TensorType]) -> TensorType | None:
         """The type that a result had, None if anything that it follows from is another now."""

@@ -49,7 +49,7 @@ def guard_padding(program: Program) -> Program:
         return program
     guard = _Guard(program.declared, extents(program))
     einsums = tuple(map(guard.einsum, program.einsums))
-    return replace(program, tensors=(*program.tensors, *guard.made.values()), einsums=einsums)
+    return replace(program, tensors=(*program.tensors, *guard.vectors.values()), einsums=einsums)
 
 
 def guard_data(vector: TensorType) -> Tensor:
@@ -65,7 +65,7 @@ class _Guard:
     declared: Mapping[str, TensorType]
     sizes: Mapping[str, Mapping[str, int]]
     padding: dict[tuple[str, int], PaddingValue] = field(default_factory=dict)
-    made: dict[tuple[int, int], TensorType] = field(default_factory=dict)
+    vectors: dict[tuple[int, int], TensorType] = field(default_factory=dict)
 
     def einsum(self, einsum: Einsum) -> Einsum:
         """With its reductions guarded; notes what its own padding holds."""
@@ -82,12 +82,12 @@ class _Guard:
         return replace(einsum, body=body)
 
     def vector(self, size: int, block: int) -> TensorType:
-        if (size, block) not in self.made:
+        if (size, block) not in self.vectors:
             name = f"inside.{size}_{block}"
             while name in self.declared:
                 name += "_"
-            self.made[size, block] = TensorType(name, (size,), Format.dense(1), "i32", 1.0, block=(block,))
-        return self.made[size, block]
+            self.vectors[size, block] = TensorType(name, (size,), Format.dense(1), "i32", 1.0, block=(block,))
+        return self.vectors[size, block]
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class _Statement:
     def read(self, access: Access, v: str) -> PaddingValue:
         if v not in access.names:
             return None
-        if any(access.tensor == vector.name for vector in self.guard.made.values()):
+        if any(access.tensor == vector.name for vector in self.guard.vectors.values()):
             return 0.0
         position = [_inner(i) for i in access.indices].index(v)
         return self.guard.padding.get((access.tensor, position), self.guard.declared[access.tensor].fill)

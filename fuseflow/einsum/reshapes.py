@@ -49,15 +49,15 @@ class ReshapeElimination:
 
     program: Program
     views: frozenset[str] = frozenset()
-    named: Mapping[str, str] = field(default_factory=dict)
-    vanished: Mapping[str, str] = field(default_factory=dict)
-    stuck: frozenset[str] = frozenset()
+    statements: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    barriers: frozenset[str] = frozenset()
     renames: frozenset[str] = frozenset()
-    grouped: frozenset[str] = frozenset()
+    regroupings: frozenset[str] = frozenset()
 
     def members(self, einsums: Iterable[str]) -> tuple[str, ...]:
         """The statements that compute these Einsums of the program as it was."""
-        return tuple(self.named.get(e, e) for e in einsums if e not in self.vanished)
+        return tuple(self.statements.get(e, e) for e in einsums if e not in self.aliases)
 
 
 def eliminate_reshapes(program: Program, kept: Collection[str] = ()) -> ReshapeElimination:
@@ -89,42 +89,43 @@ class _Refinement:
     program: Program
     kept: frozenset[str]
     dims: Dimensions
-    held: dict[str, tuple[str, Parts]] = field(default_factory=dict)
-    seen: dict[tuple[str, Parts], str] = field(default_factory=dict)
-    alias: dict[str, Access] = field(default_factory=dict)
-    made: list[Einsum] = field(default_factory=list)
+    storage: dict[str, tuple[str, Parts]] = field(default_factory=dict)
+    view_names: dict[tuple[str, Parts], str] = field(default_factory=dict)
+    other_names: dict[str, Access] = field(default_factory=dict)
+    new_einsums: list[Einsum] = field(default_factory=list)
     declared: dict[str, TensorType] = field(default_factory=dict)
     views: set[str] = field(default_factory=set)
-    stuck: set[str] = field(default_factory=set)
+    barriers: set[str] = field(default_factory=set)
     renames: set[str] = field(default_factory=set)
-    taken: set[str] = field(default_factory=set)
+    used_names: set[str] = field(default_factory=set)
 
     def run(self) -> ReshapeElimination:
         program = self.program
-        self.taken = {*program.declared, *program.defined}
+        self.used_names = {*program.declared, *program.defined}
         self.declared = {t.name: t for t in program.inputs}
         for tensor in program.inputs:
-            self.held[tensor.name] = tensor.name, _whole(tensor.shape)
+            self.storage[tensor.name] = tensor.name, _whole(tensor.shape)
         for einsum in program.einsums:
             self._hold(einsum)
         elsewhere = {
-            e.name: {a.tensor for a in accesses(e.body) if self._wanted(e, a) != self.held[a.tensor][1]} for e in program.einsums
+            e.name: {a.tensor for a in accesses(e.body) if self._wanted(e, a) != self.storage[a.tensor][1]}
+            for e in program.einsums
         }
         for einsum in program.einsums:
             if is_reshape(einsum) and not elsewhere[einsum.name].isdisjoint(program.defined):
-                self.stuck.add(einsum.name)
+                self.barriers.add(einsum.name)
         needed = frozenset().union(*elsewhere.values())
         for einsum in program.einsums:
             self._statement(einsum, needed)
         for name in program.outputs:
-            self._reach(name, _whole(_shape(self.held[name][1])), program.defined[name].location)
+            self._reach(name, _whole(_shape(self.storage[name][1])), program.defined[name].location)
         order = {name: n for n, name in enumerate([*program.declared, *self.declared])}
         tensors = sorted(self.declared.values(), key=lambda t: order[t.name])
-        named = {name: at for name, (at, _) in self.held.items() if at != name}
-        vanished = {name: access.tensor for name, access in self.alias.items()}
-        refined = replace(program, tensors=tuple(tensors), einsums=tuple(self.made))
+        named = {name: at for name, (at, _) in self.storage.items() if at != name}
+        vanished = {name: access.tensor for name, access in self.other_names.items()}
+        refined = replace(program, tensors=tuple(tensors), einsums=tuple(self.new_einsums))
         return ReshapeElimination(
-            refined, frozenset(self.views), named, vanished, frozenset(self.stuck), frozenset(self.renames), self._grouped()
+            refined, frozenset(self.views), named, vanished, frozenset(self.barriers), frozenset(self.renames), self._grouped()
         )
 
     def _grouped(self) -> frozenset[str]:
@@ -132,29 +133,29 @@ class _Refinement:
         ends = [(t.name, len(t.shape)) for t in self.program.inputs]
         ends += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
         outside = {self.dims.find((name, position)) for name, rank in ends for position in range(rank)}
-        found = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.stuck)
+        found = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.barriers)
         return frozenset(e.name for e in found if outside.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
         """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole, it is computed under another name."""
         wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
         if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
-            self.stuck.add(einsum.name)
-        apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in self.program.outputs or einsum.name in self.stuck)
-        self.held[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
+            self.barriers.add(einsum.name)
+        apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in self.program.outputs or einsum.name in self.barriers)
+        self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
 
     def _statement(self, einsum: Einsum, needed: frozenset[str]) -> None:
         """Write an Einsum with all indices in parts, or note what it is another name of, unless it is `needed` in other parts too."""
-        name, parts = self.held[einsum.name]
+        name, parts = self.storage[einsum.name]
         scope = _Scope(einsum, self.dims)
         body, indices = self._body(einsum, einsum.body, scope), scope.all(einsum.indices)
         same = is_reshape(einsum) and isinstance(body, Access) and sorted(body.names) == sorted(indices)
         if same and isinstance(body, Access) and einsum.name not in {*self.program.outputs, *needed, *self.kept}:
-            self.alias[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
+            self.other_names[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
             return
         if same:
             self.renames.add(name)
-        self.made.append(Einsum(name, indices, body, einsum.location))
+        self.new_einsums.append(Einsum(name, indices, body, einsum.location))
         declared = self.program.declared.get(einsum.name)
         if declared is not None:
             self.declared[name] = replace(declared, name=name, shape=_flat(parts), format=_in_parts(declared.format, parts))
@@ -165,8 +166,8 @@ class _Refinement:
                 return node
             case Access():
                 indices = scope.all(node.indices)
-                if node.tensor in self.alias:
-                    whole = self.alias[node.tensor]
+                if node.tensor in self.other_names:
+                    whole = self.other_names[node.tensor]
                     return Access(whole.tensor, tuple(indices[int(v)] for v in whole.names))
                 return Access(self._reach(node.tensor, self._wanted(einsum, node), einsum.location), indices)
             case Apply():
@@ -184,18 +185,18 @@ class _Refinement:
 
     def _reach(self, tensor: str, wanted: Parts, asked: Location) -> str:
         """The name under which a tensor is there in the wanted parts, seen so if it is not yet."""
-        name, parts = self.held[tensor]
+        name, parts = self.storage[tensor]
         steps = list(_merges(parts, wanted))
         for step in (*steps, *_divisions((parts, *steps)[-1], wanted)):
-            if (tensor, step) not in self.seen:
-                self.seen[tensor, step] = self._view(tensor, name, parts, step, asked)
-            name, parts = self.seen[tensor, step], step
+            if (tensor, step) not in self.view_names:
+                self.view_names[tensor, step] = self._view(tensor, name, parts, step, asked)
+            name, parts = self.view_names[tensor, step], step
         return name
 
     def _view(self, tensor: str, source: str, before: Parts, after: Parts, asked: Location) -> str:
         """State that `source` is seen in other parts: those that differ by one split each."""
         whole = after == _whole(_shape(after))
-        name = tensor if whole and tensor not in (source, *(e.name for e in self.made)) else ""
+        name = tensor if whole and tensor not in (source, *(e.name for e in self.new_einsums)) else ""
         name = name or self._fresh(f"{tensor}.{'merge' if len(_flat(after)) < len(_flat(before)) else 'split'}")
         left, right, taken = list[Index](), list[Index](), set[str]()
         for position, (mine, its) in enumerate(zip(before, after, strict=True)):
@@ -204,15 +205,15 @@ class _Refinement:
             names = tuple(_unused(labels[n : n + 1], taken) for n in range(len(finest)))
             left += _joined(names, finest, its)
             right += _joined(names, finest, mine)
-        self.made.append(Einsum(name, tuple(left), Access(source, tuple(right)), asked))
+        self.new_einsums.append(Einsum(name, tuple(left), Access(source, tuple(right)), asked))
         self.views.add(name)
         if name == tensor and tensor in self.program.declared:
             self.declared[tensor] = self.program.declared[tensor]
         return name
 
     def _fresh(self, wanted: str) -> str:
-        name = next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}_{k}") not in self.taken)
-        self.taken.add(name)
+        name = next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}_{k}") not in self.used_names)
+        self.used_names.add(name)
         return name
 
 

@@ -38,7 +38,7 @@ def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderRe
             counts |= {"reference": count_reference(compiled.program, region.fused, stored)} if rule == "reference" else {}
             counts["merged"] = count_merged(compiled.program, region.fused, stored)
         found.append(OrderReport(region, counts | {"legal": count_legal(region.fused)}))
-        stored |= region.written
+        stored |= region.result_types
     return tuple(found)
 
 
@@ -76,7 +76,7 @@ def loops(region: FusedRegion) -> list[Loop]:
             results=tuple(r.name for r in region.results if v in r.indices),
             reduced=tuple(dict.fromkeys(f"{r.op} {r}" for r in made if v in r.over)),
             views=tuple(str(view) for view in region.views if v in view.indices),
-            names=tuple(f"{e}.{own}" for e, names in region.local.items() for own, now in names.items() if now == v != own),
+            names=tuple(f"{e}.{own}" for e, names in region.local_names.items() for own, now in names.items() if now == v != own),
         )
         for v in region.indices
     ]

@@ -59,7 +59,7 @@ def _price(source: ConstraintSource, price: CopyCost) -> float:
 
 def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, taken: Collection[str]) -> RegionTrees:
     if not isinstance(source, View):
-        return replace(fused, permuted=(*fused.permuted, str(source)))
+        return replace(fused, permuted_results=(*fused.permuted_results, str(source)))
     name, count = f"{source.tensor}.copy", 1
     while name in taken or any(copy.name == name for copy in fused.copies):
         count += 1
@@ -74,12 +74,12 @@ def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str
     keys = {(view.tensor, view.indices): name for view, name in tensors.items()}
     merged: list[tuple[Reduction, str]] = []
     results = tuple((name, indices, trees.rename(tree, {}, memo, tensors)) for name, indices, tree in fused.results)
-    for reduction, index in fused.merged:
+    for reduction, index in fused.merges:
         now = memo[reduction]
         assert isinstance(now, Reduction)
         merged.append((now, index))
     views = tuple((keys.get(key, key[0]), key[1]) for key in fused.views)
-    return replace(fused, results=results, views=views, merged=tuple(merged))
+    return replace(fused, results=results, views=views, merges=tuple(merged))
 
 
 def copy_all(fused: RegionTrees, trees: TreeTable, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
@@ -130,8 +130,8 @@ def _reread(
     trees, memo = TreeTable(), dict[Tree, Tree]()
     tensors = {view: names[view.tensor] for view in region.views if view.tensor in names}
     results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)
-    merged = tuple((now, v) for r, v in region.merged if isinstance(now := memo[r], Reduction))
+    merged = tuple((now, v) for r, v in region.merges if isinstance(now := memo[r], Reduction))
     fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
     read = (*(view.tensor for view in views(*(r.tree for r in results))), *(copy.source for copy in copies))
     known = {name: stored[name] for name in read}
-    return replace(region, results=results, merged=merged, fill=fill, copies=copies, stored=known)
+    return replace(region, results=results, merges=merged, fill=fill, copies=copies, stored=known)

@@ -65,7 +65,7 @@ def count_fillings(part: PrimeOrder, limit: int = MAX_DOWN_SETS) -> Iterator[dic
     while level and seen <= limit:
         yield level
         larger: dict[int, int] = {}
-        for v, before in enumerate(part.before):
+        for v, before in enumerate(part.predecessors):
             last = 1 << v
             for down_set, ways in level.items():
                 if down_set & (before | last) == before:
@@ -81,6 +81,6 @@ def lower_bound(part: PrimeOrder) -> int:
     at once with at least the product of these (Hammett and Pittel, How often are two permutations comparable?, Trans. AMS 360, 2008).
     The same holds upside down.
     """
-    down = math.prod(before.bit_count() + 1 for before in part.before)
-    up = math.prod(1 + sum(before >> v & 1 for before in part.before) for v in range(part.size))
+    down = math.prod(before.bit_count() + 1 for before in part.predecessors)
+    up = math.prod(1 + sum(before >> v & 1 for before in part.predecessors) for v in range(part.size))
     return -(-math.factorial(part.size) // min(down, up))

@@ -66,9 +66,9 @@ def fuse(
     )
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
-        fused = fuser.one_space(fused)
+        fused = fuser.hoist_sums(fused)
     if merge != "never":
-        fused = fuser.merged(fused)
+        fused = fuser.merge_views(fused)
     if free:
         fused = copy_all(fused, fuser.inliner.trees, fuser.known(fused), fuser.taken)
     unasked = fuser.constraints(fused)
@@ -87,9 +87,9 @@ def fuse(
         sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
         stored={name: known[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
         fill=implicit_values(fused.trees, {n: t.fill for n, t in known.items()}, fuser.inliner.sizes),
-        merged=fused.merged,
+        merges=fused.merges,
         constraints=graph,
-        local=fuser.inliner.local,
+        local_names=fuser.inliner.local_names,
         copies=fused.copies,
     )
 
@@ -114,25 +114,25 @@ class _Fuser:
             if einsum.name in results:
                 fused = self.inliner.write(fused, einsum)
             if merging and sum(tensor == einsum.name for tensor, _ in fused.views) > 1:
-                fused = self.merged(fused)
+                fused = self.merge_views(fused)
             fused = self.acyclic(self.inliner.expand(fused, einsum))
         return fused
 
-    def one_space(self, fused: RegionTrees) -> RegionTrees:
+    def hoist_sums(self, fused: RegionTrees) -> RegionTrees:
         memo: dict[Tree, Tree] = {}
         results = tuple((name, indices, hoist_sums(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
-        merged = tuple((now, v) for r, v in fused.merged if isinstance(now := memo[r], Reduction))
-        return replace(fused, results=results, merged=merged)
+        merged = tuple((now, v) for r, v in fused.merges if isinstance(now := memo[r], Reduction))
+        return replace(fused, results=results, merges=merged)
 
-    def merged(self, fused: RegionTrees) -> RegionTrees:
+    def merge_views(self, fused: RegionTrees) -> RegionTrees:
         if not nx.is_directed_acyclic_graph(self.constraints(fused)):
             return fused
         inliner = self.inliner
         merged = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
         there = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
-        gone = self.inliner.rename(dict(merged.renamed), there)
+        gone = self.inliner.rename(dict(merged.renamings), there)
         self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
-        return replace(merged, renamed=())
+        return replace(merged, renamings=())
 
     def acyclic(self, fused: RegionTrees, asked: tuple[str, ...] = ()) -> RegionTrees:
         """With copies where the constraints, and the order that the user asked for, contradict each other."""
@@ -152,16 +152,16 @@ class _Fuser:
     @property
     def alone(self) -> Mapping[str, str]:
         """What the indices of the only Einsum are called in the region: the user may use its own names."""
-        return next(iter(self.inliner.local.values()), {}) if len(self.inliner.einsums) == 1 else {}
+        return next(iter(self.inliner.local_names.values()), {}) if len(self.inliner.einsums) == 1 else {}
 
     def constraints(self, fused: RegionTrees, asked: tuple[str, ...] = ()) -> nx.DiGraph[str]:
         kept = [
             (name, tuple(indices[d] for d in format.order), format.short())
             for name, indices, _ in fused.results
-            if name in self.pinned and name not in fused.permuted and (format := self.declared[name].format) is not None
+            if name in self.pinned and name not in fused.permuted_results and (format := self.declared[name].format) is not None
         ]
         orders = [(f"the schedule orders {','.join(asked)}", asked)]
-        return build_order_graph(fused.indices, fused.leaves, self.known(fused), fused.merged, kept, orders)
+        return build_order_graph(fused.indices, fused.leaves, self.known(fused), fused.merges, kept, orders)
 
     def known(self, fused: RegionTrees) -> dict[str, TensorType]:
         """What the trees may read: stored tensors, copies whose order is not known yet, and Einsums that are not expanded yet."""
@@ -174,7 +174,7 @@ class _Fuser:
         made = []
         for name in (e for e in self.inliner.einsums if e in found):
             (indices, tree), tensor = found[name], self.declared[name]
-            order = tensor.format.order if tensor.format is not None and name in fused.permuted else ()
+            order = tensor.format.order if tensor.format is not None and name in fused.permuted_results else ()
             made.append(RegionOutput(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
         return tuple(made)
 

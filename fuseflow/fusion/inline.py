@@ -33,7 +33,7 @@ class Inliner:
     extents: Mapping[str, Mapping[str, int]]
     trees: TreeTable = field(default_factory=TreeTable)
     sizes: dict[str, int] = field(default_factory=dict)
-    local: dict[str, dict[str, str]] = field(default_factory=dict)
+    local_names: dict[str, dict[str, str]] = field(default_factory=dict)
     _views: dict[ViewKey, None] = field(default_factory=dict)
     _reductions: dict[ViewKey, Tree] = field(default_factory=dict)
 
@@ -61,14 +61,14 @@ class Inliner:
         for indices in mine:
             table = dict(zip(plain_index_names(einsum, einsum.indices), indices, strict=True))
             memo[self.trees.view(einsum.name, indices)] = self.body(einsum, einsum.body, table)
-            self.local.setdefault(einsum.name, table)
+            self.local_names.setdefault(einsum.name, table)
         results = tuple((name, indices, self.trees.rename(tree, {}, memo)) for name, indices, tree in fused.results)
-        merged = tuple((node, v) for r, v in fused.merged if isinstance(node := memo[r], Reduction))
-        return replace(fused, results=results, views=tuple(self._views), merged=merged)
+        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))
+        return replace(fused, results=results, views=tuple(self._views), merges=merged)
 
     def rename(self, names: Mapping[str, str], there: Collection[str]) -> set[str]:
         """Indices have other names now. Returns the old ones that are not `there` any more: they are free again."""
-        for table in self.local.values():
+        for table in self.local_names.values():
             table.update({v: names[w] for v, w in table.items() if w in names})
         gone = set(names).difference(there)
         self.sizes = {v: size for v, size in self.sizes.items() if v not in gone}

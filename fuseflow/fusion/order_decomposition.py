@@ -18,7 +18,7 @@ class PrimeOrder:
     """One index, or several that come apart in neither way. They are numbered: `before[v]` has a bit for each that must precede v."""
 
     names: tuple[str, ...]
-    before: tuple[int, ...]
+    predecessors: tuple[int, ...]
 
     @property
     def size(self) -> int:

@@ -97,12 +97,12 @@ def expand_uses(region: FusedRegion) -> nx.DiGraph[str]:
 class _Expansion:
     region: FusedRegion
     graph: nx.DiGraph[str] = field(default_factory=nx.DiGraph)
-    done: set[tuple[Tree, tuple[tuple[str, str], ...]]] = field(default_factory=set)
+    expanded_uses: set[tuple[Tree, tuple[tuple[str, str], ...]]] = field(default_factory=set)
 
     def add(self, node: Tree, scope: dict[str, str]) -> None:
         """The variables and edges of one use of a node. `scope` maps the indices of the loops around it to their variables."""
         key = node, tuple(scope.items())
-        if key in self.done:
+        if key in self.expanded_uses:
             return
         before = len(self.graph)
         match node:
@@ -114,12 +114,12 @@ class _Expansion:
                 for argument in node.args:
                     self.add(argument, scope)
             case Reduction():
-                fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merged}
+                fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merges}
                 self.add(node.body, scope | fresh)
             case unknown:
                 assert_never(unknown)
         if len(self.graph) == before:
-            self.done.add(key)  # another use of it brings nothing new
+            self.expanded_uses.add(key)  # another use of it brings nothing new
 
     def _read(self, view: View) -> None:
         self.graph.add_nodes_from(view.indices)

@@ -101,6 +101,6 @@ def _chain(part: PrimeOrder, rng: random.Random) -> list[str]:
     steps = math.ceil(weights[-1] * math.log(n * n / (2 * SAMPLING_ERROR))) if n > 1 else 0
     for _ in range(steps):
         (p,) = rng.choices(range(1, n), cum_weights=weights)
-        if rng.getrandbits(1) and not part.before[order[p]] >> order[p - 1] & 1:
+        if rng.getrandbits(1) and not part.predecessors[order[p]] >> order[p - 1] & 1:
             order[p - 1], order[p] = order[p], order[p - 1]
     return [part.names[v] for v in order]

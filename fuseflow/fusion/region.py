@@ -67,9 +67,9 @@ class FusedRegion:
     sizes: Mapping[str, int]
     stored: Mapping[str, TensorType]
     fill: Mapping[Tree, float]
-    merged: tuple[tuple[Reduction, str], ...]
+    merges: tuple[tuple[Reduction, str], ...]
     constraints: nx.DiGraph[str]
-    local: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    local_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     order: LoopOrder = ()
     compared: tuple[OrderCandidate, ...] = ()
     copies: tuple[Copy, ...] = ()

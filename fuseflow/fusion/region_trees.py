@@ -20,10 +20,10 @@ class RegionTrees:
 
     results: tuple[tuple[str, tuple[str, ...], Tree], ...] = ()
     views: tuple[ViewKey, ...] = ()
-    merged: tuple[tuple[Reduction, str], ...] = ()
-    renamed: tuple[tuple[str, str], ...] = ()
+    merges: tuple[tuple[Reduction, str], ...] = ()
+    renamings: tuple[tuple[str, str], ...] = ()
     copies: tuple[Copy, ...] = ()
-    permuted: tuple[str, ...] = ()
+    permuted_results: tuple[str, ...] = ()
 
     @property
     def trees(self) -> tuple[Tree, ...]:

@@ -59,7 +59,7 @@ class FusionProblem:
     pins: tuple[frozenset[str], ...]
     copies: tuple[CopyRule, ...]
     iteration: str
-    ordered: Callable[[FusedRegion], FusedRegion]
+    choose_order: Callable[[FusedRegion], FusedRegion]
     cost: RegionCost
 
 
@@ -72,13 +72,13 @@ def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandida
     if order:
         return first_candidate(problem, merge_policies_for(problem, order), order)
     usual = first_candidate(problem, MERGE_POLICIES)
-    if isinstance(usual, Refusal) or not usual.region.merged or usual.choice.merge == "never":
+    if isinstance(usual, Refusal) or not usual.region.merges or usual.choice.merge == "never":
         return usual
     choice = replace(usual.choice, merge="lean")
     fused = attempt(apply_choice, problem, choice)
     if isinstance(fused, Refusal) or len(fused.indices) == len(usual.region.indices):
         return usual
-    lean = attempt(problem.ordered, fused)
+    lean = attempt(problem.choose_order, fused)
     if isinstance(lean, Refusal):
         return usual
     return FusionCandidate(choice, lean) if problem.cost(lean).rank < problem.cost(usual.region).rank else usual
@@ -114,7 +114,7 @@ def first_candidate(
     refusals: dict[FusionChoice, Refusal] = {}
     for choice in fusion_choices(problem, merges):
         fused = attempt(apply_choice, problem, choice, order)
-        region = fused if isinstance(fused, Refusal) else attempt(problem.ordered, fused)
+        region = fused if isinstance(fused, Refusal) else attempt(problem.choose_order, fused)
         if not isinstance(region, Refusal):
             return FusionCandidate(choice, region)
         refusals[choice] = region
@@ -136,13 +136,13 @@ def merge_policies_for(problem: FusionProblem, order: tuple[str, ...]) -> tuple[
         if isinstance(fused, Refusal) or not has_loops(fused, order):
             continue
         named = named or (choice.merge,)
-        if choice in unordered or not isinstance(attempt(problem.ordered, fused), Refusal):
+        if choice in unordered or not isinstance(attempt(problem.choose_order, fused), Refusal):
             return (choice.merge,)
     return named or MERGE_POLICIES
 
 
 def has_loops(fused: FusedRegion, order: tuple[str, ...]) -> bool:
     """Whether the names of an order are loops of the region, each another one."""
-    local = fused.local.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
+    local = fused.local_names.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
     names = to_region_names(order, local, fused.indices)
     return len(set(names)) == len(names) and set(names) <= set(fused.indices)

@@ -11,7 +11,7 @@ def show(region: FusedRegion) -> str:
     """The region as Einsums in its own indices, with its order and the reductions merged with an index of their consumer."""
     lines = [f"# region {region.name}: {', '.join(region.einsums)}"]
     lines += [f"# order {', '.join(region.order)}"] if region.order else []
-    lines += [f"# {reduction} is complete before loop {index}" for reduction, index in region.merged]
+    lines += [f"# {reduction} is complete before loop {index}" for reduction, index in region.merges]
     return "\n".join(lines) + "\n" + einsum_text.show(as_program(region))
 
 

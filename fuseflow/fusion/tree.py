@@ -59,22 +59,22 @@ Tree: TypeAlias = View | Constant | Operation | Reduction
 class TreeTable:
     """Makes nodes; equal ones once."""
 
-    _made: dict[tuple[object, ...], Tree] = field(default_factory=dict)
+    _nodes: dict[tuple[object, ...], Tree] = field(default_factory=dict)
 
     def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
-        return self._made.setdefault((View, tensor, indices), View(tensor, indices))
+        return self._nodes.setdefault((View, tensor, indices), View(tensor, indices))
 
     def number(self, value: float) -> Tree:
-        return self._made.setdefault((Constant, value, math.copysign(1, value)), Constant(value))
+        return self._nodes.setdefault((Constant, value, math.copysign(1, value)), Constant(value))
 
     def op(self, name: str, args: tuple[Tree, ...]) -> Tree:
         """An operator; of constants, the constant."""
         if all(isinstance(a, Constant) for a in args):
             return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Constant)))))
-        return self._made.setdefault((Operation, name, *map(id, args)), Operation(name, args))
+        return self._nodes.setdefault((Operation, name, *map(id, args)), Operation(name, args))
 
     def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
-        return self._made.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
+        return self._nodes.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
 
     def rename(
         self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree], tensors: Mapping[View, str] | None = None

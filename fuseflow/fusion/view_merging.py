@@ -34,7 +34,7 @@ class ViewMerger:
     sizes: Mapping[str, int]
     producers: Collection[str]
     constrain: Callable[[RegionTrees], nx.DiGraph[str]]
-    refused: RefusedPairs
+    refused_pairs: RefusedPairs
     lean: bool = False
 
     def merge(self, fused: RegionTrees) -> RegionTrees:
@@ -50,7 +50,7 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     """The first merge that is allowed, consumers first."""
     partners = _partners(fused.views)
     sharing = _partners(tuple(key for key in fused.views if key[0] in merger.producers))
-    beside, around, refused = _beside(fused), _around(fused), merger.refused
+    beside, around, refused = _beside(fused), _around(fused), merger.refused_pairs
     written = {v for _, indices, _ in fused.results for v in indices}
     after: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
     for reduction in reversed(fused.reductions):
@@ -81,11 +81,11 @@ def _side_by_side(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     for n, (_, mine, _) in enumerate(fused.results):
         for _, its, _ in fused.results[n + 1 :]:
             for u, c in _alike(fused.views, merger.producers, set(its) - set(mine), set(mine) - set(its)):
-                if merger.sizes[u] == merger.sizes[c] and (u, c) not in merger.refused:
+                if merger.sizes[u] == merger.sizes[c] and (u, c) not in merger.refused_pairs:
                     trial = _settled(_renamed(fused, merger.trees, {u: c}), merger.trees)
                     if not _captures(trial) and nx.is_directed_acyclic_graph(merger.constrain(trial)):
                         return trial
-                    merger.refused.add((u, c))
+                    merger.refused_pairs.add((u, c))
     return None
 
 
@@ -100,7 +100,7 @@ def _alike(views: tuple[ViewKey, ...], tensors: Collection[str], some: set[str],
 
 def _runs_again(fused: RegionTrees, trial: RegionTrees, producers: Collection[str], unified: set[str]) -> bool:
     """Whether a view that two became lacks a free index of a reduction which must be complete before a loop of the view."""
-    index = next((w for v, w in trial.renamed if v in unified), "")
+    index = next((w for v, w in trial.renamings if v in unified), "")
     shared = [set(indices) for name, indices in trial.views if name in producers and index in indices]
     around = _around(trial)
     waiting = (r for r in trial.reductions if index in r.over and index in around[r])
@@ -156,8 +156,8 @@ def _partners(keys: tuple[ViewKey, ...]) -> dict[str, dict[str, None]]:
 
 def _unify(fused: RegionTrees, trees: TreeTable, waits: Reduction | None, u: str, c: str) -> RegionTrees:
     """Rename u to c, and what follows from it; a reduction that `waits` must be complete before loop c."""
-    merged = (*fused.merged, *([(waits, c)] if waits is not None else []))
-    return _settled(_renamed(replace(fused, merged=merged), trees, {u: c}), trees)
+    merged = (*fused.merges, *([(waits, c)] if waits is not None else []))
+    return _settled(_renamed(replace(fused, merges=merged), trees, {u: c}), trees)
 
 
 def _settled(trial: RegionTrees, trees: TreeTable) -> RegionTrees:
@@ -186,13 +186,13 @@ def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> Reg
     )
     keys = dict.fromkeys((name, rename_indices(indices, table)) for name, indices in fused.views)
     merged: dict[tuple[Reduction, str], None] = {}
-    for reduction, index in fused.merged:
+    for reduction, index in fused.merges:
         now = memo[reduction]
         assert isinstance(now, Reduction)
         merged[now, table.get(index, index)] = None
-    names = (*((a, table.get(b, b)) for a, b in fused.renamed), *table.items())
+    names = (*((a, table.get(b, b)) for a, b in fused.renamings), *table.items())
     copies = tuple(replace(copy, indices=rename_indices(copy.indices, table)) for copy in fused.copies)
-    return replace(fused, results=results, views=tuple(keys), merged=tuple(merged), renamed=names, copies=copies)
+    return replace(fused, results=results, views=tuple(keys), merges=tuple(merged), renamings=names, copies=copies)
 
 
 def _captures(fused: RegionTrees) -> bool:

@@ -19,7 +19,7 @@ class RegionGraph:
     table: FusionTable
     graph: Graph
     cost: Estimate
-    written: Mapping[str, TensorStatistics]
+    written_statistics: Mapping[str, TensorStatistics]
 
 
 def region_graph(state: LoweringState, fused: FusedRegion) -> RegionGraph:

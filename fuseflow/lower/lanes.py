@@ -61,8 +61,8 @@ def _keys(fused: FusedRegion) -> dict[str, tuple[str, ...]]:
     names = {index: [f"{fused.name}.{index}"] for index in fused.order}
     if len(fused.einsums) == 1:
         (einsum,) = fused.einsums
-        for name in dict.fromkeys((*fused.local.get(einsum, {}), *fused.order)):
-            (index,) = to_region_names((name,), fused.local.get(einsum, {}), fused.indices)
+        for name in dict.fromkeys((*fused.local_names.get(einsum, {}), *fused.order)):
+            (index,) = to_region_names((name,), fused.local_names.get(einsum, {}), fused.indices)
             if index in names:
                 names[index].append(f"{einsum}.{name}")
     return {index: (*dict.fromkeys(keys), index) for index, keys in names.items()}

@@ -26,14 +26,14 @@ class PartitionedProgram:
     """
 
     schedule: Schedule
-    written: Program
+    source: Program
     original: Program
-    refined: ReshapeElimination
+    reshapes: ReshapeElimination
     program: Program
     regions: tuple[Region, ...]
     user_formats: frozenset[str]
     views: Mapping[str, Einsum]
-    called: Mapping[str, str]
+    user_names: Mapping[str, str]
 
     @property
     def results(self) -> dict[str, tuple[str, ...]]:
@@ -49,25 +49,25 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
     """
     refuse_auto(schedule)
     typed = declare_formats(TypedProgram.of(program), schedule)
-    written = typed.written
+    written = typed.source
     declared = frozenset(t.name for t in written.tensors if t.format is not None)
     regions = form_regions(typed.program, schedule) if regions is None else regions
     if schedule.intermediates == "dense":
         typed = declare_dense_intermediates(typed, regions)
     stated = {e.name for e in written.einsums if e.name in declared and is_reshape(e)}
-    refined = eliminate_reshapes(typed.written, {*schedule.drop_zeros, *stated})
+    refined = eliminate_reshapes(typed.source, {*schedule.drop_zeros, *stated})
     flat = typed.rewritten(refined.program).program
-    blocked = guard_padding(apply_blocks(flat, refined.vanished, schedule))
+    blocked = guard_padding(apply_blocks(flat, refined.aliases, schedule))
     return PartitionedProgram(
         schedule=schedule,
-        written=written,
+        source=written,
         original=typed.program,
-        refined=refined,
+        reshapes=refined,
         program=blocked,
         regions=_refined_regions(blocked, refined, regions),
-        user_formats=declared | {refined.named.get(name, name) for name in declared},
+        user_formats=declared | {refined.statements.get(name, name) for name in declared},
         views={e.name: e for e in blocked.einsums if e.name in refined.views},
-        called={ours: name for name, ours in refined.named.items()},
+        user_names={ours: name for name, ours in refined.statements.items()},
     )
 
 
@@ -87,7 +87,7 @@ def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
     """The program with the schedule's formats declared. Raises `ScheduleError` for a tensor that is not there."""
     if not schedule.formats:
         return typed
-    inferred, declared = typed.program.declared, dict(typed.written.declared)
+    inferred, declared = typed.program.declared, dict(typed.source.declared)
     for name, text in schedule.formats:
         place = schedule.place("format", name)
         if name not in inferred:
@@ -98,12 +98,12 @@ def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
             declared[name] = replace(before, format=Format.parse(text, len(shape)))
         except TensorError as error:
             raise ScheduleError(f"format of `{name}`: {error.message}", hint=error.hint, span=place) from error
-    return typed.rewritten(replace(typed.written, tensors=tuple(declared.values())))
+    return typed.rewritten(replace(typed.source, tensors=tuple(declared.values())))
 
 
 def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:
     """The program with what goes from region to region stored dense, unless the user declared a format for it."""
-    program = typed.written
+    program = typed.source
     between = {name for names in region_results(program, regions).values() for name in names}
     between -= {*program.declared, *program.outputs}
     dense = (t for t in typed.program.tensors if t.name in between)

@@ -61,7 +61,7 @@ def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
     orders: dict[str, tuple[str, ...]] = {}
     for target, order in partitioned.schedule.orders:
         region = target if target in names else alone.get(target)
-        if region is None or target in partitioned.refined.vanished:
+        if region is None or target in partitioned.reshapes.aliases:
             raise _unordered(target, partitioned, names | alone.keys())
         if region in orders:
             raise ScheduleError(
@@ -74,7 +74,7 @@ def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
 
 def _unordered(target: str, partitioned: PartitionedProgram, known: set[str]) -> ScheduleError:
     """Why no region has the order that is asked for `target`."""
-    vanished = partitioned.refined.vanished
+    vanished = partitioned.reshapes.aliases
     inside = next((r for r in partitioned.regions if target in r.einsums), None)
     if target in vanished:
         message = f"it has no loops, it is `{vanished[target]}` seen in other dimensions"

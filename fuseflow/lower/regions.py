@@ -36,12 +36,12 @@ class CompiledRegion:
     table: FusionTable
     graph: Graph
     estimate: Estimate
-    before: tuple[TensorView, ...] = ()
-    after: tuple[TensorView, ...] = ()
+    views_before: tuple[TensorView, ...] = ()
+    views_after: tuple[TensorView, ...] = ()
     places: LaneAssignment = field(default_factory=dict)
 
     @property
-    def written(self) -> dict[str, TensorType]:
+    def result_types(self) -> dict[str, TensorType]:
         """The results as they are in memory."""
         as_written = self.graph.declared
         return {
@@ -86,9 +86,9 @@ def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
         if isinstance(step, TensorView):
             waiting += (step,)
         else:
-            regions.append(replace(step, before=waiting))
+            regions.append(replace(step, views_before=waiting))
             waiting = ()
-    return (*regions[:-1], replace(regions[-1], after=waiting))
+    return (*regions[:-1], replace(regions[-1], views_after=waiting))
 
 
 def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) -> tuple[CompiledRegion, LoweringState]:
@@ -104,7 +104,7 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
     verify_region(fused)
     verify_graph(graph)
     region = CompiledRegion(request.name, request.einsums, fused, made.table, graph, cost, places=places)
-    return region, state.written(region.written, made.written)
+    return region, state.after_writing(region.result_types, made.written_statistics)
 
 
 def _views(state: LoweringState, names: Iterable[str]) -> LoweringSteps:
@@ -126,7 +126,7 @@ def _view(state: LoweringState, name: str) -> LoweringSteps:
     format = view_format(view, source)
     if format is None or asked not in (None, format):
         if source.format is None or not source.format.all_dense:
-            raise view_refusal(view, source, state.partitioned.called.get(tensor, tensor))
+            raise view_refusal(view, source, state.partitioned.user_names.get(tensor, tensor))
         copy = dense_copy(state, source, required_order(view, asked))
         if copy.name not in state.stored:
             region, state = _compiled(state, RegionRequest(copy.name, (), ()), permuting_region(state, source, copy))
@@ -135,7 +135,7 @@ def _view(state: LoweringState, name: str) -> LoweringSteps:
         format = view_format(view, source)
     assert format is not None
     step = view_tensor(source, format, state.statistics[source.name], declared)
-    return (*steps, step), state.viewing(step)
+    return (*steps, step), state.with_view(step)
 
 
 def _root(state: LoweringState, name: str) -> str:

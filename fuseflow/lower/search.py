@@ -49,11 +49,11 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         einsums=request.einsums,
         results=request.results,
         stored=state.stored,
-        price=state.entries,
+        price=state.stored_values,
         pins=_pins(state, request),
         copies=COPIES[schedule.copies],
         iteration=schedule.iteration,
-        ordered=partial(order_region, state),
+        choose_order=partial(order_region, state),
         cost=partial(cost_with_copies, state),
     )
 
@@ -61,7 +61,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:
     """The results that keep their declared mode order: those whose format the user chose. If any order allows it, also those that later
     regions scan, or see in other dimensions."""
-    program, viewed = state.partitioned.program, state.viewed
+    program, viewed = state.partitioned.program, state.viewed_tensors
     formats = {name: state.declared[name].format for name in request.results}
     asked = frozenset(name for name in request.results if name in state.partitioned.user_formats)
     scanned = {
@@ -87,7 +87,7 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     )
     there = tuple(n in stored for n in names)
     written = tuple((declared[e.name].format, declared[e.name].block) for e in einsums)
-    user_formats, viewed, dropped = state.partitioned.user_formats, state.viewed, state.partitioned.schedule.drop_zeros
+    user_formats, viewed, dropped = state.partitioned.user_formats, state.viewed_tensors, state.partitioned.schedule.drop_zeros
     wishes = tuple((n in user_formats, n in viewed, n in program.outputs, n in dropped) for n in request.results)
     return bodies, read, there, written, tuple(names[n] for n in request.results), wishes
 

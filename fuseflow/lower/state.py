@@ -50,7 +50,7 @@ class LoweringState:
         return self.partitioned.views
 
     @property
-    def viewed(self) -> set[str]:
+    def viewed_tensors(self) -> set[str]:
         """The tensors that are seen in other dimensions too."""
         return {source_of(view).tensor for view in self.views.values()}
 
@@ -59,20 +59,20 @@ class LoweringState:
         """The tensors of the program, as they are declared or inferred."""
         return self.partitioned.program.declared
 
-    def written(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:
+    def after_writing(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:
         """The state after these tensors were written."""
         return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
 
-    def viewing(self, view: TensorView) -> LoweringState:
+    def with_view(self, view: TensorView) -> LoweringState:
         """The state in which a stored tensor is seen in other dimensions too."""
-        return self.written({view.name: view.type}, {view.name: view.statistics})
+        return self.after_writing({view.name: view.type}, {view.name: view.statistics})
 
-    def only(self, names: Iterable[str]) -> LoweringState:
+    def restricted_to(self, names: Iterable[str]) -> LoweringState:
         """The state in which no other tensors are in memory."""
         kept = list(names)
         return replace(self, stored={n: self.stored[n] for n in kept}, statistics={n: self.statistics[n] for n in kept})
 
-    def entries(self, name: str) -> float:
+    def stored_values(self, name: str) -> float:
         """How many values a tensor stores: as measured or estimated; of a result that is not computed yet, as many as it has places."""
         known = self.statistics.get(name)
         return known.stored if known else float(math.prod(self.declared[name].stored_shape))

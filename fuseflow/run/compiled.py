@@ -91,7 +91,7 @@ class Compiled:
         """Write what is in memory before the first region runs as text files, in the layout that other SAMML tools read; also as regions
         see it in other dimensions."""
         found = self.memory()
-        for step in (step for region in self.regions for step in region.before):
+        for step in (step for region in self.regions for step in region.views_before):
             if step.source in found:
                 found[step.name] = step.of(found[step.source])
         for name, tensor in found.items():
@@ -145,7 +145,7 @@ class Compiled:
         history, checks = RunHistory(dedup), list[Check]()
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)
-            for step in region.before:
+            for step in region.views_before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
             results = history.again(region, read)
@@ -157,7 +157,7 @@ class Compiled:
                 if stand_ins and check and (one := check_region(self.program, region, memory, results)):
                     checks.append(one)
             memory |= results
-            for step in region.after:
+            for step in region.views_after:
                 memory[step.name] = step.of(memory[step.source])
             if stand_ins:
                 computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}

@@ -58,7 +58,7 @@ class ScheduleDocument:
 
     sections: Sections
     text: YamlText
-    above: Path = ()
+    base: Path = ()
 
     @contextmanager
     def blame(self, *path: str) -> Iterator[None]:
@@ -71,7 +71,7 @@ class ScheduleDocument:
 
     def place(self, *path: int | str) -> Span:
         """Where the entry `path` stands, as deep as the path can be followed."""
-        return self.text.place(*self.above, *path)
+        return self.text.place(*self.base, *path)
 
 
 def read_schedule(text: str, file: str) -> ScheduleDocument:

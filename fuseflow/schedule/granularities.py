@@ -29,7 +29,7 @@ def _grow(program: Program, labels: dict[str, str]) -> tuple[Region, ...]:
             continue
         anywhere = label != layer_of(einsum.location.path)
         beside = [r for r in partition.producers(einsum) if anywhere or r.label == label]
-        begun = [r for r in (*beside, *partition.called(label)) if r.einsums[0] not in alone]
+        begun = [r for r in (*beside, *partition.labelled(label)) if r.einsums[0] not in alone]
         partition.join_or_open(einsum, begun, label)
     return partition.regions()
 

@@ -20,4 +20,4 @@ def in_module(path: str, module: str) -> bool:
 def reshape_einsums(program: Program) -> frozenset[str]:
     """Einsums that reshape: those that see a dimension as two indices. Dimensions that are put together only to be taken apart again
     (a batch and its heads, for a product of matrices) do not count."""
-    return frozenset(e.name for e in program.einsums if is_reshape(e)) - eliminate_reshapes(program).grouped
+    return frozenset(e.name for e in program.einsums if is_reshape(e)) - eliminate_reshapes(program).regroupings

@@ -32,7 +32,7 @@ def named_regions(program: Program, members: dict[str, RegionMembers]) -> tuple[
         name = einsum.name
         if name in owner:
             mates = members[owner[name]].einsums
-            _put_into(partition, einsum, owner[name], [r for r in partition.called(owner[name]) if r.einsums[0] in mates])
+            _put_into(partition, einsum, owner[name], [r for r in partition.labelled(owner[name]) if r.einsums[0] in mates])
             continue
         home = None if name in shapes else _functional_home(partition, einsum, members)
         if home is not None and partition.may_join(einsum, home):
@@ -40,7 +40,7 @@ def named_regions(program: Program, members: dict[str, RegionMembers]) -> tuple[
             continue
         group = groups.get(name, (name,))
         label = _group_name(group)
-        partition.join_or_open(einsum, [r for r in partition.called(label) if r.einsums[0] in group], label)
+        partition.join_or_open(einsum, [r for r in partition.labelled(label) if r.einsums[0] in group], label)
     return partition.regions()
 
 
@@ -62,7 +62,7 @@ def find_members(program: Program, schedule: Schedule, name: str) -> RegionMembe
                 what, place = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
                 known += [*dict(schedule.regions), *KEYWORDS]
             raise ScheduleError(what, hint=did_you_mean(word, known), span=place)
-    if len(einsums) > 1 and (shapes := eliminate_reshapes(program).stuck & einsums):
+    if len(einsums) > 1 and (shapes := eliminate_reshapes(program).barriers & einsums):
         einsum = min((program.defined[s] for s in shapes), key=program.einsums.index)
         raise ScheduleError(
             f"region `{name}` holds `{einsum.name}`, which reshapes data that cannot be in these dimensions everywhere: it ends a region",

@@ -38,7 +38,7 @@ class Partition:
         """The regions that compute its operands, in order of the operands."""
         return (self._home[name] for name in einsum.operands if name in self._home)
 
-    def called(self, label: str) -> list[RegionDraft]:
+    def labelled(self, label: str) -> list[RegionDraft]:
         return [region for region in self._needs if region.label == label]
 
     def may_join(self, einsum: Einsum, region: RegionDraft) -> bool:

@@ -222,7 +222,7 @@ def test_what_a_rewriting_adds_is_verified():
     with pytest.raises(ProgramError, match="index `k`"):
         typed.rewritten(parse(REWRITTEN.replace("A[i, j] * 2", "A[i, k] * 2")))
     with pytest.raises(ProgramError, match="negative size"):
-        typed.rewritten(replace(typed.written, tensors=(*typed.written.tensors, TensorType("W", (-1,)))))
+        typed.rewritten(replace(typed.source, tensors=(*typed.source.tensors, TensorType("W", (-1,)))))
 
 
 def in_indices(array, indices):

@@ -59,7 +59,7 @@ def test_a_head_split_is_carried_to_all_that_shares_the_dimension() -> None:
         "Y[i, k] = sum(h, d) O[i, h, d] * V.split[h, d, k]",
     ]
     refined = eliminate_reshapes(parse(ATTENTION))
-    assert refined.vanished == {"Q": "P", "C": "O"} and not refined.stuck
+    assert refined.aliases == {"Q": "P", "C": "O"} and not refined.barriers
     assert infer(refined.program).declared["S"].format.short() == "(dense, dense, compressed)"
 
 
@@ -94,7 +94,7 @@ def test_splits_without_common_parts_are_views() -> None:
     output a, b
     """
     refined = eliminate_reshapes(parse(text))
-    assert refined.stuck == {"B"}
+    assert refined.barriers == {"B"}
     agree(parse(text))
 
 
@@ -106,20 +106,20 @@ def test_outputs_and_inputs_keep_their_shapes() -> None:
         "Z[h, i, d] = Y.split[i, h, d]",
         "Y[i, h*3 + d] = Y.split[i, h, d]",
     ]
-    assert eliminate_reshapes(parse(text)).named == {"Y": "Y.split"}
+    assert eliminate_reshapes(parse(text)).statements == {"Y": "Y.split"}
 
 
 @pytest.mark.parametrize("format", ["csr", "(compressed, dense) order (1, 0)"])
 def test_a_compressed_level_stays_whole(format) -> None:
     text = f"tensor X[2, 6] {format}\nY[i, j] = X[i, j] * 2\nZ[h, i, d] = Y[i, h*3 + d]\nA[h] = sum(i, d) Z[h, i, d]\noutput A"
-    assert eliminate_reshapes(parse(text)).stuck == {"Z"}
+    assert eliminate_reshapes(parse(text)).barriers == {"Z"}
     agree(parse(text))
 
 
 def test_a_dense_level_of_a_sparse_tensor_comes_apart() -> None:
     text = "tensor X[6, 2] csr\nY[j, i] = X[j, i] * 2\nZ[h, i, d] = Y[h*3 + d, i]\nA[h] = sum(i, d) Z[h, i, d]\noutput A"
     refined = eliminate_reshapes(parse(text))
-    assert not refined.stuck and refined.vanished == {"Z": "Y"}
+    assert not refined.barriers and refined.aliases == {"Z": "Y"}
 
 
 def test_what_is_kept_stays_whole() -> None:

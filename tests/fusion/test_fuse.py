@@ -31,20 +31,20 @@ def test_printed_forms(name, golden):
 def test_reduction_indices_are_renamed_and_results_keep_their_own():
     region = programs.fused("layer")
     assert region.indices == ("i", "j", "k", "l")  # reductions continue the list: k over nodes, l over features
-    assert region.local["T"] == {"i": "k", "j": "j", "k": "l"}
+    assert region.local_names["T"] == {"i": "k", "j": "j", "k": "l"}
 
 
 def test_softmax_reads_its_operand_through_one_view():
     region = programs.fused("masked_softmax")
     assert [str(v) for v in region.views if v.tensor == "D"] == ["D[i, j]"]
-    assert {(r.label, index) for r, index in region.merged} == {("m", "j"), ("Y.sum", "j")}
+    assert {(r.label, index) for r, index in region.merges} == {("m", "j"), ("Y.sum", "j")}
     assert ("i", "j") in region.constraints.edges
 
 
 def test_without_merging_softmax_has_an_index_for_each_reduction():
     p = programs.program("masked_softmax")
     region = fuse(p, "s", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge="never")
-    assert len(region.indices) > 2 and not region.merged
+    assert len(region.indices) > 2 and not region.merges
 
 
 def test_reuse_does_not_grow_the_tree():

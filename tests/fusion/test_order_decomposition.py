@@ -16,7 +16,7 @@ def relations(shape: PartialOrder) -> tuple[list[str], set[tuple[str, str]]]:
     if isinstance(shape, PrimeOrder):
         pairs = {
             (u, v)
-            for v, before in zip(shape.names, shape.before, strict=True)
+            for v, before in zip(shape.names, shape.predecessors, strict=True)
             for k, u in enumerate(shape.names)
             if before >> k & 1
         }

@@ -46,13 +46,13 @@ def problem(text: str, ordered: Callable[[FusedRegion], FusedRegion] | None = No
         pins=(frozenset(program.outputs), frozenset()),
         copies=("never", "cycles"),
         iteration="factored",
-        ordered=ordered or partial(choose_order, cost=lambda region: FREE),
+        choose_order=ordered or partial(choose_order, cost=lambda region: FREE),
         cost=lambda region: FREE,
     )
 
 
 def refused(region: FusedRegion) -> FusedRegion:
-    raise FusionError(f"not with {len(region.merged)} merges")
+    raise FusionError(f"not with {len(region.merges)} merges")
 
 
 def test_an_attempt_gives_a_value_or_a_refusal() -> None:
@@ -80,7 +80,7 @@ def test_ways_are_tried_from_the_most_wishes_to_the_fewest() -> None:
 
 def test_a_way_that_is_refused_gives_way_to_the_next() -> None:
     def unmerged(region: FusedRegion) -> FusedRegion:
-        return refused(region) if region.merged else choose_order(region, lambda region: FREE)
+        return refused(region) if region.merges else choose_order(region, lambda region: FREE)
 
     candidate = search(problem(SOFTMAX, unmerged))
     assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == "never"

@@ -43,7 +43,7 @@ def reads(fused: FusedRegion, tensor: str) -> int:
 
 def test_a_residual_connection_is_not_merged_with_what_it_goes_around() -> None:
     assert (reads(region(RESIDUAL, "early"), "X"), reads(region(RESIDUAL, "lean"), "X")) == (1, 2)
-    assert [str(r).split("[")[0] for r, _ in region(RESIDUAL, "lean").merged] == ["m"]
+    assert [str(r).split("[")[0] for r, _ in region(RESIDUAL, "lean").merges] == ["m"]
 
 
 def test_results_of_one_producer_share_their_rows() -> None:

@@ -33,7 +33,7 @@ def test_a_later_region_needs_what_an_earlier_one_writes() -> None:
     _, after = lower_region(state, first)
     (region,), _ = lower_region(after, second)
     assert first.name in region.graph.inputs
-    assert set(after.only([first.name]).stored) == {first.name}
+    assert set(after.restricted_to([first.name]).stored) == {first.name}
 
 
 def test_a_refused_region_leaves_the_state_as_it_was() -> None:
