@@ -1,4 +1,4 @@
-"""Index names of what reshapes take apart: heads are h and d, a batch is b, wherever they are used.
+"""Index names for the parts of split dimensions: heads are called h and d, and a batch b, wherever they are used.
 
 T[i, j, k] = sum(l) Q[j, i, l] * K[k, i, l]     ->     T[h, i, j] = sum(d) Q[i, h, d] * K[j, h, d]
 """
@@ -14,7 +14,9 @@ from fuseflow.einsum.nodes import Einsum, Index, Program, Reduce, Split, accesse
 
 
 def name_split_indices(program: Program) -> Program:
-    """The program with the indices renamed that run over a part of a dimension; the others of these Einsums are i, j, k, ..."""
+    """Return the program with new names for the indices that run over a part of a split dimension. The other indices of these Einsums
+    become i, j, k, ...
+    """
     dims = unify_dimensions(program)
     names: dict[Axis, str] = {}
     for einsum in program.einsums:
@@ -26,7 +28,9 @@ def name_split_indices(program: Program) -> Program:
 
 
 def _name(dims: Dimensions, names: dict[Axis, str], einsum: Einsum, split: Split, batch: bool) -> None:
-    """The outermost dimension comes apart into a batch and rows, another one into heads and their elements."""
+    """Name the two parts of a split. The outermost dimension comes apart into a batch and rows; any other comes apart into heads and their
+    elements.
+    """
     names.setdefault(dims.find((einsum.name, split.outer)), "b" if batch else "h")
     if not batch:
         names.setdefault(dims.find((einsum.name, split.inner)), "d")

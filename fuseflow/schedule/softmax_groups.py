@@ -94,7 +94,7 @@ def _groups(program: Program) -> tuple[tuple[str, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Derived:
+class _DerivedTensor:
     """A tensor made from the root: the root's dimension that each of its own runs along, and whether a reduction lies between."""
 
     dimensions: tuple[int, ...]
@@ -106,7 +106,7 @@ def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
     found = []
     roots = {t.name: len(t.shape) for t in program.inputs} | {e.name: len(e.indices) for e in program.einsums}
     for root, rank in roots.items():
-        derived = {root: _Derived(tuple(range(rank)), False)}
+        derived = {root: _DerivedTensor(tuple(range(rank)), False)}
         members = set[str]()
         for einsum in program.einsums:
             step = _derive(einsum, derived)
@@ -120,7 +120,7 @@ def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
     return found
 
 
-def _derive(einsum: Einsum, derived: Mapping[str, _Derived]) -> _Derived | None:
+def _derive(einsum: Einsum, derived: Mapping[str, _DerivedTensor]) -> _DerivedTensor | None:
     """What `einsum` makes of tensors derived from the root, or None if it reads none of them or leaves the root's index space."""
     reads = [a for a in accesses(einsum.body) if a.tensor in derived]
     if not reads or any(isinstance(i, Split) for i in (*einsum.indices, *(i for a in reads for i in a.indices))):
@@ -137,10 +137,10 @@ def _derive(einsum: Einsum, derived: Mapping[str, _Derived]) -> _Derived | None:
     if any(len({along[name] for name in scope}) < len(scope) for scope in scopes):
         return None  # two indices along one dimension meet: an outer product or a matmul with itself
     reduced = any(derived[a.tensor].reduced for a in reads) or any(isinstance(n, Reduce) for n in walk(einsum.body))
-    return _Derived(tuple(along[name] for name in index_names(einsum.indices)), reduced)
+    return _DerivedTensor(tuple(along[name] for name in index_names(einsum.indices)), reduced)
 
 
-def _closes(einsum: Einsum, root: str, derived: Mapping[str, _Derived]) -> bool:
+def _closes(einsum: Einsum, root: str, derived: Mapping[str, _DerivedTensor]) -> bool:
     if root not in einsum.operands:
         return False
     if any(name != root and name in derived and derived[name].reduced for name in einsum.operands):
@@ -150,7 +150,7 @@ def _closes(einsum: Einsum, root: str, derived: Mapping[str, _Derived]) -> bool:
     return 0 < len(inside) < len(everywhere)  # a whole softmax denominator in one Einsum
 
 
-def _between(name: str, derived: Mapping[str, _Derived], defined: Mapping[str, Einsum]) -> set[str]:
+def _between(name: str, derived: Mapping[str, _DerivedTensor], defined: Mapping[str, Einsum]) -> set[str]:
     """The Einsums from the root to `name`, itself included."""
     found, todo = set[str](), [name]
     while todo:
