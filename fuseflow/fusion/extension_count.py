@@ -1,12 +1,12 @@
-"""How many loop orders there are: the linear extensions of a partial order, counted over its down-sets.
+"""The number of loop orders, which is that of the linear extensions of a partial order. It is counted over the down-sets of the order.
 
-A down-set holds, with every index, all that must come before it: it is what some prefix of a legal order can hold. Each can be filled in
-as many ways as those that lack one of its last indices:
+A down-set holds, with every index, all that must come before it: it is the set of indices of some prefix of a legal order. It can be filled
+in as many ways as the down-sets that lack one of its last indices, taken together:
 
     ways({}) = 1,    ways(D) = sum of ways(D - v) over the v in D that nothing in D must follow
 
-The number of legal orders is `ways` of the whole. That is done for the prime parts of the order (`fusion.decompose`). Counting is
-#P-complete (Brightwell and Winkler 1991), and a prime part may have almost 2^n down-sets: so their number is bounded, and beyond that a
+The number of legal orders is `ways` of the whole. It is computed for the prime parts of the order (`fusion.order_decomposition`). Counting
+is #P-complete (Brightwell and Winkler 1991), and a prime part may have almost 2^n down-sets. So their number is bounded, and beyond that a
 proven lower bound is given instead.
 """
 
@@ -21,7 +21,7 @@ import networkx as nx
 from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, decompose
 
 MAX_DOWN_SETS = 1_000_000
-"""Down-sets of one prime part that are looked at before its count is left at a lower bound: some seconds of work."""
+"""The number of down-sets of one prime part that are visited before its count is left at a lower bound. That takes some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,11 @@ class ExtensionCount:
 
 
 def count_extensions(graph: nx.DiGraph[str], limit: int = MAX_DOWN_SETS) -> ExtensionCount:
-    """The number of linear extensions: 0 if the graph has a cycle; a lower bound if a prime part has more than `limit` down-sets.
+    """Return the number of linear extensions. It is 0 if the graph has a cycle, and a lower bound if a prime part has more than `limit`
+    down-sets.
 
     >>> fence = nx.DiGraph([("a", "b"), ("c", "b"), ("c", "d")])
-    >>> print(count(fence), "or", count(fence, limit=3))
+    >>> print(count_extensions(fence), "or", count_extensions(fence, limit=3))
     5 or at least 4
     """
     return _count(decompose(graph), limit) if nx.is_directed_acyclic_graph(graph) else ExtensionCount(0)
@@ -59,10 +60,12 @@ def _count(shape: PartialOrder, limit: int) -> ExtensionCount:
 
 
 def count_fillings(part: PrimeOrder, limit: int = MAX_DOWN_SETS) -> Iterator[dict[int, int]]:
-    """For 0, 1, 2, ... indices, the ways to fill each down-set of so many. Ends early once there are more than `limit` down-sets."""
+    """Yield, for 0, 1, 2, ... indices, the number of ways to fill each down-set of that size. The iteration ends early once there are more
+    than `limit` down-sets.
+    """
     level = {0: 1}
-    seen = 1
-    while level and seen <= limit:
+    visited = 1
+    while level and visited <= limit:
         yield level
         larger: dict[int, int] = {}
         for v, before in enumerate(part.predecessors):
@@ -71,15 +74,15 @@ def count_fillings(part: PrimeOrder, limit: int = MAX_DOWN_SETS) -> Iterator[dic
                 if down_set & (before | last) == before:
                     larger[down_set | last] = larger.get(down_set | last, 0) + ways
         level = larger
-        seen += len(level)
+        visited += len(level)
 
 
 def lower_bound(part: PrimeOrder) -> int:
-    """A lower bound of the linear extensions of n indices: n! over the product of the sizes of all up-sets, or of all down-sets.
+    """Return a lower bound of the linear extensions of n indices: n! over the product of the sizes of all up-sets, or of all down-sets.
 
-    In a random order, v is the first of its up-set (v and what must follow it) with probability one over the size of that; all v are so
-    at once with at least the product of these (Hammett and Pittel, How often are two permutations comparable?, Trans. AMS 360, 2008).
-    The same holds upside down.
+    In a random order, v is the first of its up-set (v and what must follow it) with probability one over the size of that set. All v are so
+    at once with at least the product of these probabilities (Hammett and Pittel, How often are two permutations comparable?, Trans. AMS
+    360, 2008). The same holds upside down.
     """
     down = math.prod(before.bit_count() + 1 for before in part.predecessors)
     up = math.prod(1 + sum(before >> v & 1 for before in part.predecessors) for v in range(part.size))

@@ -1,4 +1,4 @@
-"""How many orders a region has under three rules: the published compiler's, the same with equal views merged, and what is legal here.
+"""The number of orders of a region under three rules: the published compiler's, the same with equal views merged, and what is legal here.
 
 The published rule inlines every *use* of an intermediate on its own, and orders all levels of a stored tensor, dense ones too. Only what
 one operator reduces by itself stays one loop: the maximum and the sum of a softmax run over the index of its result. In a program of
@@ -35,12 +35,12 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, ren
 from fuseflow.tensors import Format
 
 MOST_VARIABLES = 1000
-"""Variables of an expanded region, at most: uses of uses multiply."""
+"""The number of variables of an expanded region, at most: uses of uses multiply."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCount:
-    """Orders of `variables` loops that respect the constraints; without any there are `variables`!."""
+    """The number of orders of `variables` loops that respect the constraints. Without constraints there are `variables`! orders."""
 
     variables: int
     constrained: ExtensionCount
@@ -55,24 +55,28 @@ class OrderCount:
 
 
 def count_legal(region: FusedRegion) -> OrderCount:
-    """Candidate orders of a region as it is lowered: views merged, dense levels in any order, copies read, user orders respected."""
+    """Return the number of candidate orders of a region as it is lowered: views merged, dense levels in any order, copies read, and user
+    orders respected.
+    """
     return OrderCount.of(region.constraints)
 
 
 def count_merged(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
-    """Orders with equal views merged and the mode orders of all stored tensors. `program` and `stored` as `fuse` takes them."""
+    """Return the number of orders with equal views merged and the mode orders of all stored tensors. `program` and `stored` are as `fuse`
+    takes them.
+    """
     ordered = fuse_in_mode_order(program, region, stored)
     return OrderCount(len(region.indices), ExtensionCount(0)) if ordered is None else OrderCount.of(ordered.constraints)
 
 
 def count_reference(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
-    """Orders under the published rule: every use expanded. Raises `FusionError` beyond `MOST_VARIABLES`."""
+    """Return the number of orders under the published rule: every use expanded. Raises `FusionError` beyond `MOST_VARIABLES`."""
     ordered = fuse_in_mode_order(program, region, stored)
     return OrderCount(len(expand_uses(region)), ExtensionCount(0)) if ordered is None else OrderCount.of(expand_uses(ordered))
 
 
 def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> FusedRegion | None:
-    """The region fused as if all levels in memory were compressed; None if the mode orders then contradict each other."""
+    """Fuse the region as if all levels in memory were compressed. Return None if the mode orders then contradict each other."""
     compressed = {
         name: replace(t, format=Format.of(*["compressed"] * len(t.shape), order=None if f is None else f.order))
         for name, t in stored.items()
@@ -85,22 +89,24 @@ def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[st
 
 
 def expand_uses(region: FusedRegion) -> nx.DiGraph[str]:
-    """The partial order of the variables of the region's trees, every use of a reduction with variables of its own."""
-    made = _Expansion(region)
+    """Return the partial order of the variables of the region's trees, every use of a reduction with variables of its own."""
+    expansion = _Expansion(region)
     for result in region.results:
-        made.graph.add_nodes_from(result.indices)
-        made.add(result.tree, {v: v for v in result.indices})
-    return made.graph
+        expansion.graph.add_nodes_from(result.indices)
+        expansion.add(result.tree, {v: v for v in result.indices})
+    return expansion.graph
 
 
 @dataclass(slots=True)
 class _Expansion:
+    """The expansion of one region: the partial order of its variables so far."""
+
     region: FusedRegion
     graph: nx.DiGraph[str] = field(default_factory=nx.DiGraph)
     expanded_uses: set[tuple[Tree, tuple[tuple[str, str], ...]]] = field(default_factory=set)
 
     def add(self, node: Tree, scope: dict[str, str]) -> None:
-        """The variables and edges of one use of a node. `scope` maps the indices of the loops around it to their variables."""
+        """Add the variables and edges of one use of a node. `scope` maps the indices of the loops around it to their variables."""
         key = node, tuple(scope.items())
         if key in self.expanded_uses:
             return

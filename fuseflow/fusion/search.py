@@ -1,8 +1,8 @@
-"""The search for a way to fuse a region: which tensors are read from copies, how views are merged, which results keep their mode order.
+"""The search for a way to fuse a region: which tensors are read from copies, how views are merged, and which results keep their mode order.
 
-The paper fuses a region in one way. Here the ways are tried from the one with the most wishes to the one with the fewest: the first in
-which some loop order can be lowered is taken. Merging views (`fusion.merge`) saves work, but each merge is a constraint of the order. So
-a region is also fused with fewer merges, and the cheaper one stays.
+The paper fuses a region in one way. Here several ways are tried, from the one with the most wishes to the one with the fewest. The first in
+which some loop order can be lowered is taken. Merging views (`fusion.view_merging`) saves work, but each merge is a constraint of the
+order. So a region is also fused with fewer merges, and the cheaper one stays.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.fusion.region import FusedRegion
 
 CopyRule: TypeAlias = Literal["never", "cycles", "free"]
-"""Which tensors are copied: none; those that break a cycle of the constraints; or whatever makes every order possible."""
+"""The rule that says which tensors are copied: none; those that break a cycle of the constraints; or whatever makes every order
+possible.
+"""
 
 MERGE_POLICIES: tuple[MergePolicy, ...] = ("early", "late", "never")
-"""How views are merged: what compiles fast, then what sees all constraints, then what has the most freedom."""
+"""The policies of merging views, in the order in which they are tried: what compiles fast, then what sees all constraints, then what has
+the most freedom.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FusionChoice:
-    """A way to fuse a region: which tensors are copied, how views are merged, the results that keep their declared mode order."""
+    """A way to fuse a region: which tensors are copied, how views are merged, and the results that keep their declared mode order."""
 
     copies: CopyRule
     merge: MergePolicy
@@ -35,7 +39,7 @@ class FusionChoice:
 
 @dataclass(frozen=True, slots=True)
 class FusionCandidate:
-    """A region that was fused in one way and stands in its best order."""
+    """A region that was fused in one way, in its best order."""
 
     choice: FusionChoice
     region: FusedRegion
@@ -45,9 +49,9 @@ class FusionCandidate:
 class FusionProblem:
     """A region to be fused, and what is known of it.
 
-    `stored` declares what is in memory, and `price` says how many values a tensor stores. `pins` are the sets of results that should
-    keep their declared mode order, the best first; `copies` says which copies may be made, in the order in which that is tried. `ordered`
-    puts a fused region into its best order, and `cost` ranks it; both may refuse with a `FusionError`.
+    `stored` declares what is in memory, and `price` gives the number of values that a tensor stores. `pins` are the sets of results that
+    should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the order in which they
+    are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a `FusionError`.
     """
 
     program: Program
@@ -64,8 +68,8 @@ class FusionProblem:
 
 
 def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
-    """The region fused in the best way, in its best order; or in the best way that honours an order of the user. Else what refused the way
-    with the fewest wishes.
+    """Return the region fused in the best way, in its best order; with an `order` of the user, in the best way that honours it. If there is
+    none, return the refusal of the way with the fewest wishes.
 
     The best way is the first that can be lowered, or the same with fewer views merged if that is expected to cost less.
     """
@@ -85,7 +89,7 @@ def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandida
 
 
 def apply_choice(problem: FusionProblem, choice: FusionChoice, order: tuple[str, ...] = ()) -> FusedRegion:
-    """The region fused in one way; its loops are not ordered yet. Raises `FusionError` if it cannot be."""
+    """Return the region fused in one way; its loops are not ordered yet. Raises `FusionError` if it cannot be."""
     return fuse(
         problem.program,
         problem.region,
@@ -102,15 +106,17 @@ def apply_choice(problem: FusionProblem, choice: FusionChoice, order: tuple[str,
 
 
 def fusion_choices(problem: FusionProblem, merges: Iterable[MergePolicy]) -> tuple[FusionChoice, ...]:
-    """The ways to fuse the region, best first."""
-    each = (FusionChoice(copies, merge, pinned) for copies in problem.copies for merge in merges for pinned in problem.pins)
-    return tuple(dict.fromkeys(each))
+    """Return the ways to fuse the region, best first."""
+    combinations = (
+        FusionChoice(copies, merge, pinned) for copies in problem.copies for merge in merges for pinned in problem.pins
+    )
+    return tuple(dict.fromkeys(combinations))
 
 
 def first_candidate(
     problem: FusionProblem, merges: tuple[MergePolicy, ...], order: tuple[str, ...] = ()
 ) -> FusionCandidate | Refusal:
-    """The first way to fuse the region of which some order can be lowered; else what refused the way with the fewest wishes."""
+    """Return the first way to fuse the region of which some order can be lowered; else the refusal of the way with the fewest wishes."""
     refusals: dict[FusionChoice, Refusal] = {}
     for choice in fusion_choices(problem, merges):
         fused = attempt(apply_choice, problem, choice, order)
@@ -123,26 +129,27 @@ def first_candidate(
 
 
 def merge_policies_for(problem: FusionProblem, order: tuple[str, ...]) -> tuple[MergePolicy, ...]:
-    """How views are merged in the region whose loops the user names.
+    """Return the policies of merging views for a region whose loops the user names.
 
-    That decides which loops there are, and an order is never honoured where its names mean others. They are those of the region as
-    it is without an order; else of the first way in which all of them exist. Where they exist in none, any way may say so.
+    Merging decides which loops there are, and an order is never honoured where its names mean other loops. The names are those of the
+    region as it is without an order; else those of the first way in which all of them exist. If they exist in none, every policy is
+    returned, so that any may report it.
     """
     usual = search(problem)
     unordered = () if isinstance(usual, Refusal) else (usual.choice,)
-    named: tuple[MergePolicy, ...] = ()
+    matching: tuple[MergePolicy, ...] = ()
     for choice in (*unordered, *fusion_choices(problem, MERGE_POLICIES)):
         fused = attempt(apply_choice, problem, choice)
         if isinstance(fused, Refusal) or not has_loops(fused, order):
             continue
-        named = named or (choice.merge,)
+        matching = matching or (choice.merge,)
         if choice in unordered or not isinstance(attempt(problem.choose_order, fused), Refusal):
             return (choice.merge,)
-    return named or MERGE_POLICIES
+    return matching or MERGE_POLICIES
 
 
 def has_loops(fused: FusedRegion, order: tuple[str, ...]) -> bool:
-    """Whether the names of an order are loops of the region, each another one."""
+    """Return whether the names of an order are distinct loops of the region."""
     local = fused.local_names.get(fused.einsums[0], {}) if len(fused.einsums) == 1 else {}
     names = to_region_names(order, local, fused.indices)
     return len(set(names)) == len(names) and set(names) <= set(fused.indices)
