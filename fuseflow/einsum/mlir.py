@@ -295,6 +295,6 @@ def _check_types(program: Program, reader: _Reader) -> None:
 
 def _placed(error: ProgramError, reader: _Reader, head: m.Operation) -> ProgramError:
     """Return the same error with a place in the module: that of the statement or tensor that it is about, or else that of the program."""
-    named = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
-    error.span = next((place for name in named if (place := reader.place(name))), head.place)
+    quoted_names = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
+    error.span = next((span for name in quoted_names if (span := reader.place(name))), head.place)
     return error

@@ -302,8 +302,8 @@ class _Line:
             return left
         self.take()
         result = Apply(row.name, (left, self.sum()))
-        again = SYMBOLS.get(self.peek().text)
-        if again is not None and again.precedence == COMPARISON:
+        next_row = SYMBOLS.get(self.peek().text)
+        if next_row is not None and next_row.precedence == COMPARISON:
             self.fail("comparisons do not chain", hint="parenthesise one of them")
         return result
 
@@ -345,9 +345,9 @@ class _Line:
         ahead = 2
         while self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ",":
             ahead += 2
-        after = self.peek(ahead + 2)
+        operand = self.peek(ahead + 2)
         closed = self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ")"
-        return closed and (after.kind in ("name", "number") or after.text == "(")
+        return closed and (operand.kind in ("name", "number") or operand.text == "(")
 
     def unary(self) -> Expr:
         token = self.peek()

@@ -269,22 +269,22 @@ def _flat(parts: Parts) -> tuple[int, ...]:
 
 def _merges(parts: Parts, wanted: Parts) -> Iterator[Parts]:
     """Yield the steps in which dimensions that are wanted in other parts become whole; each step puts the innermost two parts together."""
-    while any(mine != its and len(mine) > 1 for mine, its in zip(parts, wanted, strict=True)):
+    while any(present != target and len(present) > 1 for present, target in zip(parts, wanted, strict=True)):
         parts = tuple(
-            (*mine[:-2], mine[-2] * mine[-1]) if mine != its and len(mine) > 1 else mine
-            for mine, its in zip(parts, wanted, strict=True)
+            (*present[:-2], present[-2] * present[-1]) if present != target and len(present) > 1 else present
+            for present, target in zip(parts, wanted, strict=True)
         )
         yield parts
 
 
 def _divisions(parts: Parts, wanted: Parts) -> Iterator[Parts]:
     """Yield the steps in which whole dimensions come apart, the innermost part first."""
-    apart = tuple(mine != its for mine, its in zip(parts, wanted, strict=True))
-    most = max((len(its) for its, split in zip(wanted, apart, strict=True) if split), default=0)
+    is_split = tuple(present != target for present, target in zip(parts, wanted, strict=True))
+    most = max((len(target) for target, split in zip(wanted, is_split, strict=True) if split), default=0)
     for pieces in range(2, most + 1):
         yield tuple(
-            (math.prod(its[: 1 - pieces]), *its[1 - pieces :]) if split and pieces < len(its) else its
-            for split, its in zip(apart, wanted, strict=True)
+            (math.prod(target[: 1 - pieces]), *target[1 - pieces :]) if split and pieces < len(target) else target
+            for split, target in zip(is_split, wanted, strict=True)
         )
 
 

@@ -80,9 +80,9 @@ def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str
     merged: list[tuple[Reduction, str]] = []
     results = tuple((name, indices, trees.rename(tree, {}, memo, tensors)) for name, indices, tree in fused.results)
     for reduction, index in fused.merges:
-        now = memo[reduction]
-        assert isinstance(now, Reduction)
-        merged.append((now, index))
+        node = memo[reduction]
+        assert isinstance(node, Reduction)
+        merged.append((node, index))
     views = tuple((keys.get(key, key[0]), key[1]) for key in fused.views)
     return replace(fused, results=results, views=views, merges=tuple(merged))
 
@@ -135,7 +135,7 @@ def _reread(
     trees, memo = TreeTable(), dict[Tree, Tree]()
     tensors = {view: names[view.tensor] for view in region.views if view.tensor in names}
     results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)
-    merged = tuple((now, v) for r, v in region.merges if isinstance(now := memo[r], Reduction))
+    merged = tuple((new, v) for r, v in region.merges if isinstance(new := memo[r], Reduction))
     fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
     read_names = (*(view.tensor for view in views(*(r.tree for r in results))), *(copy.source for copy in copies))
     read_types = {name: stored[name] for name in read_names}

@@ -68,10 +68,10 @@ def count_fillings(part: PrimeOrder, limit: int = MAX_DOWN_SETS) -> Iterator[dic
     while level and visited <= limit:
         yield level
         larger: dict[int, int] = {}
-        for v, before in enumerate(part.predecessors):
+        for v, predecessors in enumerate(part.predecessors):
             last = 1 << v
             for down_set, ways in level.items():
-                if down_set & (before | last) == before:
+                if down_set & (predecessors | last) == predecessors:
                     larger[down_set | last] = larger.get(down_set | last, 0) + ways
         level = larger
         visited += len(level)
@@ -84,6 +84,6 @@ def lower_bound(part: PrimeOrder) -> int:
     at once with at least the product of these probabilities (Hammett and Pittel, How often are two permutations comparable?, Trans. AMS
     360, 2008). The same holds upside down.
     """
-    down = math.prod(before.bit_count() + 1 for before in part.predecessors)
-    up = math.prod(1 + sum(before >> v & 1 for before in part.predecessors) for v in range(part.size))
+    down = math.prod(predecessors.bit_count() + 1 for predecessors in part.predecessors)
+    up = math.prod(1 + sum(predecessors >> v & 1 for predecessors in part.predecessors) for v in range(part.size))
     return -(-math.factorial(part.size) // min(down, up))

@@ -129,7 +129,7 @@ class _Fuser:
         """Return the trees in one iteration space."""
         memo: dict[Tree, Tree] = {}
         results = tuple((name, indices, hoist_sums(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
-        merged = tuple((now, v) for r, v in fused.merges if isinstance(now := memo[r], Reduction))
+        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))
         return replace(fused, results=results, merges=merged)
 
     def merge_views(self, fused: RegionTrees) -> RegionTrees:

@@ -110,7 +110,7 @@ class _Expansion:
         key = node, tuple(scope.items())
         if key in self.expanded_uses:
             return
-        before = len(self.graph)
+        size = len(self.graph)
         match node:
             case Constant():
                 pass
@@ -124,7 +124,7 @@ class _Expansion:
                 self.add(node.body, scope | fresh)
             case unknown:
                 assert_never(unknown)
-        if len(self.graph) == before:
+        if len(self.graph) == size:
             self.expanded_uses.add(key)  # another use of it brings nothing new
 
     def _read(self, view: View) -> None:

@@ -128,9 +128,9 @@ def compare_orders(
 
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     start = few if len(few) <= limit else candidate_orders(graph, program_order, max(1, limit // SAMPLED_SHARE))
-    near = [] if not guess or len(few) <= limit else [next(enumerate_orders(graph, guess), start[0])]
+    near_guess = [] if not guess or len(few) <= limit else [next(enumerate_orders(graph, guess), start[0])]
     considered: dict[LoopOrder, OrderCandidate] = {}
-    for order in dict.fromkeys((*start, *near)):
+    for order in dict.fromkeys((*start, *near_guess)):
         considered[order] = consider(order)
     if len(few) > limit:
         _descend(graph, considered, consider, limit)
@@ -177,13 +177,13 @@ def _descend(
 
 def adjacent_orders(graph: nx.DiGraph[str], order: LoopOrder) -> Iterator[LoopOrder]:
     """Yield the linear extensions that differ from one by the place of a single index (some come twice)."""
-    for place, v in enumerate(order):
-        rest = order[:place] + order[place + 1 :]
-        p = place
+    for position, v in enumerate(order):
+        rest = order[:position] + order[position + 1 :]
+        p = position
         while p > 0 and not graph.has_edge(rest[p - 1], v):
             p -= 1
             yield (*rest[:p], v, *rest[p:])
-        p = place
+        p = position
         while p < len(rest) and not graph.has_edge(v, rest[p]):
             p += 1
             yield (*rest[:p], v, *rest[p:])

@@ -53,11 +53,11 @@ def _match(
                 bindings = None if bindings is None else _match(arg, operand, indices_by_node, bindings)
             return bindings
         case ein.Reduce(), Reduction() if expr.op == node.op and len(expr.over) == len(node.over):
-            outside = {v: w for v, w in names.items() if v not in expr.over}
-            inside = _match(expr.body, node.body, indices_by_node, outside)
-            if inside is None or not {inside[v] for v in expr.over if v in inside} <= set(node.over):
+            outer = {v: w for v, w in names.items() if v not in expr.over}
+            inner = _match(expr.body, node.body, indices_by_node, outer)
+            if inner is None or not {inner[v] for v in expr.over if v in inner} <= set(node.over):
                 return None
-            return {v: w for v, w in inside.items() if v not in expr.over} | {v: names[v] for v in expr.over if v in names}
+            return {v: w for v, w in inner.items() if v not in expr.over} | {v: names[v] for v in expr.over if v in names}
     return None
 
 

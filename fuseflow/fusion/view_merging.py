@@ -52,12 +52,12 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
     """Return the trees after the first merge that is allowed, consumers first, or None if none is."""
     partners = _partners(fused.views)
     sharing = _partners(tuple(key for key in fused.views if key[0] in merger.producers))
-    beside, around, refused = _beside(fused), _around(fused), merger.refused_pairs
+    neighbours, around, refused = _beside(fused), _around(fused), merger.refused_pairs
     written = {v for _, indices, _ in fused.results for v in indices}
     inner_loops: dict[str, set[str]] = {}  # index -> the loops that must be inside its own
     for reduction in reversed(fused.reductions):
         pairs = [(u, c) for u in reduction.over for c in partners.get(u, ()) if merger.sizes[u] == merger.sizes[c]]
-        pairs = [(u, c) for u, c in pairs if c not in beside[u] and (u, c) not in refused]
+        pairs = [(u, c) for u, c in pairs if c not in neighbours[u] and (u, c) not in refused]
         if merger.lean:  # with a loop of the reduction that it stands in rather than with one that is left at the end
             pairs.sort(key=lambda pair: pair[1] in written)
         indices_inside = _indices_inside(reduction) if pairs else set()
@@ -70,8 +70,8 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
                 continue
             waits = not merger.lean or c in around[reduction]
             trial = _unify(fused, merger.trees, reduction if waits else None, u, c)
-            again = merger.lean and _runs_again(fused, trial, merger.producers, {u, c})
-            if again or _captures(trial) or not nx.is_directed_acyclic_graph(merger.constrain(trial)):
+            recomputed = merger.lean and _runs_again(fused, trial, merger.producers, {u, c})
+            if recomputed or _captures(trial) or not nx.is_directed_acyclic_graph(merger.constrain(trial)):
                 refused.add((u, c))
             else:
                 return trial

@@ -1,4 +1,4 @@
-"""A schedule as YAML: the sections of the file, and where in the file each of them stands."""
+"""A schedule as YAML: the sections of the file, and the place of each of them in the file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from fuseflow.yaml_text import Path, YamlText, read_yaml
 
 
 def _listed(value: Any) -> Any:
-    """`i, k, j` and `i` are lists too."""
+    """Return a text as a list: `i, k, j` and `i` are lists too."""
     return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
 
 
 POLICIES = list(SETTINGS["order_policy"])
+"""The values of `order` that are policies."""
 NameList = Annotated[list[str], BeforeValidator(_listed)]
+"""A list of names, which may be written as one text with commas."""
 
 
 class Sections(BaseModel):
-    """What a schedule file may hold; each section is what `Schedule` calls it."""
+    """The sections that a schedule file may hold; each is what `Schedule` calls it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -46,7 +48,7 @@ class Sections(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _policy(cls, content: Any) -> Any:
-        """`order: auto` is `order_policy: auto`; so are the others."""
+        """Read `order: auto` as `order_policy: auto`, and the other policies in the same way."""
         if isinstance(content, dict) and content.get("order") in POLICIES and "order_policy" not in content:
             return {key: value for key, value in content.items() if key != "order"} | {"order_policy": content["order"]}
         return content
@@ -54,7 +56,9 @@ class Sections(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDocument:
-    """The sections of a schedule, with the text that says where they are: the entry `above` of it."""
+    """The sections of a schedule, with the text that they are from. The schedule is the entry `base` of that text, or the whole text if
+    `base` is empty.
+    """
 
     sections: Sections
     text: YamlText
@@ -62,7 +66,7 @@ class ScheduleDocument:
 
     @contextmanager
     def blame(self, *path: str) -> Iterator[None]:
-        """Give errors raised inside the place of the entry `path`."""
+        """Give errors that are raised inside of the context the place of the entry `path`."""
         try:
             yield
         except FuseFlowError as error:
@@ -70,19 +74,19 @@ class ScheduleDocument:
             raise
 
     def place(self, *path: int | str) -> Span:
-        """Where the entry `path` stands, as deep as the path can be followed."""
+        """Return the place of the entry `path`, as deep as the path can be followed."""
         return self.text.place(*self.base, *path)
 
 
 def read_schedule(text: str, file: str) -> ScheduleDocument:
-    """The sections of a schedule text; raises `ScheduleError` with the line and column of what is wrong."""
+    """Return the sections of a schedule text. Raises `ScheduleError` with the line and column of a mistake."""
     parsed = read_yaml(text, file, ScheduleError)
     return read_document({} if parsed.content is None else parsed.content, parsed)
 
 
-def read_document(content: Any, text: YamlText, above: Path = ()) -> ScheduleDocument:
-    """The sections that the entry `above` of a text has as its content."""
+def read_document(content: Any, text: YamlText, base: Path = ()) -> ScheduleDocument:
+    """Return the sections that the entry `base` of a text has as its content. Raises `ScheduleError` with the place of a mistake."""
     try:
-        return ScheduleDocument(Sections.model_validate(content), text, above)
+        return ScheduleDocument(Sections.model_validate(content), text, base)
     except ValidationError as error:
-        raise text.explain(error, Sections.model_fields, "a schedule file", ScheduleError, above) from error
+        raise text.explain(error, Sections.model_fields, "a schedule file", ScheduleError, base) from error
