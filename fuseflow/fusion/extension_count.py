@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import assert_never
 
 import networkx as nx
 
-from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, decompose
+from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, SeriesOrder, decompose
 
 MAX_DOWN_SETS = 1_000_000
 """The number of down-sets of one prime part that are visited before its count is left at a lower bound. That takes some seconds."""
@@ -46,17 +47,27 @@ def count_extensions(graph: nx.DiGraph[str], limit: int = MAX_DOWN_SETS) -> Exte
     return _count(decompose(graph), limit) if nx.is_directed_acyclic_graph(graph) else ExtensionCount(0)
 
 
-def _count(shape: PartialOrder, limit: int) -> ExtensionCount:
-    if isinstance(shape, PrimeOrder):
-        ways = None
-        for level in count_fillings(shape, limit):
-            ways = level.get(shape.whole)
-        return ExtensionCount(lower_bound(shape), exact=False) if ways is None else ExtensionCount(ways)
-    parts = [_count(part, limit) for part in shape.parts]
-    orders = math.prod(part.orders for part in parts)
-    if isinstance(shape, ParallelOrder):
-        orders *= math.factorial(shape.size) // math.prod(math.factorial(part.size) for part in shape.parts)
-    return ExtensionCount(orders, all(part.exact for part in parts))
+def _count(partial_order: PartialOrder, limit: int) -> ExtensionCount:
+    match partial_order:
+        case PrimeOrder():
+            return _count_prime(partial_order, limit)
+        case SeriesOrder():
+            interleavings = 1
+        case ParallelOrder():
+            interleavings = math.factorial(partial_order.size) // math.prod(
+                math.factorial(part.size) for part in partial_order.parts
+            )
+        case unknown:
+            assert_never(unknown)
+    parts = [_count(part, limit) for part in partial_order.parts]
+    return ExtensionCount(interleavings * math.prod(part.orders for part in parts), all(part.exact for part in parts))
+
+
+def _count_prime(part: PrimeOrder, limit: int) -> ExtensionCount:
+    ways = None
+    for level in count_fillings(part, limit):
+        ways = level.get(part.whole)
+    return ExtensionCount(lower_bound(part), exact=False) if ways is None else ExtensionCount(ways)
 
 
 def count_fillings(part: PrimeOrder, limit: int = MAX_DOWN_SETS) -> Iterator[dict[int, int]]:

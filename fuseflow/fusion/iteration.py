@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, TreeTable, View, free_indices, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, TreeTable, View, all_indices, free_indices, nodes
 
 LINEAR_OPERANDS: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
 """The operators that a sum moves out of, with the positions of the operands from which it does."""
@@ -48,7 +48,7 @@ def _out_of(node: Tree, trees: TreeTable) -> Tree:
     for position in LINEAR_OPERANDS.get(node.name, ()):
         inner = node.args[position]
         others = node.args[:position] + node.args[position + 1 :]
-        if isinstance(inner, Reduction) and inner.op == "sum" and not set(inner.over) & _indices(others):
+        if isinstance(inner, Reduction) and inner.op == "sum" and not set(inner.over) & all_indices(*others):
             args = (*node.args[:position], inner.body, *node.args[position + 1 :])
             body = _out_of(trees.op(node.name, args), trees)
             over = inner.over
@@ -57,14 +57,3 @@ def _out_of(node: Tree, trees: TreeTable) -> Tree:
             free = tuple(v for v in free_indices(body)[body] if v not in over)
             return trees.reduction("sum", over, free, body, inner.label)
     return node
-
-
-def _indices(trees: tuple[Tree, ...]) -> set[str]:
-    """Return every index below the trees, bound ones too: no sum may capture it."""
-    names: set[str] = set()
-    for node in nodes(*trees):
-        if isinstance(node, View):
-            names.update(node.indices)
-        elif isinstance(node, Reduction):
-            names.update(node.free, node.over)
-    return names

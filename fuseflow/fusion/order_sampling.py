@@ -7,11 +7,12 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import assert_never
 
 import networkx as nx
 
 from fuseflow.fusion.extension_count import MAX_DOWN_SETS, count_fillings
-from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, decompose
+from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, SeriesOrder, decompose
 
 LoopOrder = tuple[str, ...]
 """A loop order: indices, outermost first."""
@@ -26,42 +27,50 @@ SAMPLING_ERROR = 0.01
 class OrderSampler:
     """A sampler of the linear extensions of a partial order. `ways` has the counted fillings of each prime part that has not too many."""
 
-    shape: PartialOrder
+    partial_order: PartialOrder
     ways: Mapping[PrimeOrder, Fillings]
 
     @classmethod
     def of(cls, graph: nx.DiGraph[str], limit: int = MAX_DOWN_SETS) -> OrderSampler:
         """Return the sampler for an acyclic graph, which counts up to `limit` down-sets of each prime part."""
-        shape = decompose(graph)
-        counted = {part: tuple(count_fillings(part, limit)) for part in _primes(shape)}
-        return cls(shape, {part: ways for part, ways in counted.items() if len(ways) > part.size})
+        partial_order = decompose(graph)
+        counted = {part: tuple(count_fillings(part, limit)) for part in _primes(partial_order)}
+        return cls(partial_order, {part: ways for part, ways in counted.items() if len(ways) > part.size})
 
     @property
     def exact(self) -> bool:
         """Whether orders are exactly uniform. Else they are within `SAMPLING_ERROR` of it for each prime part that could not be counted."""
-        return all(part in self.ways for part in _primes(self.shape))
+        return all(part in self.ways for part in _primes(self.partial_order))
 
     def draw(self, rng: random.Random) -> LoopOrder:
         """Return a random linear extension."""
-        return tuple(self._draw(self.shape, rng))
+        return tuple(self._draw(self.partial_order, rng))
 
-    def _draw(self, shape: PartialOrder, rng: random.Random) -> list[str]:
-        if isinstance(shape, PrimeOrder):
-            ways = self.ways.get(shape)
-            return _chain(shape, rng) if ways is None else _exact(shape, ways, rng)
-        orders = [self._draw(part, rng) for part in shape.parts]
+    def _draw(self, partial_order: PartialOrder, rng: random.Random) -> list[str]:
+        match partial_order:
+            case PrimeOrder():
+                ways = self.ways.get(partial_order)
+                return _chain(partial_order, rng) if ways is None else _exact(partial_order, ways, rng)
+            case SeriesOrder() | ParallelOrder():
+                return self._draw_parts(partial_order, rng)
+            case unknown:
+                assert_never(unknown)
+
+    def _draw_parts(self, partial_order: SeriesOrder | ParallelOrder, rng: random.Random) -> list[str]:
+        """Draw an order of each part. Those of parallel parts are interleaved at random."""
+        orders = [self._draw(part, rng) for part in partial_order.parts]
         turns = [k for k, order in enumerate(orders) for _ in order]
-        if isinstance(shape, ParallelOrder):
+        if isinstance(partial_order, ParallelOrder):
             rng.shuffle(turns)
         rest = [iter(order) for order in orders]
         return [next(rest[k]) for k in turns]
 
 
-def _primes(shape: PartialOrder) -> Iterator[PrimeOrder]:
-    if isinstance(shape, PrimeOrder):
-        yield shape
+def _primes(partial_order: PartialOrder) -> Iterator[PrimeOrder]:
+    if isinstance(partial_order, PrimeOrder):
+        yield partial_order
     else:
-        for part in shape.parts:
+        for part in partial_order.parts:
             yield from _primes(part)
 
 

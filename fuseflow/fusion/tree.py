@@ -162,11 +162,29 @@ def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[
     """
     names = dict.fromkeys(v for indices in results for v in indices)
     for node in reversed(below):
-        if isinstance(node, Reduction):
-            names |= dict.fromkeys((*node.free, *node.over))
-        elif isinstance(node, View):
-            names |= dict.fromkeys(node.indices)
+        names |= dict.fromkeys(_own_indices(node))
     return tuple(names)
+
+
+def all_indices(*trees: Tree) -> set[str]:
+    """Return every index below the trees, those of reductions included."""
+    names: set[str] = set()
+    for node in nodes(*trees):
+        names.update(_own_indices(node))
+    return names
+
+
+def _own_indices(node: Tree) -> tuple[str, ...]:
+    """Return the indices that a node itself names."""
+    match node:
+        case View():
+            return node.indices
+        case Reduction():
+            return (*node.free, *node.over)
+        case Constant() | Operation():
+            return ()
+        case unknown:
+            assert_never(unknown)
 
 
 def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:

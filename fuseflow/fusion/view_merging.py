@@ -18,7 +18,7 @@ from typing import TypeAlias
 import networkx as nx
 
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, children, nodes, rename_indices
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable, all_indices, children, rename_indices
 
 RefusedPairs: TypeAlias = set[tuple[str, str]]
 """Pairs of indices that cannot be unified. Merging others never changes that: it makes more indices equal and adds constraints."""
@@ -60,7 +60,7 @@ def _merge_one(fused: RegionTrees, merger: ViewMerger) -> RegionTrees | None:
         pairs = [(u, c) for u, c in pairs if c not in neighbours[u] and (u, c) not in refused]
         if merger.lean:  # with a loop of the reduction that it stands in rather than with one that is left at the end
             pairs.sort(key=lambda pair: pair[1] in written)
-        indices_inside = _indices_inside(reduction) if pairs else set()
+        indices_inside = all_indices(reduction) if pairs else set()
         for u, c in pairs:
             if c in indices_inside or not (c in around[reduction] or c in sharing.get(u, ())):
                 continue
@@ -208,13 +208,3 @@ def _renamed(fused: RegionTrees, trees: TreeTable, table: dict[str, str]) -> Reg
 def _captures(fused: RegionTrees) -> bool:
     """Return whether a renaming made two indices of one view, reduction or result the same."""
     return any(len(set(t)) < len(t) for t in _tuples(fused))
-
-
-def _indices_inside(reduction: Reduction) -> set[str]:
-    names = set(reduction.over)
-    for node in nodes(reduction):
-        if isinstance(node, View):
-            names.update(node.indices)
-        elif isinstance(node, Reduction):
-            names.update(node.free, node.over)
-    return names
