@@ -30,13 +30,13 @@ def blocks(program):
 
 
 def test_what_one_index_runs_over_is_in_blocks_of_one_size():
-    found = blocks(propagate_blocks(infer(parse(GCN)), {"A": (4, 4)}))
-    assert found == {"A": (4, 4), "X": (4, 1), "W": (), "b": (), "T": (4, 1), "Y": (4, 1)}
+    block_by_tensor = blocks(propagate_blocks(infer(parse(GCN)), {"A": (4, 4)}))
+    assert block_by_tensor == {"A": (4, 4), "X": (4, 1), "W": (), "b": (), "T": (4, 1), "Y": (4, 1)}
 
 
 def test_blocks_of_several_tensors_meet():
-    found = blocks(propagate_blocks(infer(parse(GCN)), {"A": (8, 8), "W": (4, 2)}))
-    assert found == {"A": (8, 8), "X": (8, 4), "W": (4, 2), "b": (2,), "T": (8, 2), "Y": (8, 2)}
+    block_by_tensor = blocks(propagate_blocks(infer(parse(GCN)), {"A": (8, 8), "W": (4, 2)}))
+    assert block_by_tensor == {"A": (8, 8), "X": (8, 4), "W": (4, 2), "b": (2,), "T": (8, 2), "Y": (8, 2)}
 
 
 def test_blocks_can_be_declared_and_are_printed():
@@ -54,8 +54,8 @@ def test_two_sizes_in_one_dimension():
 
 
 def test_a_dimension_that_comes_apart_is_in_blocks_of_its_inner_part():
-    found = blocks(propagate_blocks(infer(parse(HEADS)), {"Q": (4, 2)}))
-    assert found == {"Q": (4, 2), "K": (1, 2), "q": (1, 4, 2), "k": (1, 1, 2), "S": (1, 4, 1)}
+    block_by_tensor = blocks(propagate_blocks(infer(parse(HEADS)), {"Q": (4, 2)}))
+    assert block_by_tensor == {"Q": (4, 2), "K": (1, 2), "q": (1, 4, 2), "k": (1, 1, 2), "S": (1, 4, 1)}
 
 
 def test_blocks_that_cross_the_parts_of_a_dimension():
@@ -70,8 +70,8 @@ def test_a_tile_has_two_dimensions():
 
 
 def test_vectors_lie_along_dense_innermost_dimensions():
-    found = blocks(vectorize(infer(parse(GCN)), 4))
-    assert found == {"A": (), "X": (), "W": (1, 4), "b": (4,), "T": (1, 4), "Y": (1, 4)}
+    block_by_tensor = blocks(vectorize(infer(parse(GCN)), 4))
+    assert block_by_tensor == {"A": (), "X": (), "W": (1, 4), "b": (4,), "T": (1, 4), "Y": (1, 4)}
 
 
 def test_a_vector_is_no_longer_than_its_dimension():

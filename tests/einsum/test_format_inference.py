@@ -226,7 +226,7 @@ def test_what_a_rewriting_adds_is_verified():
 
 
 def in_indices(array, indices):
-    """The array with one axis for each index: splits taken apart."""
+    """Return the array with one axis for each index: splits are taken apart."""
     shape = [n for i, size in zip(indices, array.shape, strict=True) for n in parts(i, size)]
     return array.reshape(shape)
 

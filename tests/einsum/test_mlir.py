@@ -25,11 +25,11 @@ FILES = [*sorted((ROOT / "docs" / "example").glob("*.ein")), *sorted((ROOT / "te
 
 
 def check(program: Program) -> str:
-    """The round trip, with what equality leaves out: places in files, signs of zeros, NaN."""
+    """Check the round trip, and what equality leaves out: places in files, signs of zeros, NaN."""
     text = to_mlir(program)
-    again = from_mlir(text)
-    assert repr(again) == repr(program)
-    assert to_mlir(again) == text
+    reread = from_mlir(text)
+    assert repr(reread) == repr(program)
+    assert to_mlir(reread) == text
     return text
 
 

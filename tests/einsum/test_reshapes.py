@@ -162,8 +162,8 @@ def reshapings(draw) -> Program:
             body += f" * {draw(st.sampled_from(others))}[{', '.join(left)}]"
         lines.append(f"{name}[{', '.join(left)}] = {body}")
         shapes[name] = tuple(after)
-    made = [name for name in shapes if name.startswith("T")]
-    outputs = draw(st.lists(st.sampled_from(made), unique=True, min_size=1))
+    intermediates = [name for name in shapes if name.startswith("T")]
+    outputs = draw(st.lists(st.sampled_from(intermediates), unique=True, min_size=1))
     return parse("\n".join([*lines, f"output {', '.join(outputs)}"]))
 
 

@@ -63,6 +63,6 @@ def test_the_dense_form_of_a_large_matrix_is_never_made() -> None:
 
 def test_only_outputs_are_kept() -> None:
     program = parse("tensor A[2, 2] dense\nB[i, j] = A[i, j] + 1\nC[i, j] = B[i, j] * A[i, j]\nD[i, j] = 2 * B[i, j]\noutput C\n")
-    found = evaluate(program, {"A": np.eye(2)}, outputs_only=True)
-    assert set(found) == {"C"}
-    np.testing.assert_array_equal(found["C"], evaluate(program, {"A": np.eye(2)})["C"])
+    results = evaluate(program, {"A": np.eye(2)}, outputs_only=True)
+    assert set(results) == {"C"}
+    np.testing.assert_array_equal(results["C"], evaluate(program, {"A": np.eye(2)})["C"])

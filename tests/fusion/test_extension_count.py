@@ -17,14 +17,14 @@ from fuseflow.fusion.orders import enumerate_orders
 @pytest.mark.parametrize("seed", range(60))
 def test_counts_are_those_of_enumeration_and_bounds_are_below(seed):
     graph = posets.random_order(random.Random(seed), 7)
-    found = sum(1 for _ in enumerate_orders(graph, sorted(graph)))
-    assert count_extensions(graph) == ExtensionCount(found)
+    number = sum(1 for _ in enumerate_orders(graph, sorted(graph)))
+    assert count_extensions(graph) == ExtensionCount(number)
     bound = count_extensions(graph, limit=0)
-    assert 1 <= bound.orders <= found
+    assert 1 <= bound.orders <= number
 
 
 def tableaux(rows: int, columns: int) -> int:
-    """The hook length formula of a rectangle."""
+    """Return the number of standard tableaux of a rectangle, by the hook length formula."""
     hooks = math.prod(rows - r + columns - c - 1 for r in range(rows) for c in range(columns))
     return math.factorial(rows * columns) // hooks
 

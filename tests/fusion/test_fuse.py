@@ -127,8 +127,8 @@ def test_reshapes_have_no_graph(body: str, line: str):
 def test_a_cycle_names_its_edges_and_their_reasons():
     with pytest.raises(FusionError) as error:
         programs.fused("transpose")
-    shown = str(error.value)
-    assert "A[i, j] is stored i before j (csr)" in shown and "A[j, i] is stored j before i (csr)" in shown
+    message = str(error.value)
+    assert "A[i, j] is stored i before j (csr)" in message and "A[j, i] is stored j before i (csr)" in message
     assert "store the tensor dense: `--format A=dense`" in error.value.hint
 
 
@@ -166,21 +166,21 @@ def test_a_partial_order_of_the_user_is_kept():
 def test_enumeration_is_complete_and_lexicographic():
     graph: nx.DiGraph[str] = nx.DiGraph([("i", "k")])
     graph.add_nodes_from("ijkl")
-    found = list(enumerate_orders(graph, "ijkl"))
-    assert sorted(found) == sorted(tuple(o) for o in nx.all_topological_sorts(graph))
-    assert found[0] == nearest_order(graph, "ijkl") and len(found) == len(set(found)) == 12
+    orders = list(enumerate_orders(graph, "ijkl"))
+    assert sorted(orders) == sorted(tuple(o) for o in nx.all_topological_sorts(graph))
+    assert orders[0] == nearest_order(graph, "ijkl") and len(orders) == len(set(orders)) == 12
 
 
 def test_candidates_are_bounded_repeatable_and_legal():
     graph: nx.DiGraph[str] = nx.DiGraph([("a", "b"), ("c", "d")])
     graph.add_nodes_from("abcdefgh")
-    found = candidate_orders(graph, "abcdefgh", 10)
+    orders = candidate_orders(graph, "abcdefgh", 10)
     assert (
-        len(set(found)) == 10
-        and found == candidate_orders(graph, "abcdefgh", 10)
-        and found[0] == nearest_order(graph, "abcdefgh")
+        len(set(orders)) == 10
+        and orders == candidate_orders(graph, "abcdefgh", 10)
+        and orders[0] == nearest_order(graph, "abcdefgh")
     )
-    assert all(o.index("a") < o.index("b") and o.index("c") < o.index("d") for o in found)
+    assert all(o.index("a") < o.index("b") and o.index("c") < o.index("d") for o in orders)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -192,6 +192,6 @@ def test_the_fused_program_means_the_same(case: Case):
     except FusionError:
         return  # an order cycle: a tensor stored one way and read the other
     verify(region)
-    want, got = evaluate(p, case.arrays), evaluate(as_program(region), case.arrays)
+    expected, actual = evaluate(p, case.arrays), evaluate(as_program(region), case.arrays)
     for name in p.outputs:
-        np.testing.assert_allclose(got[name], want[name], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(actual[name], expected[name], rtol=1e-9, atol=1e-9)

@@ -29,24 +29,24 @@ def region_of(text: str) -> tuple[Program, FusedRegion]:
 def counts(text: str) -> dict[str, tuple[int, ExtensionCount]]:
     program, region = region_of(text)
     stored = {t.name: t for t in program.inputs}
-    found = {
+    order_counts = {
         "reference": count_reference(program, region, stored),
         "merged": count_merged(program, region, stored),
         "legal": count_legal(region),
     }
-    assert all(c.unconstrained == math.factorial(c.variables) for c in found.values())
-    return {rule: (c.variables, c.constrained) for rule, c in found.items()}
+    assert all(c.unconstrained == math.factorial(c.variables) for c in order_counts.values())
+    return {rule: (c.variables, c.constrained) for rule, c in order_counts.items()}
 
 
 def test_the_paper_s_gcn():
-    found = counts((PAPER / "gcn.ein").read_text())
-    assert found["reference"] == (18, ExtensionCount(63_063_000)) and math.factorial(18) == 6_402_373_705_728_000
-    assert found["merged"] == (6, ExtensionCount(1))
+    order_counts = counts((PAPER / "gcn.ein").read_text())
+    assert order_counts["reference"] == (18, ExtensionCount(63_063_000)) and math.factorial(18) == 6_402_373_705_728_000
+    assert order_counts["merged"] == (6, ExtensionCount(1))
 
 
 def test_the_paper_s_graphsage():
-    found = counts((PAPER / "graphsage.ein").read_text())
-    assert found["reference"] == found["merged"] == (11, ExtensionCount(1134)) and math.factorial(11) == 39_916_800
+    order_counts = counts((PAPER / "graphsage.ein").read_text())
+    assert order_counts["reference"] == order_counts["merged"] == (11, ExtensionCount(1134)) and math.factorial(11) == 39_916_800
 
 
 def test_the_variables_of_the_paper_s_gcn_are_four_chains_with_shared_ends():

@@ -34,7 +34,7 @@ class Cost:
 
 
 def inversions(order: tuple[str, ...]) -> Cost:
-    """Zero for the alphabet."""
+    """Return the number of inversions, which is zero for the alphabet."""
     return Cost(sum(u > v for k, u in enumerate(order) for v in order[k + 1 :]))
 
 
@@ -46,15 +46,17 @@ def free(names: str) -> nx.DiGraph[str]:
 
 def test_candidates_are_the_nearest_and_a_sample_in_the_order_of_the_program():
     graph = posets.fence(9)
-    found = candidate_orders(graph, sorted(graph))
-    assert len(set(found)) == MAX_CANDIDATES and found[0] == nearest_order(graph, sorted(graph)) and list(found) == sorted(found)
+    orders = candidate_orders(graph, sorted(graph))
+    assert (
+        len(set(orders)) == MAX_CANDIDATES and orders[0] == nearest_order(graph, sorted(graph)) and list(orders) == sorted(orders)
+    )
 
 
 def test_candidates_of_an_order_that_cannot_be_counted_are_a_sample_too():
     crown: nx.DiGraph[str] = nx.DiGraph([(f"a{k}", f"b{m}") for k in range(16) for m in range(16) if k != m])
-    found = candidate_orders(crown, sorted(crown), 10)
-    assert len(set(found)) == 10 and found == candidate_orders(crown, sorted(crown), 10)
-    assert all(order.index(u) < order.index(v) for order in found for u, v in crown.edges)
+    orders = candidate_orders(crown, sorted(crown), 10)
+    assert len(set(orders)) == 10 and orders == candidate_orders(crown, sorted(crown), 10)
+    assert all(order.index(u) < order.index(v) for order in orders for u, v in crown.edges)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -79,9 +81,9 @@ def test_few_orders_are_all_compared_the_nearest_first():
 def test_many_orders_are_searched_from_the_cheapest():
     """Of 362,880 orders 24 random ones hold none near the least; moving one index at a time does."""
     names = "ihgfedcba"
-    tried = []
-    compared = compare_orders(free(names), names, lambda order: tried.append(order) or inversions(order), "r", limit=200)
-    assert len(tried) == len(set(tried)) == len(compared) == 200
+    trials = []
+    compared = compare_orders(free(names), names, lambda order: trials.append(order) or inversions(order), "r", limit=200)
+    assert len(trials) == len(set(trials)) == len(compared) == 200
     assert min(c.rank for c in compared) == 0
     assert compared == compare_orders(free(names), names, inversions, "r", limit=200)
 
@@ -130,9 +132,9 @@ def test_the_first_legal_order_ends_the_search():
             raise FusionError(f"{order} refused")
         return Cost(1.0)
 
-    found = first_order(free("abc"), "abc", cost, "r", 10)
-    assert [c.order for c in found] == [("a", "b", "c"), ("a", "c", "b"), ("b", "a", "c")]
-    assert [c.cost for c in found] == [None, None, Cost(1.0)] and "refused" in found[0].refusal
+    candidates = first_order(free("abc"), "abc", cost, "r", 10)
+    assert [c.order for c in candidates] == [("a", "b", "c"), ("a", "c", "b"), ("b", "a", "c")]
+    assert [c.cost for c in candidates] == [None, None, Cost(1.0)] and "refused" in candidates[0].refusal
     with pytest.raises(FusionError, match=r"\('a', 'b', 'c'\) refused"):
         first_order(free("abc"), "abc", cost, "r", 2)
 

@@ -53,10 +53,10 @@ def test_results_of_one_producer_share_their_rows() -> None:
 
 
 def test_the_cheaper_one_is_taken() -> None:
-    _, (made,) = lower(parse(RESIDUAL), Schedule.fuse("full"), {})
-    assert reads(made.fused, "X") == 2
-    early = lower(parse(RESIDUAL), Schedule.fuse("full").order("full", made.fused.order), {})[1][0]
-    assert early.fused.order == made.fused.order and early.estimate == made.estimate
+    _, (region,) = lower(parse(RESIDUAL), Schedule.fuse("full"), {})
+    assert reads(region.fused, "X") == 2
+    early = lower(parse(RESIDUAL), Schedule.fuse("full").order("full", region.fused.order), {})[1][0]
+    assert early.fused.order == region.fused.order and early.estimate == region.estimate
 
 
 def test_a_guess_follows_the_pipeline() -> None:

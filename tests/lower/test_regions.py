@@ -23,8 +23,8 @@ def test_a_region_can_be_lowered_twice_from_one_state() -> None:
     state, (first, *_) = begun(Schedule.fuse("none"))
     names = set(state.stored)
     (once,), after = lower_region(state, first)
-    (again,), _ = lower_region(state, first)
-    assert once.graph == again.graph and set(state.stored) == names
+    (second,), _ = lower_region(state, first)
+    assert once.graph == second.graph and set(state.stored) == names
     assert set(after.stored) - names == {first.name} == set(after.statistics) - set(state.statistics)
 
 

@@ -43,9 +43,9 @@ schedules = st.builds(
 
 @given(schedules)
 def test_yaml_round_trip(schedule: Schedule) -> None:
-    again = Schedule.from_yaml(schedule.to_yaml())
-    assert again == schedule
-    assert str(again) == str(schedule)
+    reread = Schedule.from_yaml(schedule.to_yaml())
+    assert reread == schedule
+    assert str(reread) == str(schedule)
 
 
 @given(schedules)
