@@ -6,9 +6,11 @@ fuse: [layer1]
 """
 
 from fuseflow.autoscheduler.autoscheduler import autoschedule
-from fuseflow.compiler import Compiled, Result, compile
+from fuseflow.compiler import compile
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import FuseFlowError
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 

@@ -1,4 +1,11 @@
-"""The pipeline, top to bottom: a model, its data, a schedule and a machine to a compiled program, and that to a result."""
+"""The pipeline, top to bottom: a model, its data, a schedule and a machine become a compiled program, which can be run.
+
+source      `load`                the model as an Einsum program, with its tensors
+program     `partition_program`   the program with formats and blocks, cut into the regions of the schedule
+regions     `lower_regions`       one region after the other, fused, with its loops in their best order
+table       `build_table`         the steps of each region, inside of `lower_regions`
+graph       `emit`                the SAMML graph of each table, inside of `lower_regions`
+"""
 
 from __future__ import annotations
 
@@ -10,33 +17,15 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.lower.partition import partition_program, refuse_open
-from fuseflow.lower.program import lower, lower_regions
+from fuseflow.lower.partition import partition_program, refuse_auto
+from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import Check
-from fuseflow.run.compiled import Compiled, Progress, Watch
-from fuseflow.run.result import RegionResult, Result
+from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model
-
-__all__ = [
-    "Check",
-    "Compiled",
-    "CompiledRegion",
-    "ModelSpec",
-    "Progress",
-    "RegionResult",
-    "Result",
-    "Source",
-    "Watch",
-    "compile",
-    "compile_source",
-    "load",
-    "lower",
-]
 
 
 def compile(
@@ -55,10 +44,11 @@ def compile(
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
 
-    `model` is a `torch.nn.Module` with its `inputs`, the path of a model file (`.py`, with `data`, `data_dir` and `options`, the keyword
-    arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program; the last three take
+    `model` is a `torch.nn.Module` with its `inputs`; the path of a model file (`.py`, with `data`, `data_dir` and `options`, the keyword
+    arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`); or an Einsum program. The last three take
     their inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes
-    random weights and data. `observe` is called with every stage as soon as it is there.
+    random weights and data. `observe` is called with every stage as soon as it exists.
+
     Raises a subclass of `FuseFlowError`, which says what to change.
 
     >>> import fuseflow as ff
@@ -67,7 +57,7 @@ def compile(
     True
     """
     schedule = schedule or Schedule()
-    refuse_open(schedule)
+    refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
     observe(source)
@@ -80,7 +70,7 @@ def compile_source(
     machine: Machine,
     observe: Callable[[Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
-    """Compile a model that was loaded: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
+    """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
     partitioned = partition_program(source.program, schedule)
     observe(partitioned.program)

@@ -107,11 +107,11 @@ class Costs:
         return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
 
     def _size(self, part: Range) -> int:
-        return len(self.partitioned.refined.members(self.units.einsums(part)))
+        return len(self.partitioned.reshapes.members(self.units.einsums(part)))
 
     def _request(self, part: Range) -> RegionRequest:
         """The region of a range; the results that it writes are what others read."""
-        members = sorted(self.partitioned.refined.members(self.units.einsums(part)), key=self.place.__getitem__)
+        members = sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.place.__getitem__)
         results = (e for e in members if not self.readers[e] <= set(members))
         return RegionRequest(self.units.name(part), tuple(members), tuple(results))
 
@@ -126,7 +126,9 @@ class Costs:
             there[source] = None
             if source in views:
                 waiting.append(source)
-        return self.state.only(n for n in there if n in self.state.stored and n not in request.einsums and n not in views)
+        return self.state.restricted_to(
+            n for n in there if n in self.state.stored and n not in request.einsums and n not in views
+        )
 
     def _expected(self, request: RegionRequest) -> float:
         """Cycles of a region that may be estimated, infinite if it cannot be lowered."""

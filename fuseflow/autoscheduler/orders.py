@@ -124,7 +124,7 @@ class OrderSearch:
         """The cycles of regions that run after another; `memory` then has what they write."""
         total = 0
         for region in pieces:
-            for step in region.before:
+            for step in region.views_before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
             results = again.again(region, read)
@@ -133,7 +133,7 @@ class OrderSearch:
                 results = again.first(region, read, simulation)
                 total += simulation.cycles
             memory |= results
-            for step in region.after:
+            for step in region.views_after:
                 memory[step.name] = step.of(memory[step.source])
         return total
 

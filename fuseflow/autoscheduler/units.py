@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import Einsum, Reduce, walk
-from fuseflow.einsum.reshapes import refine
+from fuseflow.einsum.reshapes import eliminate_reshapes
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.granularities import layer_labels
@@ -75,12 +75,12 @@ def partition(cuts: Sequence[int], count: int) -> Partition:
 
 def operators(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
     """Each operator by itself, a softmax or a norm as one. A reshape that vanishes goes with what stands before it."""
-    stuck = partitioned.refined.stuck | refine(partitioned.original).stuck
+    stuck = partitioned.reshapes.barriers | eliminate_reshapes(partitioned.original).barriers
     found: list[Unit] = []
     waiting: tuple[str, ...] = ()
     for region in form_regions(partitioned.original, replace(schedule, fuse_regions=("none",), regions=())):
-        members, alone = partitioned.refined.members(region.einsums), not stuck.isdisjoint(region.einsums)
-        if not alone and all(e in partitioned.refined.renames for e in members):
+        members, alone = partitioned.reshapes.members(region.einsums), not stuck.isdisjoint(region.einsums)
+        if not alone and all(e in partitioned.reshapes.renames for e in members):
             if found:
                 found[-1] = replace(found[-1], einsums=(*found[-1].einsums, *region.einsums))
             else:

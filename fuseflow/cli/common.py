@@ -22,7 +22,7 @@ from fuseflow.frontend.data import ADJACENCIES
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.run.artifacts import MANIFEST
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import CHOICES
+from fuseflow.schedule.entries import SETTINGS
 from fuseflow.sim.machine.files import Setting, load_machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -185,13 +185,15 @@ def schedule_options(command: Command) -> Command:
         click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
         click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
         click.option(
-            "--iteration", type=click.Choice(CHOICES["iteration"]), help="Reductions in loops of their own, or one space."
+            "--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."
         ),
         click.option(
-            "--intermediates", type=click.Choice(CHOICES["intermediates"]), help="What regions read: the real ones, or stand-ins."
+            "--intermediates",
+            type=click.Choice(SETTINGS["intermediates"]),
+            help="What regions read: the real ones, or stand-ins.",
         ),
-        click.option("--locate", type=click.Choice(CHOICES["locate"]), help="Dense levels: located, or scanned and joined."),
-        click.option("--repeat", type=click.Choice(CHOICES["repeat"]), help="What is repeated in loops that an operand lacks."),
+        click.option("--locate", type=click.Choice(SETTINGS["locate"]), help="Dense levels: located, or scanned and joined."),
+        click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
         click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),

@@ -1,10 +1,10 @@
-"""Which dimensions of a program are one, and into which parts its reshapes take them apart.
+"""The dimensions of a program: which of them are the same, and into which parts its reshapes take them apart.
 
-    Q[i, h, d] = P[i, h*64 + d]     dimension 1 of P is the pair of dimensions 1 and 2 of Q, and so it is wherever else it is used
+    Q[i, h, d] = P[i, h*64 + d]     dimension 1 of P is the pair of dimensions 1 and 2 of Q, wherever else it is used
 
-Dimensions are joined where one index runs over them. A split of one of them holds for all, and several splits of one dimension are
-taken together: (12, 64) and (24, 32) make it (12, 2, 32). A split that has no common parts with those before it, or that a compressed
-level forbids, is left out.
+Dimensions are joined where one index runs over them. A split of one of them holds for all of them. Several splits of one dimension are
+combined: (12, 64) and (24, 32) make it (12, 2, 32). A split is left out if it has no common parts with those before it, or if a compressed
+level forbids it.
 """
 
 from __future__ import annotations
@@ -17,107 +17,116 @@ from typing import TypeAlias
 from fuseflow.einsum.nodes import Access, Einsum, Program, Split, accesses
 from fuseflow.einsum.verify import extents, shapes
 
-Place: TypeAlias = tuple[str, str | int]
-"""A dimension of a tensor (its position) or an index of an Einsum (its name). Names of tensors and Einsums may agree, these do not."""
+Axis: TypeAlias = tuple[str, str | int]
+"""An axis is a dimension of a tensor (the tensor and its position) or an index of an Einsum (the Einsum and the name of the index). A
+tensor and an Einsum may have the same name, but a position never equals an index name.
+"""
 
 
 @dataclass(slots=True)
 class Dimensions:
-    """The dimensions of a program, joined where they are the same one.
+    """The dimensions of a program: a union-find structure over axes, which joins those that are the same dimension.
 
-    `cuts` holds for a dimension, by its representative, the sizes of its inner parts: {32, 64} of 768 makes it (12, 2, 32). `names` what
-    its parts are called, where a split of the program names them.
+    `extent` is the extent of every axis. `cuts` gives the sizes of the inner parts of a dimension, by its representative: {32, 64} of 768
+    makes it (12, 2, 32). `names` gives the two axes that a dimension comes apart into, where a split of the program names them. `unsplit`
+    holds the dimensions that must stay whole.
     """
 
-    extent: dict[Place, int] = field(default_factory=dict)
-    cuts: dict[Place, frozenset[int]] = field(default_factory=dict)
-    names: dict[Place, tuple[Place, Place]] = field(default_factory=dict)
-    whole: set[Place] = field(default_factory=set)
-    _parent: dict[Place, Place] = field(default_factory=dict)
-    _splits: dict[Place, list[tuple[Place, Place]]] = field(default_factory=dict)
-    _within: dict[Place, list[Place]] = field(default_factory=dict)
+    extent: dict[Axis, int] = field(default_factory=dict)
+    cuts: dict[Axis, frozenset[int]] = field(default_factory=dict)
+    names: dict[Axis, tuple[Axis, Axis]] = field(default_factory=dict)
+    unsplit: set[Axis] = field(default_factory=set)
+    _parent: dict[Axis, Axis] = field(default_factory=dict)
+    _splits: dict[Axis, list[tuple[Axis, Axis]]] = field(default_factory=dict)
+    _within: dict[Axis, list[Axis]] = field(default_factory=dict)
 
-    def find(self, place: Place) -> Place:
-        while (above := self._parent.get(place, place)) != place:
-            self._parent[place] = self._parent.get(above, above)
-            place = above
-        return place
+    def find(self, axis: Axis) -> Axis:
+        """Return the axis that represents the dimension of `axis`."""
+        while (parent := self._parent.get(axis, axis)) != axis:
+            self._parent[axis] = self._parent.get(parent, parent)
+            axis = parent
+        return axis
 
-    def join(self, a: Place, b: Place) -> None:
+    def join(self, a: Axis, b: Axis) -> None:
+        """State that two axes are the same dimension."""
         self._parent[self.find(b)] = self.find(a)
 
-    def parts(self, place: Place) -> tuple[int, ...]:
-        """The extents of the parts of a dimension, outermost first; its own extent alone if it is in one piece.
+    def parts(self, axis: Axis) -> tuple[int, ...]:
+        """Return the extents of the parts of a dimension, outermost first. A dimension in one piece has its own extent alone.
 
         >>> dims = Dimensions({("T", 0): 768}, {("T", 0): frozenset({32, 64})})
         >>> dims.parts(("T", 0))
         (12, 2, 32)
         """
-        root = self.find(place)
+        root = self.find(axis)
         steps = [self.extent[root], *sorted(self.cuts.get(root, ()), reverse=True), 1]
         return tuple(above // below for above, below in pairwise(steps))
 
-    def labels(self, place: Place) -> tuple[str, ...]:
-        """What the parts of a dimension are called in the program, () if its splits do not say."""
-        names = tuple(name for part in self.names.get(self.find(place), ()) for name in self._label(part))
-        return names if len(names) == len(self.parts(place)) else ()
+    def labels(self, axis: Axis) -> tuple[str, ...]:
+        """Return the names that the program gives to the parts of a dimension, or () if its splits do not name them all."""
+        names = tuple(name for part in self.names.get(self.find(axis), ()) for name in self._label(part))
+        return names if len(names) == len(self.parts(axis)) else ()
 
-    def _label(self, place: Place) -> tuple[str, ...]:
-        return self.labels(place) if len(self.parts(place)) > 1 else (str(place[1]),)
+    def _label(self, axis: Axis) -> tuple[str, ...]:
+        return self.labels(axis) if len(self.parts(axis)) > 1 else (str(axis[1]),)
 
-    def split(self, place: Place, outer: Place, inner: Place) -> bool:
-        """Take a dimension apart, and all that follows from it; False, and nothing changes, if that cannot be."""
-        whole, pair = self.find(place), (self.find(outer), self.find(inner))
-        before = dict(self.cuts)
+    def split(self, axis: Axis, outer: Axis, inner: Axis) -> bool:
+        """Take a dimension apart into `outer` and `inner`, and every dimension that this concerns. Return False, without a change, if that
+        is impossible.
+        """
+        whole, pair = self.find(axis), (self.find(outer), self.find(inner))
+        previous_cuts = dict(self.cuts)
         self._splits.setdefault(whole, []).append(pair)
         for part in pair:
             self._within.setdefault(part, []).append(whole)
         if self._settled(whole):
             self.names.setdefault(whole, (outer, inner))
             return True
-        self.cuts = before
+        self.cuts = previous_cuts
         self._splits[whole].pop()
         for part in pair:
             self._within[part].pop()
         return False
 
-    def _settled(self, start: Place) -> bool:
-        """Carry cuts between dimensions and their parts until they agree."""
-        todo = [start]
-        while todo:
-            at = todo.pop()
-            for whole in (at, *self._within.get(at, ())):
+    def _settled(self, start: Axis) -> bool:
+        """Carry cuts between dimensions and their parts until they agree. Return False if they cannot."""
+        pending = [start]
+        while pending:
+            axis = pending.pop()
+            for whole in (axis, *self._within.get(axis, ())):
                 for outer, inner in self._splits.get(whole, ()):
-                    found = self._exchanged(whole, outer, inner)
-                    if found is None:
+                    changed = self._exchanged(whole, outer, inner)
+                    if changed is None:
                         return False
-                    todo += found
+                    pending += changed
         return True
 
-    def _exchanged(self, whole: Place, outer: Place, inner: Place) -> list[Place] | None:
-        """Make the cuts of a dimension and of the two parts of one split agree: what has new ones, None if they cannot."""
+    def _exchanged(self, whole: Axis, outer: Axis, inner: Axis) -> list[Axis] | None:
+        """Make the cuts of a dimension agree with those of the two parts of one split. Return the axes that got new cuts, or None if they
+        cannot agree.
+        """
         size = self.extent[inner]
-        before = {place: self.cuts.get(place, frozenset()) for place in (whole, outer, inner)}
-        cuts = before[whole] | before[inner] | {size} | {size * cut for cut in before[outer]}
+        old = {axis: self.cuts.get(axis, frozenset()) for axis in (whole, outer, inner)}
+        cuts = old[whole] | old[inner] | {size} | {size * cut for cut in old[outer]}
         if any(big % small for small, big in pairwise(sorted(cuts))):
             return None
-        due = {**before, whole: cuts}
-        due[outer] |= {cut // size for cut in cuts if cut > size}
-        due[inner] |= {cut for cut in cuts if cut < size}
-        changed = [place for place in due if due[place] != before[place]]
-        if not self.whole.isdisjoint(changed):
+        new = {**old, whole: cuts}
+        new[outer] |= {cut // size for cut in cuts if cut > size}
+        new[inner] |= {cut for cut in cuts if cut < size}
+        changed = [axis for axis in new if new[axis] != old[axis]]
+        if not self.unsplit.isdisjoint(changed):
             return None
-        self.cuts |= due
+        self.cuts |= new
         return changed
 
 
-def dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
-    """The dimensions of a program, with all its splits that can be. Tensors in `whole` stay as they are."""
-    dims, sizes, shape = Dimensions(), extents(program), shapes(program)
-    for name, lengths in shape.items():
+def unify_dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
+    """Compute the dimensions of a program, with all splits that are possible. The tensors in `whole` are not split."""
+    dims, extents_by_einsum, shape_by_tensor = Dimensions(), extents(program), shapes(program)
+    for name, lengths in shape_by_tensor.items():
         dims.extent |= {(name, position): size for position, size in enumerate(lengths)}
     for einsum in program.einsums:
-        dims.extent |= {(einsum.name, index): size for index, size in sizes[einsum.name].items()}
+        dims.extent |= {(einsum.name, index): size for index, size in extents_by_einsum[einsum.name].items()}
         for access in _accesses(einsum):
             for position, index in enumerate(access.indices):
                 if isinstance(index, str):
@@ -126,40 +135,40 @@ def dimensions(program: Program, whole: Collection[str] = ()) -> Dimensions:
     _join_parts(dims, splits)
     for tensor in program.tensors:
         pairs = zip(tensor.format.levels, tensor.format.order, strict=True) if tensor.format is not None else ()
-        dims.whole |= {dims.find((tensor.name, position)) for level, position in pairs if not level.full}
-    dims.whole |= {dims.find((name, position)) for name in whole for position in range(len(shape.get(name, ())))}
-    for place, outer, inner in splits:
-        dims.split(place, outer, inner)
+        dims.unsplit |= {dims.find((tensor.name, position)) for level, position in pairs if not level.full}
+    dims.unsplit |= {dims.find((name, position)) for name in whole for position in range(len(shape_by_tensor.get(name, ())))}
+    for axis, outer, inner in splits:
+        dims.split(axis, outer, inner)
     return dims
 
 
-def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Place, Place, Place]]:
-    """The dimensions that come apart, with their parts: not those where a part has a single value, or none."""
+def _splits(einsum: Einsum, dims: Dimensions) -> Iterator[tuple[Axis, Axis, Axis]]:
+    """Yield the dimensions that come apart, each with its two parts. A split in which a part has one value, or none, is left out."""
     for access in _accesses(einsum):
         for position, index in enumerate(access.indices):
             if isinstance(index, Split) and index.size > 1 and dims.extent[einsum.name, index.outer] > 1:
                 yield (access.tensor, position), (einsum.name, index.outer), (einsum.name, index.inner)
 
 
-def _join_parts(dims: Dimensions, splits: list[tuple[Place, Place, Place]]) -> None:
-    """What comes apart in the same way has the same parts."""
+def _join_parts(dims: Dimensions, splits: list[tuple[Axis, Axis, Axis]]) -> None:
+    """Join the parts of dimensions that come apart in the same way."""
     joined = True
     while joined:
-        joined, known = False, dict[tuple[Place, int], tuple[Place, Place]]()
-        for place, *parts in splits:
-            first = known.setdefault((dims.find(place), dims.extent[parts[1]]), (parts[0], parts[1]))
-            for mine, its in zip(parts, first, strict=True):
-                if dims.find(mine) != dims.find(its):
-                    dims.join(its, mine)
+        joined, parts_by_split = False, dict[tuple[Axis, int], tuple[Axis, Axis]]()
+        for axis, *parts in splits:
+            first = parts_by_split.setdefault((dims.find(axis), dims.extent[parts[1]]), (parts[0], parts[1]))
+            for part, first_part in zip(parts, first, strict=True):
+                if dims.find(part) != dims.find(first_part):
+                    dims.join(first_part, part)
                     joined = True
 
 
-def split_places(einsum: Einsum) -> Iterator[Place]:
-    """The dimensions that an Einsum sees as two indices."""
+def split_axes(einsum: Einsum) -> Iterator[Axis]:
+    """Yield the dimensions that an Einsum sees as two indices."""
     for access in _accesses(einsum):
         yield from ((access.tensor, position) for position, index in enumerate(access.indices) if isinstance(index, Split))
 
 
 def _accesses(einsum: Einsum) -> tuple[Access, ...]:
-    """Left side first."""
+    """Return all accesses of an Einsum, the left side first."""
     return (Access(einsum.name, einsum.indices), *accesses(einsum.body))

@@ -1,7 +1,7 @@
-"""Format inference: which levels, dtype and implicit value the results of a program have.
+"""Format inference: the levels, dtype and implicit value of the results of a program.
 
-An index of a result gets a `dense` level if its loop must visit every coordinate, else a `compressed` one. That follows from the
-levels of the operands and from the operators' annihilators at the operands' implicit values (intersect, left, union or range).
+An index of a result gets a `dense` level if its loop must visit every coordinate, and else a `compressed` one. That follows from the levels
+of the operands and from the operators' annihilators at the operands' implicit values (intersect, left, union or range).
 """
 
 from __future__ import annotations
@@ -30,65 +30,69 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the names in one Einsum mean: types of its operands, extents of its indices."""
+    """The scope of one Einsum: the types of its operands, and the extents of its indices."""
 
     types: Mapping[str, TensorType]
     extents: Mapping[str, int]
 
     @property
     def fills(self) -> dict[str, float]:
+        """The implicit values of the operands, by name."""
         return {name: t.fill for name, t in self.types.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class TypedProgram:
-    """A program as it was `written`, and as `program`: the same with a declaration for every tensor (`infer`)."""
+    """A program as it was written, `source`, together with `program`, which is the same with a declaration for every tensor (`infer`)."""
 
-    written: Program
+    source: Program
     program: Program
 
     @classmethod
-    def of(cls, written: Program) -> TypedProgram:
-        """The program with all formats inferred. Raises `ProgramError` unless it has a meaning."""
-        verify(written)
-        return cls(written, _typed(written, None))
+    def of(cls, source: Program) -> TypedProgram:
+        """Infer all formats of a program. Raises `ProgramError` unless it has a meaning."""
+        verify(source)
+        return cls(source, _typed(source, None))
 
-    def rewritten(self, written: Program) -> TypedProgram:
-        """The types of this program after it was rewritten. Only what the rewriting changed is verified and inferred again: statements
-        and declarations that are new, and statements that read a tensor whose type is another now."""
-        if written is self.written:
+    def rewritten(self, source: Program) -> TypedProgram:
+        """Infer the formats of this program after it was rewritten. Only what the rewriting changed is verified and inferred again: new
+        statements and declarations, and statements that read a tensor whose type changed.
+        """
+        if source is self.source:
             return self
-        verify(written, self.written)
-        return TypedProgram(written, _typed(written, self))
+        verify(source, self.source)
+        return TypedProgram(source, _typed(source, self))
 
 
 def infer(program: Program) -> Program:
-    """The program with a declaration for every tensor: format, dtype and implicit value of each result, `dense` for inputs
-    without a format. What is declared stays; raises `ProgramError` if a declared implicit value is not the one the result has.
-    A result that is defined everywhere has no implicit entries: its implicit value is the declared one, or 0.
+    """Return the program with a declaration for every tensor: the format, dtype and implicit value of each result, and `dense` for inputs
+    without a format.
+
+    What is declared stays. Raises `ProgramError` if a declared implicit value is not the one that the result has. A result that is defined
+    everywhere has no implicit entries: its implicit value is the declared one, or 0.
     """
     return TypedProgram.of(program).program
 
 
-def _typed(program: Program, before: TypedProgram | None) -> Program:
-    """The program with the types of all its tensors; those that cannot have changed are taken from `before`."""
-    shape, sizes = shapes_and_extents(program)
-    declared, kept = program.declared, _Kept.of(before)
+def _typed(program: Program, previous: TypedProgram | None) -> Program:
+    """Return the program with the types of all its tensors; those that cannot have changed are taken from `before`."""
+    shape_by_tensor, sizes = shapes_and_extents(program)
+    declared, previous_types = program.declared, _PreviousTypes.of(previous)
     types = {t.name: t if t.format else replace(t, format=Format.dense(len(t.shape))) for t in program.inputs}
     for einsum in program.einsums:
-        statement = declared.get(einsum.name)
-        known = kept.type_of(einsum, statement, types)
-        if known is None:
+        declaration = declared.get(einsum.name)
+        type = previous_types.type_of(einsum, declaration, types)
+        if type is None:
             scope = Scope(types, sizes[einsum.name])
-            undeclared = TensorType(einsum.name, shape[einsum.name], dtype=result_dtype(einsum, scope))
-            known = _type_of(einsum, undeclared if statement is None else statement, scope)
-        types[einsum.name] = known
+            undeclared = TensorType(einsum.name, shape_by_tensor[einsum.name], dtype=result_dtype(einsum, scope))
+            type = _type_of(einsum, undeclared if declaration is None else declaration, scope)
+        types[einsum.name] = type
     order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
     return replace(program, tensors=tuple(types[name] for name in order))
 
 
 def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
-    """The type of a result, with what its declaration leaves open."""
+    """Return the type of a result: its declaration, with what that leaves open filled in."""
     format = result_format(einsum, scope)
     fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
     if declared.fill not in (0, fill) and not (math.isnan(declared.fill) and math.isnan(fill)):
@@ -97,27 +101,29 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """What was inferred before a program was rewritten, by name: statements, their declarations and the types that there were."""
+class _PreviousTypes:
+    """What was inferred before a program was rewritten, by name: the statements, their declarations, and the types that followed."""
 
     statements: Mapping[str, Einsum]
     declared: Mapping[str, TensorType]
     types: Mapping[str, TensorType]
 
     @classmethod
-    def of(cls, before: TypedProgram | None) -> _Kept:
-        if before is None:
+    def of(cls, previous: TypedProgram | None) -> _PreviousTypes:
+        if previous is None:
             return cls({}, {}, {})
-        return cls(before.written.defined, before.written.declared, before.program.declared)
+        return cls(previous.source.defined, previous.source.declared, previous.program.declared)
 
     def type_of(self, einsum: Einsum, declared: TensorType | None, types: Mapping[str, TensorType]) -> TensorType | None:
-        """The type that a result had, None if anything that it follows from is another now."""
-        same = self.statements.get(einsum.name) == einsum and self.declared.get(einsum.name) == declared
-        return self.types[einsum.name] if same and all(types[n] == self.types.get(n) for n in einsum.operands) else None
+        """Return the type that a result had, or None if anything that it follows from has changed."""
+        unchanged = self.statements.get(einsum.name) == einsum and self.declared.get(einsum.name) == declared
+        return self.types[einsum.name] if unchanged and all(types[n] == self.types.get(n) for n in einsum.operands) else None
 
 
 def result_format(einsum: Einsum, scope: Scope) -> Format:
-    """Levels in the order of the left side's dimensions. A split dimension is dense only if both of its indices are."""
+    """Return the format of a result, its levels in the order of the left side's dimensions. A split dimension is dense only if both of its
+    indices are.
+    """
     levels = []
     for index in einsum.indices:
         total = all(presence(einsum.body, name, scope) is not Presence.PATTERN for name in index_names((index,)))
@@ -126,7 +132,7 @@ def result_format(einsum: Einsum, scope: Scope) -> Format:
 
 
 def presence(node: Expr, index: str, scope: Scope) -> Presence:
-    """Where an expression is defined along `index`; elsewhere it has the value `fill_of`.
+    """Return where an expression is defined along `index`; elsewhere it has the value `fill_of`.
 
     A reduction is defined where any entry of its operand is: elsewhere it folds implicit values only.
     """
@@ -153,24 +159,26 @@ def _of_access(node: Access, index: str, scope: Scope) -> Presence:
 
 
 def _of_operator(node: Apply, index: str, scope: Scope) -> Presence:
-    """The table of joins: without a total operand intersect, left or union; with one, the pattern of one that annihilates."""
-    of = [presence(arg, index, scope) for arg in node.args]
-    if Presence.PATTERN not in of:
-        return Presence.TOTAL if Presence.TOTAL in of else Presence.CONSTANT
-    if Presence.TOTAL not in of:
+    """Apply the table of joins. Without a total operand the join is an intersection, a left join or a union, and so sparse. With one, the
+    result is sparse only if some sparse operand annihilates.
+    """
+    presences = [presence(arg, index, scope) for arg in node.args]
+    if Presence.PATTERN not in presences:
+        return Presence.TOTAL if Presence.TOTAL in presences else Presence.CONSTANT
+    if Presence.TOTAL not in presences:
         return Presence.PATTERN
     fills = [fill_of(arg, scope.fills, scope.extents) for arg in node.args]
     constants = _constants(node)
     for position, fill in enumerate(fills):
-        if of[position] is Presence.PATTERN and operator(node.op).annihilated(position, fill, constants) is not None:
+        if presences[position] is Presence.PATTERN and operator(node.op).annihilated(position, fill, constants) is not None:
             return Presence.PATTERN
     return Presence.TOTAL
 
 
 def fill_of(node: Expr, fills: Mapping[str, float], sizes: Mapping[str, int]) -> float:
-    """The implicit value of an expression: its value where no operand stores anything.
+    """Return the implicit value of an expression: its value where no operand stores anything.
 
-    `fills` are the implicit values of the tensors, `sizes` the extents of the reduced indices.
+    `fills` holds the implicit values of the tensors, and `sizes` the extents of the reduced indices.
 
     >>> from fuseflow.einsum.parse import parse_expr
     >>> fill_of(parse_expr("sum(k) exp(A[i, k])"), {"A": 0.0}, {"k": 3})
@@ -197,17 +205,17 @@ def fill_of(node: Expr, fills: Mapping[str, float], sizes: Mapping[str, int]) ->
 
 
 def _constants(node: Apply) -> list[float | None]:
-    """The value of each operand that holds no tensor, None for the others."""
+    """Return the value of each operand that holds no tensor, and None for the others."""
     return [None if accesses(arg) else fill_of(arg, {}, {}) for arg in node.args]
 
 
 _PROMOTION: Final = ("i32", "i64", "f32", "f64")
 _INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit in ("add", "mul", "logic"))
-"""Operators whose results are integers if their operands are."""
+"""The operators whose results are integers if their operands are."""
 
 
 def result_dtype(einsum: Einsum, scope: Scope) -> str:
-    """The widest dtype of the operands; a fractional number or operator, or an infinity, makes it a float."""
+    """Return the widest dtype of the operands. A fractional number or operator, or an infinity, makes it a float."""
     if not einsum.operands:
         return "f32"
     dtypes = [scope.types[name].dtype for name in einsum.operands]

@@ -1,5 +1,6 @@
-"""Names of indices: giving them out and replacing them. A model file may say what its loops are called
-(`INDICES = {"attn.scores": "b h i j"}`)."""
+"""Names of indices: how they are given out and replaced. A model file may name the loops of its Einsums (`INDICES = {"attn.scores": "b h i
+j"}`).
+"""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Pro
 from fuseflow.errors import ProgramError, did_you_mean
 
 LETTERS = "ijklmnopqrstuvwxyz" + "abcdefgh" + string.ascii_uppercase
-"""Index names in the order in which they are given out."""
+"""The one-letter index names, in the order in which they are given out."""
 
 
 def fresh_indices() -> Iterator[str]:
-    """i, j, k, ..., then i1, j1, ..."""
+    """Yield index names: i, j, k, ..., and then i1, j1, ..."""
     yield from LETTERS
     for n in count(1):
         yield from (f"{letter}{n}" for letter in LETTERS)
 
 
 def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
-    """Replace index names; a name bound to a `Split` must stand alone in its access."""
+    """Return the expression with other index names. An index that becomes a `Split` must stand alone in its access."""
     match expr:
         case Access():
             return Access(expr.tensor, tuple(_index(i, indices) for i in expr.indices))
@@ -39,7 +40,7 @@ def substitute(expr: Expr, indices: Mapping[str, Index]) -> Expr:
 
 
 def substitute_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """Replace names of tensors."""
+    """Return the expression with other names of tensors."""
     match expr:
         case Access():
             return Access(names.get(expr.tensor, expr.tensor), expr.indices)
@@ -59,10 +60,11 @@ def _index(index: Index, indices: Mapping[str, Index]) -> Index:
     return Split(str(indices.get(index.outer, index.outer)), str(indices.get(index.inner, index.inner)), index.size)
 
 
-def with_indices(program: Program, names: Mapping[str, str]) -> Program:
-    """The program with the left-side indices of the named Einsums renamed, outermost first; reductions that would clash move on.
+def rename_left_side(program: Program, names: Mapping[str, str]) -> Program:
+    """Return the program with other left-side indices for the Einsums in `names`, outermost first. Indices of reductions that would clash
+    get fresh names.
 
-    Raises `ProgramError` for an Einsum that is not there and for names that do not fit its dimensions.
+    Raises `ProgramError` for an Einsum that does not exist, and for names that do not fit its dimensions.
     """
     for name in names:
         if name not in program.defined:

@@ -1,4 +1,5 @@
-"""An Einsum program as MLIR text in the `einsum` dialect, and back. Needs torch-mlir (not torch); not imported with `fuseflow.einsum`.
+"""An Einsum program as MLIR text in the `einsum` dialect, and back. It needs torch-mlir (but not torch), so `fuseflow.einsum` does not
+import it.
 
 Everything of the program is in the text, places in files too: `from_mlir(to_mlir(program)) == program`. Every call has a context of its
 own.
@@ -15,7 +16,7 @@ from torch_mlir import ir
 from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Location, Program, Reduce, Split, TensorType
-from fuseflow.einsum.parse import DEEPEST
+from fuseflow.einsum.parse import MAX_DEPTH
 from fuseflow.einsum.verify import shapes, verify
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.tensors import Format
@@ -28,7 +29,7 @@ FORMAT, SPLIT, SPAN, ELEMENT = "einsum.format", "einsum.split", "einsum.span", "
 
 
 def to_mlir(program: Program) -> str:
-    """The module that holds the program, in generic form. Raises `ProgramError` if the program does not verify."""
+    """Return the module that holds the program, in generic form. Raises `ProgramError` if the program does not verify."""
     verify(program)
     with m.context("einsum", error=ProgramError):
         module = ir.Module.create()
@@ -38,7 +39,9 @@ def to_mlir(program: Program) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> Program:
-    """The program that a module holds; `file` is its name in errors. Raises `ProgramError` if it does not parse or does not verify."""
+    """Return the program that a module holds; `file` is its name in errors. Raises `ProgramError` if it does not parse or does not
+    verify.
+    """
     with m.context("einsum", error=ProgramError, file=file):
         module = m.parse(text, file, ("einsum",), ProgramError)
         head = module.only(PROGRAM)
@@ -82,7 +85,7 @@ def _write(program: Program) -> None:
 
 
 def _write_expr(expr: Expr, tensors: dict[str, ir.Value]) -> ir.Value:
-    """The operations of an expression, operands first; the value of the last."""
+    """Write the operations of an expression, operands first, and return the value of the last."""
     match expr:
         case Access(tensor, indices):
             operands, name = [tensors[tensor]], ACCESS
@@ -105,7 +108,7 @@ def _tensor_type(tensor: TensorType) -> ir.Type:
 
 
 def _result_type(name: str, declared: TensorType | None, shape: tuple[int, ...]) -> ir.Type:
-    """Of a declared tensor its type; else a tensor whose dtype and format are left to inference."""
+    """Return the type of a declared tensor. Without a declaration, its dtype and format are left to inference."""
     return _tensor_type(declared) if declared is not None else ir.RankedTensorType.get(shape, a.declared_type(ELEMENT))
 
 
@@ -141,7 +144,7 @@ class _Tree:
 
 @dataclass(slots=True)
 class _Reader:
-    """What the operations so far have declared, defined and computed."""
+    """The reader of a module. It holds what the operations so far have declared, defined and computed."""
 
     tensors: list[tuple[m.Operation, TensorType]] = field(default_factory=list)
     einsums: list[tuple[m.Operation, Einsum]] = field(default_factory=list)
@@ -187,14 +190,14 @@ class _Reader:
             case _:
                 op.refuse("is no operation of a program", did_you_mean(op.name, OPERATIONS))
         depth = 1 + max((arg.depth for arg in args), default=0)
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             op.refuse(
-                f"stands above {DEEPEST} operators one inside the other", "split the expression into several `einsum.define`"
+                f"stands above {MAX_DEPTH} operators one inside the other", "split the expression into several `einsum.define`"
             )
         self.trees[op.results[0]] = _Tree(expr, depth, op)
 
     def take(self, op: m.Operation, value: ir.Value) -> _Tree:
-        """The expression that an operand is. It has one reader: an expression is a tree."""
+        """Return the expression that an operand is. It has one reader: an expression is a tree."""
         if value not in self.trees:
             op.refuse(
                 "reads an element that another operation has read, or that is made later",
@@ -216,10 +219,10 @@ class _Reader:
         )
 
     def place(self, name: str) -> Span | None:
-        """Where a tensor is defined, or else declared."""
+        """Return where a tensor is defined, or else declared."""
         defined = ((op, einsum.name) for op, einsum in self.einsums)
         declared = ((op, tensor.name) for op, tensor in self.tensors)
-        return next((op.place for op, here in (*defined, *declared) if here == name), None)
+        return next((op.place for op, tensor_name in (*defined, *declared) if tensor_name == name), None)
 
 
 def _tensor(op: m.Operation, type: ir.Type) -> TensorType:
@@ -246,7 +249,7 @@ def _tensor(op: m.Operation, type: ir.Type) -> TensorType:
 
 
 def _storage(op: m.Operation, encoding: ir.Attribute | None) -> tuple[tuple[str, ...] | None, tuple[int, ...], Block]:
-    """Levels, order and block; no levels where the format is left to inference."""
+    """Return the levels, order and block of an encoding; the levels are None where the format is left to inference."""
     if encoding is None:
         return None, (), ()
     try:
@@ -282,7 +285,7 @@ def _span(attribute: ir.Attribute) -> Span:
 
 
 def _check_types(program: Program, reader: _Reader) -> None:
-    """Refuse a definition whose result is not of the type that the program gives it."""
+    """Refuse a definition whose result does not have the type that the program gives it."""
     declared, sizes = program.declared, shapes(program)
     for op, einsum in reader.einsums:
         wanted = _result_type(einsum.name, declared.get(einsum.name), sizes[einsum.name])
@@ -291,7 +294,7 @@ def _check_types(program: Program, reader: _Reader) -> None:
 
 
 def _placed(error: ProgramError, reader: _Reader, head: m.Operation) -> ProgramError:
-    """The same error with the place in the module of the statement or tensor that it is about, or else of the program."""
-    named = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
-    error.span = next((place for name in named if (place := reader.place(name))), head.place)
+    """Return the same error with a place in the module: that of the statement or tensor that it is about, or else that of the program."""
+    quoted_names = re.findall(r"`([^`\[ ]+)", " ".join([*error.notes, error.message]))
+    error.span = next((span for name in quoted_names if (span := reader.place(name))), head.place)
     return error

@@ -1,4 +1,6 @@
-"""The Einsum program: declared tensors and Einsums in order. Values only; text, verification and meaning stand beside."""
+"""The Einsum program consists of declared tensors and of Einsums in order. This module holds the values alone: text, verification and
+meaning are in modules of their own.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A dimension seen as two indices: its coordinate is `outer * size + inner` (a head split, written `h*64 + d`)."""
+    """A split is a dimension seen as two indices: its coordinate is `outer * size + inner`. A split into heads is written `h*64 + d`."""
 
     outer: str
     inner: str
@@ -49,26 +51,27 @@ Index: TypeAlias = str | Split
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An element of a tensor: `A[i, k]`."""
+    """An access is an element of a tensor: `A[i, k]`."""
 
     tensor: str
     indices: tuple[Index, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the indices, both names of a split among them."""
         return index_names(self.indices)
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A number."""
+    """A constant is a number in an expression."""
 
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A pointwise operator (a row of `fuseflow.ops.OPERATORS`) on its operands."""
+    """An application of a pointwise operator, which is a row of `fuseflow.ops.OPERATORS`, to its operands."""
 
     op: str
     args: tuple[Expr, ...]
@@ -76,7 +79,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A reduction (a row of `fuseflow.ops.REDUCERS`) of `body` over the indices `over`: `sum(k) A[i, k] * B[k, j]`."""
+    """A reduction of `body` over the indices `over`: `sum(k) A[i, k] * B[k, j]`. Its operator `op` is a row of `fuseflow.ops.REDUCERS`."""
 
     op: str
     over: tuple[str, ...]
@@ -88,7 +91,9 @@ Expr: TypeAlias = Access | Const | Apply | Reduce
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where an Einsum comes from: the module path in the user's model (`layer1.lin`, '' at the top) and the place in a file."""
+    """A location says where an Einsum comes from: the module path in the user's model (`layer1.lin`, and '' at the top) and the place in a
+    file.
+    """
 
     path: str = ""
     span: Span | None = None
@@ -96,10 +101,11 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A declaration: `format` None leaves it to inference; `dtype` is a key of `DTYPES`; `fill` is the implicit value.
+    """The declaration of a tensor. If `format` is None, it is left to inference. `dtype` is a key of `DTYPES`, and `fill` is the implicit
+    value.
 
-    `block` are the sizes, one for each dimension, of the blocks in which it is stored, () for single elements: the levels of
-    `format` then store blocks, and every value is a tile (`tensors.blocks`). What the tensor means does not depend on it.
+    `block` holds the size of a block along each dimension; it is () if the tensor is stored in single elements. With blocks, the levels of
+    `format` store blocks, and every value is a tile (`fuseflow.tensors.blocks`). What the tensor means does not depend on its blocks.
     """
 
     name: str
@@ -112,18 +118,18 @@ class TensorType:
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """How many blocks there are along each dimension."""
+        """The number of blocks along each dimension."""
         return blocks_of(self.shape, self.block)
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """The shape of a value: () for a single element."""
+        """The shape of one stored value, which is () for a single element."""
         return tile_of(self.block)
 
 
 @dataclass(frozen=True, slots=True)
 class Einsum:
-    """`name[indices] = body`. Its name is the name of the tensor it defines."""
+    """An Einsum is the statement `name[indices] = body`. Its name is the name of the tensor that it defines."""
 
     name: str
     indices: tuple[Index, ...]
@@ -132,13 +138,13 @@ class Einsum:
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """Names of the tensors it reads, each once, in order of appearance."""
+        """The names of the tensors that the Einsum reads, each once, in order of appearance."""
         return tuple(dict.fromkeys(a.tensor for a in accesses(self.body)))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Tensors that come from outside (and declared intermediates), Einsums in order, and which results leave."""
+    """A program holds the declarations of its inputs (and of some results), its Einsums in order, and the names of its outputs."""
 
     tensors: tuple[TensorType, ...]
     einsums: tuple[Einsum, ...]
@@ -147,20 +153,23 @@ class Program:
 
     @property
     def declared(self) -> dict[str, TensorType]:
+        """The declarations, by name of the tensor."""
         return {t.name: t for t in self.tensors}
 
     @property
     def defined(self) -> dict[str, Einsum]:
+        """The Einsums, by name of the result."""
         return {e.name: e for e in self.einsums}
 
     @property
     def inputs(self) -> tuple[TensorType, ...]:
         """The declared tensors that no Einsum defines."""
-        made = {e.name for e in self.einsums}
-        return tuple(t for t in self.tensors if t.name not in made)
+        results = {e.name for e in self.einsums}
+        return tuple(t for t in self.tensors if t.name not in results)
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
+    """Return the direct operands of an expression."""
     match node:
         case Apply():
             return node.args
@@ -173,23 +182,24 @@ def children(node: Expr) -> tuple[Expr, ...]:
 
 
 def walk(node: Expr) -> Iterator[Expr]:
-    """The node and everything below it, outermost first, left to right."""
+    """Yield the node and everything below it, outermost first, left to right."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def accesses(node: Expr) -> tuple[Access, ...]:
+    """Return every access in an expression, left to right."""
     return tuple(n for n in walk(node) if isinstance(n, Access))
 
 
 def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:
-    """The plain index names of an index list, splits taken apart."""
+    """Return the plain index names of an index list. A split gives two names."""
     return tuple(name for i in indices for name in ((i.outer, i.inner) if isinstance(i, Split) else (i,)))
 
 
 def free_indices(node: Expr) -> tuple[str, ...]:
-    """Indices of the value of `node`, in order of appearance (those reduced inside are left out)."""
+    """Return the indices that the value of `node` has, in order of appearance. Indices that are reduced inside of it are left out."""
     match node:
         case Access():
             return tuple(dict.fromkeys(node.names))

@@ -1,4 +1,5 @@
-"""Reads the text form of an Einsum program (`fuseflow.einsum.text` prints it): a statement a line, comments after `#`.
+"""The parser of the text form of an Einsum program, which `fuseflow.einsum.text` prints. Each line holds one statement; a comment starts
+with `#`.
 
     line       = "tensor" NAME "[" sizes "]" format? ("order" "(" dimensions ")")? ("block" BLOCK)? (DTYPE | "fill" number)*
                | "output" NAME ("," NAME)*  |  "program" NAME
@@ -9,8 +10,7 @@
     unary      = "-" unary  |  number  |  NAME ("[" indices "]")?  |  OPERATOR "(" expressions ")"  |  "(" expression ")"
     indices    = index | index "*" size "+" index, ...
 
-Parsing checks the form and the names of operators and formats;
-`fuseflow.einsum.verify` checks the rest.
+Parsing checks the form, and the names of operators and formats. `fuseflow.einsum.verify` checks the rest.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ SYMBOLS: Final = {row.symbol: row for row in OPERATORS.values() if row.symbol}
 _ADD: Final = OPERATORS["add"].precedence
 _MUL: Final = OPERATORS["mul"].precedence
 
-DEEPEST: Final = 100
-"""Levels of an expression: far more than a model has, far less than Python's stack."""
+MAX_DEPTH: Final = 100
+"""The number of levels of an expression, at most. That is far more than a model has, and far less than Python's stack holds."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -59,13 +59,15 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    kind: str  # number, name, path, symbol or end
+    """A token of a line: its text, its kind (`number`, `name`, `path`, `symbol` or `end`), and its offset in the line."""
+
+    kind: str
     text: str
-    start: int  # offset in the line
+    start: int
 
 
 def parse(text: str, file: str = "<text>") -> Program:
-    """The program that the text means; raises `ProgramError` with the line and column of the first mistake.
+    """Return the program that the text means. Raises `ProgramError` with the line and column of the first mistake.
 
     >>> program = parse("tensor A[3, 4] csr\\n tensor x[4]\\n y[i] = sum(j) A[i, j] * x[j]\\n output y")
     >>> program.einsums[0].operands
@@ -97,7 +99,7 @@ def parse(text: str, file: str = "<text>") -> Program:
 
 
 def parse_expr(text: str, file: str = "<text>") -> Expr:
-    """One expression: `sum(k) A[i, k] * B[k, j]`."""
+    """Return the expression that the text means, such as `sum(k) A[i, k] * B[k, j]`. Raises `ProgramError` as `parse` does."""
     line = _Line(text, file, 1)
     body = line.body()
     line.finish()
@@ -105,7 +107,7 @@ def parse_expr(text: str, file: str = "<text>") -> Expr:
 
 
 class _Line:
-    """The tokens of one line and the place reached in them; one method for each rule of the grammar."""
+    """The tokens of one line, and the position of the next one. There is one method for each rule of the grammar."""
 
     def __init__(self, text: str, file: str, number: int) -> None:
         self.text, self.file, self.number = text, file, number
@@ -114,15 +116,15 @@ class _Line:
 
     def tokenize(self) -> list[Token]:
         tokens: list[Token] = []
-        at = 0
-        while at < len(self.text):
-            match = _TOKEN.match(self.text, at)
+        offset = 0
+        while offset < len(self.text):
+            match = _TOKEN.match(self.text, offset)
             if match is None:
-                self.fail(f"unexpected character `{self.text[at]}`", Token("symbol", self.text[at], at))
+                self.fail(f"unexpected character `{self.text[offset]}`", Token("symbol", self.text[offset], offset))
             kind = str(match.lastgroup)
             if kind != "space":
-                tokens.append(Token(kind, match[0], at))
-            at = match.end()
+                tokens.append(Token(kind, match[0], offset))
+            offset = match.end()
         return [*tokens, Token("end", "", len(self.text.rstrip()))]
 
     # Reading
@@ -136,7 +138,7 @@ class _Line:
         return token
 
     def accept(self, text: str) -> bool:
-        """Take the token if it is this one."""
+        """Take the next token if it is this one, and return whether it was."""
         if self.peek().text != text:
             return False
         self.at += 1
@@ -144,23 +146,23 @@ class _Line:
 
     def expect(self, text: str, where: str) -> None:
         if not self.accept(text):
-            self.fail(f"expected `{text}` {where}, found {self.found()}")
+            self.fail(f"expected `{text}` {where}, found {self.show_next()}")
 
-    def expect_name(self, what: str) -> str:
+    def expect_name(self, description: str) -> str:
         if self.peek().kind != "name":
-            self.fail(f"expected {what}, found {self.found()}")
+            self.fail(f"expected {description}, found {self.show_next()}")
         return self.take().text
 
-    def expect_integer(self, what: str) -> int:
+    def expect_integer(self, description: str) -> int:
         if not self.peek().text.isdecimal():
-            self.fail(f"expected {what}, found {self.found()}")
+            self.fail(f"expected {description}, found {self.show_next()}")
         return int(self.take().text)
 
     def finish(self) -> None:
         if self.peek().kind != "end":
-            self.fail(f"unexpected {self.found()}")
+            self.fail(f"unexpected {self.show_next()}")
 
-    def found(self) -> str:
+    def show_next(self) -> str:
         return f"`{self.peek().text}`" if self.peek().kind != "end" else "the end of the line"
 
     def span(self, token: Token | None = None) -> Span:
@@ -197,7 +199,7 @@ class _Line:
                 fill = self.signed_number()
             else:
                 hint = did_you_mean(self.peek().text, [*DTYPES, "block", "fill"])
-                self.fail(f"expected one dtype and one `fill` at most, found {self.found()}", hint=hint)
+                self.fail(f"expected one dtype and one `fill` at most, found {self.show_next()}", hint=hint)
         return TensorType(name, shape, format, dtype or "f32", fill or 0.0, span, block)
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -210,7 +212,7 @@ class _Line:
         return tuple(sizes)
 
     def format(self, rank: int) -> Format | None:
-        """The format, as a slice of the line that `Format.parse` reads."""
+        """Read the format, as a slice of the line that `Format.parse` reads."""
         first = self.peek()
         if first.text == "(":
             self.skip_group()
@@ -222,7 +224,7 @@ class _Line:
             return None
         if self.accept("order"):
             if self.peek().text != "(":
-                self.fail(f"expected the dimensions in storage order, as in `order (1, 0)`, found {self.found()}")
+                self.fail(f"expected the dimensions in storage order, as in `order (1, 0)`, found {self.show_next()}")
             self.skip_group()
         last = self.tokens[self.at - 1]
         try:
@@ -238,7 +240,7 @@ class _Line:
             self.fail(error.message, token, error.hint)
 
     def skip_group(self) -> None:
-        """Take everything up to the parenthesis that closes the next one."""
+        """Take all tokens up to the parenthesis that closes the next one."""
         opened, depth = self.peek(), 0
         while True:
             token = self.take()
@@ -251,7 +253,7 @@ class _Line:
     def signed_number(self) -> float:
         sign = -1.0 if self.accept("-") else 1.0
         if not _is_number(self.peek()):
-            self.fail(f"expected a number, found {self.found()}")
+            self.fail(f"expected a number, found {self.show_next()}")
         return sign * float(self.take().text)
 
     def statement(self) -> Einsum:
@@ -264,24 +266,24 @@ class _Line:
         return Einsum(name, indices, body, Location(path, span))
 
     def body(self) -> Expr:
-        """A whole expression, which must not be so deep that functions over it exhaust the stack."""
+        """Read a whole expression, which must not be so deep that functions over it exhaust the stack."""
         first = self.peek()
         try:
             body = self.expression()
         except RecursionError:
             body = None
-        if body is None or _depth(body) > DEEPEST:
-            self.fail(f"an expression of more than {DEEPEST} operators one inside the other", first, "split it into statements")
+        if body is None or _depth(body) > MAX_DEPTH:
+            self.fail(f"an expression of more than {MAX_DEPTH} operators one inside the other", first, "split it into statements")
         return body
 
     def indices(self, opens: str, closes: str) -> tuple[Index, ...]:
         self.expect(opens, "and an index list")
-        out: list[Index] = []
+        parsed: list[Index] = []
         while not self.accept(closes):
-            out.append(self.index())
+            parsed.append(self.index())
             if self.peek().text != closes:
                 self.expect(",", f"or `{closes}` after an index")
-        return tuple(out)
+        return tuple(parsed)
 
     def index(self) -> Index:
         outer = self.expect_name("an index")
@@ -300,8 +302,8 @@ class _Line:
             return left
         self.take()
         result = Apply(row.name, (left, self.sum()))
-        again = SYMBOLS.get(self.peek().text)
-        if again is not None and again.precedence == COMPARISON:
+        next_row = SYMBOLS.get(self.peek().text)
+        if next_row is not None and next_row.precedence == COMPARISON:
             self.fail("comparisons do not chain", hint="parenthesise one of them")
         return result
 
@@ -332,7 +334,9 @@ class _Line:
         return tuple(names)
 
     def at_reduction(self) -> bool:
-        """Whether a reduction starts here. `max` and `min` are operators too: there, names directly followed by an operand."""
+        """Return whether a reduction starts here. `max` and `min` are operators too; they are reductions where names in parentheses are
+        directly followed by an operand.
+        """
         name = self.peek().text
         if name not in REDUCERS or self.peek(1).text != "(":
             return False
@@ -341,9 +345,9 @@ class _Line:
         ahead = 2
         while self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ",":
             ahead += 2
-        after = self.peek(ahead + 2)
+        operand = self.peek(ahead + 2)
         closed = self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ")"
-        return closed and (after.kind in ("name", "number") or after.text == "(")
+        return closed and (operand.kind in ("name", "number") or operand.text == "(")
 
     def unary(self) -> Expr:
         token = self.peek()
@@ -366,19 +370,19 @@ class _Line:
             return self.call(token)
         return Access(name, self.indices("[", "]") if self.peek().text == "[" else ())
 
-    def call(self, name: Token) -> Expr:
-        row = OPERATORS.get(name.text)
+    def call(self, token: Token) -> Expr:
+        row = OPERATORS.get(token.text)
         if row is None:
-            self.fail(f"unknown operator `{name.text}`", name, did_you_mean(name.text, [*OPERATORS, *REDUCERS]))
+            self.fail(f"unknown operator `{token.text}`", token, did_you_mean(token.text, [*OPERATORS, *REDUCERS]))
         self.take()
         args = [self.expression()]
         while self.accept(","):
             args.append(self.expression())
-        self.expect(")", f"to close `{name.text}(`")
+        self.expect(")", f"to close `{token.text}(`")
         if len(args) != row.arity:
-            hint = f"to reduce a negated operand, parenthesise it: `{name.text}(i) (-A[i])`" if name.text in REDUCERS else ""
-            self.fail(f"operator `{name.text}` takes {row.arity} operands, not {len(args)}", name, hint)
-        return Apply(name.text, tuple(args))
+            hint = f"to reduce a negated operand, parenthesise it: `{token.text}(i) (-A[i])`" if token.text in REDUCERS else ""
+            self.fail(f"operator `{token.text}` takes {row.arity} operands, not {len(args)}", token, hint)
+        return Apply(token.text, tuple(args))
 
 
 def _depth(node: Expr) -> int:

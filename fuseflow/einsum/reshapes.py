@@ -1,12 +1,12 @@
-"""Reshapes taken out of a program: dimensions that are split anywhere are split everywhere.
+"""Reshapes are taken out of a program: dimensions that are split anywhere are split everywhere.
 
     P[i, e] = sum(k) X[i, k] * W[k, e]              W.split[k, h, d] = W[k, h*64 + d]
     Q[i, h, d] = P[i, h*64 + d]                ->   P[i, h, d] = sum(k) X[i, k] * W.split[k, h, d]
     S[h, i, j] = sum(d) Q[i, h, d] * ...            S[h, i, j] = sum(d) P[i, h, d] * ...
 
-What is left of a reshape is another name, and vanishes. The statements with a split that remain are views: an input seen in parts, an
-output seen whole, and a tensor that cannot be in parts everywhere (`dimensions`). They compute nothing: each says how the values of
-one stored tensor are seen.
+What is left of a reshape is another name for its operand, and vanishes. The statements with a split that remain are views: an input seen in
+parts, an output seen whole, and a tensor that cannot be in parts everywhere (`dimensions`). They compute nothing: each says how the values
+of one stored tensor are seen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import assert_never
 
-from fuseflow.einsum.dimensions import Dimensions, dimensions, split_places
+from fuseflow.einsum.dimensions import Dimensions, split_axes, unify_dimensions
 from fuseflow.einsum.indices import fresh_indices
 from fuseflow.einsum.nodes import (
     Access,
@@ -37,45 +37,49 @@ from fuseflow.einsum.nodes import (
 from fuseflow.tensors import Format
 
 Parts = tuple[tuple[int, ...], ...]
-"""How a tensor is seen: for each of its dimensions the extents of the parts."""
+"""The extents of the parts of each dimension, in which a tensor is seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReshapeElimination:
-    """A program without reshapes but `views`. `named` says which statement computes an Einsum whose own name is that of a view now;
-    `vanished` which tensor a reshape was another name of; `stuck` are the reshapes of results that cannot be in parts everywhere;
-    `renames` the reshapes that name a tensor once more, because they are outputs; `grouped` those of dimensions that no input and no
-    output has whole: they are put together only to be taken apart again."""
+    """A program without reshapes, except for its `views`.
+
+    `statements` gives, for an Einsum whose own name became that of a view, the statement that computes it. `aliases` gives the tensor that
+    an eliminated reshape was another name of. `barriers` are the reshapes of results that cannot be in parts everywhere. `renames` are the
+    reshapes that name a tensor once more, because they are outputs. `regroupings` are the reshapes of dimensions that no input and no
+    output has whole: they are put together only to be taken apart again.
+    """
 
     program: Program
     views: frozenset[str] = frozenset()
-    named: Mapping[str, str] = field(default_factory=dict)
-    vanished: Mapping[str, str] = field(default_factory=dict)
-    stuck: frozenset[str] = frozenset()
+    statements: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    barriers: frozenset[str] = frozenset()
     renames: frozenset[str] = frozenset()
-    grouped: frozenset[str] = frozenset()
+    regroupings: frozenset[str] = frozenset()
 
     def members(self, einsums: Iterable[str]) -> tuple[str, ...]:
-        """The statements that compute these Einsums of the program as it was."""
-        return tuple(self.named.get(e, e) for e in einsums if e not in self.vanished)
+        """Return the statements that compute these Einsums of the original program."""
+        return tuple(self.statements.get(e, e) for e in einsums if e not in self.aliases)
 
 
-def refine(program: Program, kept: Collection[str] = ()) -> ReshapeElimination:
-    """The program with its splits carried to everything that shares a dimension. Inputs and outputs keep their names and shapes, and the
-    tensors in `kept` are stored as they are."""
+def eliminate_reshapes(program: Program, kept: Collection[str] = ()) -> ReshapeElimination:
+    """Carry the splits of a program to everything that shares a dimension with them. Inputs and outputs keep their names and shapes, and
+    the tensors in `kept` are stored as they are.
+    """
     if not any(is_reshape(einsum) for einsum in program.einsums):
         return ReshapeElimination(program)
-    return _Refinement(program, frozenset(kept), dimensions(program, frozenset(kept))).run()
+    return _Refinement(program, frozenset(kept), unify_dimensions(program, frozenset(kept))).run()
 
 
 def is_reshape(einsum: Einsum) -> bool:
-    """Whether an Einsum sees a dimension as two indices."""
-    reads = (i for access in accesses(einsum.body) for i in access.indices)
-    return any(isinstance(i, Split) for i in (*einsum.indices, *reads))
+    """Return whether an Einsum sees a dimension as two indices."""
+    read_indices = (i for access in accesses(einsum.body) for i in access.indices)
+    return any(isinstance(i, Split) for i in (*einsum.indices, *read_indices))
 
 
 def is_view(einsum: Einsum) -> bool:
-    """Whether an Einsum only sees a tensor in other parts: dimensions in order, each taken apart or together."""
+    """Return whether an Einsum only sees a tensor in other parts: its dimensions stay in order, and each is taken apart or put together."""
     body = einsum.body
     if not isinstance(body, Access) or not any(isinstance(i, Split) for i in (*einsum.indices, *body.indices)):
         return False
@@ -84,77 +88,88 @@ def is_view(einsum: Einsum) -> bool:
 
 @dataclass(slots=True)
 class _Refinement:
-    """`held` says of every tensor under which name, and in which parts, it is there; `seen` which views of it there are."""
+    """The elimination of the reshapes of one program, statement by statement. `storage` gives for every tensor its new name and the parts
+    in which it is computed, and `view_names` the views of it in other parts.
+    """
 
     program: Program
     kept: frozenset[str]
     dims: Dimensions
-    held: dict[str, tuple[str, Parts]] = field(default_factory=dict)
-    seen: dict[tuple[str, Parts], str] = field(default_factory=dict)
-    alias: dict[str, Access] = field(default_factory=dict)
-    made: list[Einsum] = field(default_factory=list)
+    storage: dict[str, tuple[str, Parts]] = field(default_factory=dict)
+    view_names: dict[tuple[str, Parts], str] = field(default_factory=dict)
+    other_names: dict[str, Access] = field(default_factory=dict)
+    new_einsums: list[Einsum] = field(default_factory=list)
     declared: dict[str, TensorType] = field(default_factory=dict)
     views: set[str] = field(default_factory=set)
-    stuck: set[str] = field(default_factory=set)
+    barriers: set[str] = field(default_factory=set)
     renames: set[str] = field(default_factory=set)
-    taken: set[str] = field(default_factory=set)
+    used_names: set[str] = field(default_factory=set)
 
     def run(self) -> ReshapeElimination:
         program = self.program
-        self.taken = {*program.declared, *program.defined}
+        self.used_names = {*program.declared, *program.defined}
         self.declared = {t.name: t for t in program.inputs}
         for tensor in program.inputs:
-            self.held[tensor.name] = tensor.name, _whole(tensor.shape)
+            self.storage[tensor.name] = tensor.name, _whole(tensor.shape)
         for einsum in program.einsums:
             self._hold(einsum)
-        elsewhere = {
-            e.name: {a.tensor for a in accesses(e.body) if self._wanted(e, a) != self.held[a.tensor][1]} for e in program.einsums
+        operands_in_other_parts = {
+            e.name: {a.tensor for a in accesses(e.body) if self._wanted(e, a) != self.storage[a.tensor][1]}
+            for e in program.einsums
         }
         for einsum in program.einsums:
-            if is_reshape(einsum) and not elsewhere[einsum.name].isdisjoint(program.defined):
-                self.stuck.add(einsum.name)
-        needed = frozenset().union(*elsewhere.values())
+            if is_reshape(einsum) and not operands_in_other_parts[einsum.name].isdisjoint(program.defined):
+                self.barriers.add(einsum.name)
+        needed = frozenset().union(*operands_in_other_parts.values())
         for einsum in program.einsums:
             self._statement(einsum, needed)
         for name in program.outputs:
-            self._reach(name, _whole(_shape(self.held[name][1])), program.defined[name].location)
-        order = {name: n for n, name in enumerate([*program.declared, *self.declared])}
-        tensors = sorted(self.declared.values(), key=lambda t: order[t.name])
-        named = {name: at for name, (at, _) in self.held.items() if at != name}
-        vanished = {name: access.tensor for name, access in self.alias.items()}
-        refined = replace(program, tensors=tuple(tensors), einsums=tuple(self.made))
+            self._reach(name, _whole(_shape(self.storage[name][1])), program.defined[name].location)
+        position = {name: n for n, name in enumerate([*program.declared, *self.declared])}
+        tensors = sorted(self.declared.values(), key=lambda t: position[t.name])
+        statements = {name: stored_name for name, (stored_name, _) in self.storage.items() if stored_name != name}
+        aliases = {name: access.tensor for name, access in self.other_names.items()}
+        rewritten = replace(program, tensors=tuple(tensors), einsums=tuple(self.new_einsums))
         return ReshapeElimination(
-            refined, frozenset(self.views), named, vanished, frozenset(self.stuck), frozenset(self.renames), self._grouped()
+            rewritten,
+            frozenset(self.views),
+            statements,
+            aliases,
+            frozenset(self.barriers),
+            frozenset(self.renames),
+            self._grouped(),
         )
 
     def _grouped(self) -> frozenset[str]:
-        """Reshapes of dimensions that only results between the inputs and the outputs have whole."""
-        ends = [(t.name, len(t.shape)) for t in self.program.inputs]
-        ends += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
-        outside = {self.dims.find((name, position)) for name, rank in ends for position in range(rank)}
-        found = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.stuck)
-        return frozenset(e.name for e in found if outside.isdisjoint(map(self.dims.find, split_places(e))))
+        """Return the reshapes of dimensions that only results between the inputs and the outputs have whole."""
+        boundary = [(t.name, len(t.shape)) for t in self.program.inputs]
+        boundary += [(name, len(self.program.defined[name].indices)) for name in self.program.outputs]
+        boundary_dimensions = {self.dims.find((name, position)) for name, rank in boundary for position in range(rank)}
+        reshapes = (e for e in self.program.einsums if is_reshape(e) and e.name not in self.barriers)
+        return frozenset(e.name for e in reshapes if boundary_dimensions.isdisjoint(map(self.dims.find, split_axes(e))))
 
     def _hold(self, einsum: Einsum) -> None:
-        """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole, it is computed under another name."""
+        """Decide in which parts an Einsum is computed: those of its indices. If it is seen whole too, it is computed under another name."""
         wanted = tuple(self._extents(einsum, index) for index in einsum.indices)
         if wanted != tuple(self.dims.parts((einsum.name, p)) for p in range(len(wanted))):
-            self.stuck.add(einsum.name)
-        apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in self.program.outputs or einsum.name in self.stuck)
-        self.held[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
+            self.barriers.add(einsum.name)
+        apart = any(len(parts) > 1 for parts in wanted) and (einsum.name in self.program.outputs or einsum.name in self.barriers)
+        self.storage[einsum.name] = self._fresh(f"{einsum.name}.split") if apart else einsum.name, wanted
 
     def _statement(self, einsum: Einsum, needed: frozenset[str]) -> None:
-        """Write an Einsum with all indices in parts, or note what it is another name of, unless it is `needed` in other parts too."""
-        name, parts = self.held[einsum.name]
+        """Write an Einsum with all indices in parts. If it is only another name of its operand, note that instead, unless it is needed in
+        other parts or outside.
+        """
+        name, parts = self.storage[einsum.name]
         scope = _Scope(einsum, self.dims)
         body, indices = self._body(einsum, einsum.body, scope), scope.all(einsum.indices)
-        same = is_reshape(einsum) and isinstance(body, Access) and sorted(body.names) == sorted(indices)
-        if same and isinstance(body, Access) and einsum.name not in {*self.program.outputs, *needed, *self.kept}:
-            self.alias[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
+        is_alias = is_reshape(einsum) and isinstance(body, Access) and sorted(body.names) == sorted(indices)
+        if is_alias and isinstance(body, Access) and einsum.name not in {*self.program.outputs, *needed, *self.kept}:
+            self.other_names[einsum.name] = Access(body.tensor, tuple(str(indices.index(v)) for v in body.names))
             return
-        if same:
+        if is_alias:
             self.renames.add(name)
-        self.made.append(Einsum(name, indices, body, einsum.location))
+        self.new_einsums.append(Einsum(name, indices, body, einsum.location))
         declared = self.program.declared.get(einsum.name)
         if declared is not None:
             self.declared[name] = replace(declared, name=name, shape=_flat(parts), format=_in_parts(declared.format, parts))
@@ -165,9 +180,9 @@ class _Refinement:
                 return node
             case Access():
                 indices = scope.all(node.indices)
-                if node.tensor in self.alias:
-                    whole = self.alias[node.tensor]
-                    return Access(whole.tensor, tuple(indices[int(v)] for v in whole.names))
+                if node.tensor in self.other_names:
+                    original = self.other_names[node.tensor]
+                    return Access(original.tensor, tuple(indices[int(v)] for v in original.names))
                 return Access(self._reach(node.tensor, self._wanted(einsum, node), einsum.location), indices)
             case Apply():
                 return Apply(node.op, tuple(self._body(einsum, arg, scope) for arg in node.args))
@@ -182,42 +197,42 @@ class _Refinement:
     def _extents(self, einsum: Einsum, index: Index) -> tuple[int, ...]:
         return tuple(size for v in index_names((index,)) for size in self.dims.parts((einsum.name, v)))
 
-    def _reach(self, tensor: str, wanted: Parts, asked: Location) -> str:
-        """The name under which a tensor is there in the wanted parts, seen so if it is not yet."""
-        name, parts = self.held[tensor]
+    def _reach(self, tensor: str, wanted: Parts, location: Location) -> str:
+        """Return the name under which a tensor exists in the wanted parts; views are added where they are missing."""
+        name, parts = self.storage[tensor]
         steps = list(_merges(parts, wanted))
         for step in (*steps, *_divisions((parts, *steps)[-1], wanted)):
-            if (tensor, step) not in self.seen:
-                self.seen[tensor, step] = self._view(tensor, name, parts, step, asked)
-            name, parts = self.seen[tensor, step], step
+            if (tensor, step) not in self.view_names:
+                self.view_names[tensor, step] = self._view(tensor, name, parts, step, location)
+            name, parts = self.view_names[tensor, step], step
         return name
 
-    def _view(self, tensor: str, source: str, before: Parts, after: Parts, asked: Location) -> str:
-        """State that `source` is seen in other parts: those that differ by one split each."""
-        whole = after == _whole(_shape(after))
-        name = tensor if whole and tensor not in (source, *(e.name for e in self.made)) else ""
-        name = name or self._fresh(f"{tensor}.{'merge' if len(_flat(after)) < len(_flat(before)) else 'split'}")
+    def _view(self, tensor: str, source: str, source_parts: Parts, view_parts: Parts, location: Location) -> str:
+        """Add a view of `source` in other parts, which differ by one split in each dimension, and return its name."""
+        whole = view_parts == _whole(_shape(view_parts))
+        name = tensor if whole and tensor not in (source, *(e.name for e in self.new_einsums)) else ""
+        name = name or self._fresh(f"{tensor}.{'merge' if len(_flat(view_parts)) < len(_flat(source_parts)) else 'split'}")
         left, right, taken = list[Index](), list[Index](), set[str]()
-        for position, (mine, its) in enumerate(zip(before, after, strict=True)):
-            finest = max(mine, its, key=len)
+        for position, (source_pieces, view_pieces) in enumerate(zip(source_parts, view_parts, strict=True)):
+            finest = max(source_pieces, view_pieces, key=len)
             labels = self.dims.labels((tensor, position)) if finest == self.dims.parts((tensor, position)) else ()
             names = tuple(_unused(labels[n : n + 1], taken) for n in range(len(finest)))
-            left += _joined(names, finest, its)
-            right += _joined(names, finest, mine)
-        self.made.append(Einsum(name, tuple(left), Access(source, tuple(right)), asked))
+            left += _joined(names, finest, view_pieces)
+            right += _joined(names, finest, source_pieces)
+        self.new_einsums.append(Einsum(name, tuple(left), Access(source, tuple(right)), location))
         self.views.add(name)
         if name == tensor and tensor in self.program.declared:
             self.declared[tensor] = self.program.declared[tensor]
         return name
 
     def _fresh(self, wanted: str) -> str:
-        name = next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}_{k}") not in self.taken)
-        self.taken.add(name)
+        name = next(n for k in count(1) if (n := wanted if k == 1 else f"{wanted}_{k}") not in self.used_names)
+        self.used_names.add(name)
         return name
 
 
 class _Scope:
-    """The indices of one Einsum, each with those of its parts."""
+    """The indices of one Einsum, each with the indices of its parts."""
 
     def __init__(self, einsum: Einsum, dims: Dimensions) -> None:
         used = index_names((*einsum.indices, *(i for a in accesses(einsum.body) for i in a.indices)))
@@ -233,9 +248,9 @@ class _Scope:
 
 
 def _unused(wanted: tuple[str, ...], taken: set[str]) -> str:
-    """The wanted name, or one like it, or the next letter; it is taken then."""
-    alike = (w if n == 0 else f"{w}{n}" for n in count() for w in wanted) if wanted else fresh_indices()
-    name = next(v for v in alike if v not in taken)
+    """Return the wanted name if it is not in `taken`, else one like it, or the next letter; and add it to `taken`."""
+    proposals = (w if n == 0 else f"{w}{n}" for n in count() for w in wanted) if wanted else fresh_indices()
+    name = next(v for v in proposals if v not in taken)
     taken.add(name)
     return name
 
@@ -253,28 +268,28 @@ def _flat(parts: Parts) -> tuple[int, ...]:
 
 
 def _merges(parts: Parts, wanted: Parts) -> Iterator[Parts]:
-    """Dimensions that are wanted in other parts become whole, the innermost two parts of each in a step."""
-    while any(mine != its and len(mine) > 1 for mine, its in zip(parts, wanted, strict=True)):
+    """Yield the steps in which dimensions that are wanted in other parts become whole; each step puts the innermost two parts together."""
+    while any(present != target and len(present) > 1 for present, target in zip(parts, wanted, strict=True)):
         parts = tuple(
-            (*mine[:-2], mine[-2] * mine[-1]) if mine != its and len(mine) > 1 else mine
-            for mine, its in zip(parts, wanted, strict=True)
+            (*present[:-2], present[-2] * present[-1]) if present != target and len(present) > 1 else present
+            for present, target in zip(parts, wanted, strict=True)
         )
         yield parts
 
 
 def _divisions(parts: Parts, wanted: Parts) -> Iterator[Parts]:
-    """Whole dimensions come apart, the innermost part of each in a step."""
-    apart = tuple(mine != its for mine, its in zip(parts, wanted, strict=True))
-    most = max((len(its) for its, split in zip(wanted, apart, strict=True) if split), default=0)
+    """Yield the steps in which whole dimensions come apart, the innermost part first."""
+    is_split = tuple(present != target for present, target in zip(parts, wanted, strict=True))
+    most = max((len(target) for target, split in zip(wanted, is_split, strict=True) if split), default=0)
     for pieces in range(2, most + 1):
         yield tuple(
-            (math.prod(its[: 1 - pieces]), *its[1 - pieces :]) if split and pieces < len(its) else its
-            for split, its in zip(apart, wanted, strict=True)
+            (math.prod(target[: 1 - pieces]), *target[1 - pieces :]) if split and pieces < len(target) else target
+            for split, target in zip(is_split, wanted, strict=True)
         )
 
 
 def _joined(names: tuple[str, ...], finest: tuple[int, ...], parts: tuple[int, ...]) -> Iterator[Index]:
-    """The indices of a dimension that is seen in `parts`: those of its finest parts, two of them joined if there are fewer."""
+    """Yield the indices of a dimension that is seen in `parts`: those of its finest parts, with two of them joined if there are fewer."""
     if parts == finest:
         yield from names
         return
@@ -285,7 +300,7 @@ def _joined(names: tuple[str, ...], finest: tuple[int, ...], parts: tuple[int, .
 
 
 def _in_parts(format: Format | None, parts: Parts) -> Format | None:
-    """The same storage with dense levels taken apart: None if that cannot be said."""
+    """Return the same storage with dense levels taken apart, or None if a format cannot express that."""
     if format is None:
         return None
     levels, order, first = list[str](), list[int](), [sum(map(len, parts[:d])) for d in range(len(parts))]

@@ -1,4 +1,4 @@
-"""Large sparse operands in the dense meaning of a program: their products are left to scipy, and their dense form is never made."""
+"""Large sparse operands in the dense meaning of a program. Their products are left to scipy, so that their dense form is never made."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from fuseflow.ops import Array
 from fuseflow.tensors import Tensor
 
 Operand: TypeAlias = Array | sparse.csr_array
-"""An operand of an Einsum: dense, or a matrix in CSR form."""
+"""An operand of an Einsum: a dense array, or a matrix in CSR form."""
 
 
-def operand(tensor: Tensor, largest: int) -> Operand:
-    """The numbers of a tensor: a sparse matrix stays sparse if it has more than `largest` elements."""
+def to_operand(tensor: Tensor, largest: int) -> Operand:
+    """Return the numbers of a tensor. A sparse matrix stays sparse if it has more than `largest` elements."""
     rows = len(tensor.shape) == 2 and not tensor.tile and tensor.fill == 0 and not tensor.format.all_dense
     if rows and tensor.shape[0] * tensor.shape[1] > largest:
         return tensor.to_scipy().tocsr().astype(np.float64)
     return tensor.to_dense().astype(np.float64)
 
 
-def product(
+def sparse_product(
     factors: Sequence[Expr], over: tuple[str, ...], operands: Mapping[str, Operand]
 ) -> tuple[Array, tuple[str, ...]] | None:
-    """The sum of a product of two accesses over one index, one of a sparse matrix, with the names of its axes. None for any other form,
-    and where an infinity or a NaN takes part: there the annihilators of the operator table decide."""
+    """Compute the sum of a product of two accesses over one index, where one is of a sparse matrix. Return the array and the names of its
+    axes. Return None for any other form, and where an infinity or a NaN takes part: there the annihilators of the operator table decide.
+    """
     if len(factors) != 2 or len(over) != 1 or not all(_plain(f) for f in factors):
         return None
     first, second = sorted(
@@ -54,7 +55,7 @@ def product(
 
 
 def _plain(factor: Expr) -> bool:
-    """Whether it is an access of distinct whole dimensions."""
+    """Return whether a factor is an access of distinct whole dimensions."""
     names = factor.indices if isinstance(factor, Access) else ()
     return bool(names) and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
 

@@ -1,4 +1,4 @@
-"""Index names of what reshapes take apart: heads are h and d, a batch is b, wherever they are used.
+"""Index names for the parts of split dimensions: heads are called h and d, and a batch b, wherever they are used.
 
 T[i, j, k] = sum(l) Q[j, i, l] * K[k, i, l]     ->     T[h, i, j] = sum(d) Q[i, h, d] * K[j, h, d]
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fuseflow.einsum.dimensions import Dimensions, Place, dimensions
+from fuseflow.einsum.dimensions import Axis, Dimensions, unify_dimensions
 from fuseflow.einsum.indices import fresh_indices, substitute
 from fuseflow.einsum.nodes import Einsum, Index, Program, Reduce, Split, accesses, index_names, walk
 
 
-def with_part_names(program: Program) -> Program:
-    """The program with the indices renamed that run over a part of a dimension; the others of these Einsums are i, j, k, ..."""
-    dims = dimensions(program)
-    names: dict[Place, str] = {}
+def name_split_indices(program: Program) -> Program:
+    """Return the program with new names for the indices that run over a part of a split dimension. The other indices of these Einsums
+    become i, j, k, ...
+    """
+    dims = unify_dimensions(program)
+    names: dict[Axis, str] = {}
     for einsum in program.einsums:
         for indices in (einsum.indices, *(a.indices for a in accesses(einsum.body))):
             for position, index in enumerate(indices):
@@ -25,14 +27,16 @@ def with_part_names(program: Program) -> Program:
     return replace(program, einsums=tuple(_renamed(e, dims, names) for e in program.einsums)) if names else program
 
 
-def _name(dims: Dimensions, names: dict[Place, str], einsum: Einsum, split: Split, batch: bool) -> None:
-    """The outermost dimension comes apart into a batch and rows, another one into heads and their elements."""
+def _name(dims: Dimensions, names: dict[Axis, str], einsum: Einsum, split: Split, batch: bool) -> None:
+    """Name the two parts of a split. The outermost dimension comes apart into a batch and rows; any other comes apart into heads and their
+    elements.
+    """
     names.setdefault(dims.find((einsum.name, split.outer)), "b" if batch else "h")
     if not batch:
         names.setdefault(dims.find((einsum.name, split.inner)), "d")
 
 
-def _renamed(einsum: Einsum, dims: Dimensions, names: Mapping[Place, str]) -> Einsum:
+def _renamed(einsum: Einsum, dims: Dimensions, names: Mapping[Axis, str]) -> Einsum:
     reduced = (v for node in walk(einsum.body) if isinstance(node, Reduce) for v in node.over)
     table: dict[str, Index] = {}
     for v in dict.fromkeys((*index_names(einsum.indices), *reduced)):

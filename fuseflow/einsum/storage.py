@@ -1,4 +1,4 @@
-"""Storage of tensors: as memory has them, in the blocks of their types, and as single elements."""
+"""The storage of tensors, either in the blocks of their types, as memory holds them, or as single elements."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.blocks import blocked, unblocked
 
 
-def in_blocks(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors of single elements as they are stored."""
+def to_blocks(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors of single elements in the blocks in which they are stored."""
     return {name: blocked(tensor, types[name].block) if name in types else tensor for name, tensor in tensors.items()}
 
 
-def in_elements(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as they are stored, as tensors of single elements: what is no data is left out."""
+def to_elements(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors that are stored in blocks as tensors of single elements. The padding of blocks is left out."""
     return {
         name: unblocked(tensor, types[name].shape, types[name].block) if name in types and types[name].block else tensor
         for name, tensor in tensors.items()

@@ -1,11 +1,11 @@
-"""The text form of an Einsum program: `show` prints what `fuseflow.einsum.parse` reads, without loss.
+"""The text form of an Einsum program. `show` prints what `fuseflow.einsum.parse` reads, without loss.
 
     tensor X[34, 8]  csr
     tensor W[8, 4]   dense
     T[i, j] = relu(sum(k) X[i, k] * W[k, j])  @layer1
     output T
 
-A reduction binds one product term: tighter than `+`, looser than `*`. Everything else is parenthesised.
+A reduction takes one product as its body: it binds tighter than `+` and looser than `*`. Everything else is parenthesised.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fuseflow.tensors.blocks import show_block
 
 COMPARISON: Final = 1
 TERM: Final = 2.5
-"""Where a reduction binds: between `+` (2) and `*` (3)."""
+"""The precedence of a reduction, which lies between `+` (2) and `*` (3)."""
 UNARY: Final = 4
 ATOM: Final = 5
 
@@ -27,7 +27,7 @@ _WIDEST = 40  # names longer than this do not push the others' columns
 
 
 def show(program: Program) -> str:
-    """The program as text, a newline at its end."""
+    """Return the program as text, with a newline at its end."""
     lines = [] if program.name == "program" else [f"program {program.name}"]
     lines += _columns([(f"tensor {t.name}[{', '.join(map(str, t.shape))}]", show_type(t)) for t in program.tensors], "  ")
     lines += _columns([(show_left(e), show_right(e)) for e in program.einsums], " = ")
@@ -37,7 +37,7 @@ def show(program: Program) -> str:
 
 
 def show_type(tensor: TensorType) -> str:
-    """What a declaration says after the shape: `csr block 16x16 f64 fill -inf`."""
+    """Return what a declaration says after the shape: `csr block 16x16 f64 fill -inf`."""
     words = [tensor.format.short()] if tensor.format is not None else []
     words += [f"block {show_block(tensor.block)}"] if tensor.block else []
     words += [tensor.dtype] if tensor.dtype != "f32" else []
@@ -46,30 +46,33 @@ def show_type(tensor: TensorType) -> str:
 
 
 def show_einsum(einsum: Einsum) -> str:
-    """One statement on one line."""
+    """Return one statement on one line."""
     return f"{show_left(einsum)} = {show_right(einsum)}"
 
 
 def show_left(einsum: Einsum) -> str:
+    """Return the left side of a statement: `T[i, j]`."""
     return f"{einsum.name}[{show_indices(einsum.indices)}]"
 
 
 def show_right(einsum: Einsum) -> str:
+    """Return the right side of a statement, with the module path that it comes from: `relu(A[i, j]) @layer1`."""
     path = "_".join(einsum.location.path.split())  # a module may be called anything; the text ends a path at a space
     return show_expr(einsum.body) + (f"  @{path}" if path else "")
 
 
 def show_indices(indices: tuple[Index, ...]) -> str:
+    """Return an index list without its brackets: `i, h*64 + d`."""
     return ", ".join(map(str, indices))
 
 
 def show_expr(node: Expr) -> str:
-    """An expression with no more parentheses than it needs."""
+    """Return an expression with no more parentheses than it needs."""
     return _show(node)[0]
 
 
 def show_number(value: float) -> str:
-    """The shortest text that reads back as the same float: `1`, `0.5`, `1e-5`, `-inf`."""
+    """Return the shortest text that reads back as the same float: `1`, `0.5`, `1e-5`, `-inf`."""
     if math.isfinite(value) and value == int(value) and abs(value) < 1e16:
         return "-0" if value == 0 and math.copysign(1, value) < 0 else str(int(value))
     mantissa, e, exponent = repr(float(value)).partition("e")
@@ -77,7 +80,7 @@ def show_number(value: float) -> str:
 
 
 def _show(node: Expr) -> tuple[str, float]:
-    """The text and how tightly it binds."""
+    """Return the text of an expression, and its precedence."""
     match node:
         case Const():
             text = show_number(node.value)
@@ -108,9 +111,11 @@ def _show_apply(node: Apply) -> tuple[str, float]:
 
 
 def _within(node: Expr, least: float, number: bool = False) -> str:
-    """The text of an operand that must bind at least so tightly. `number`: parenthesise a number, or `-` and `1` would be one."""
-    text, binds = _show(node)
-    return f"({text})" if binds < least or (number and isinstance(node, Const)) else text
+    """Return the text of an operand that must bind at least as tightly as `least`. With `number`, a number is parenthesised, because `-`
+    and `1` would be read as one number.
+    """
+    text, precedence = _show(node)
+    return f"({text})" if precedence < least or (number and isinstance(node, Const)) else text
 
 
 def _columns(rows: list[tuple[str, str]], between: str) -> list[str]:

@@ -27,16 +27,17 @@ from fuseflow.einsum.text import show_einsum, show_expr, show_left, show_number
 from fuseflow.errors import FuseFlowError, ProgramError, Span, did_you_mean
 from fuseflow.ops import operator, reducer
 
-NAME: Final = re.compile(r"\w+(\.\w+)*")
-"""Names of tensors and Einsums: words joined by dots (`layer1.weight`), not a number."""
+TENSOR_NAME: Final = re.compile(r"\w+(\.\w+)*")
+"""The names of tensors and Einsums are words joined by dots (`layer1.weight`). A number is no name."""
 LARGEST_SIZE: Final = 2**31 - 1
-INDEX: Final = re.compile(r"[^\W\d]\w*")
+INDEX_NAME: Final = re.compile(r"[^\W\d]\w*")
 
 
 def verify(program: Program, verified: Program | None = None) -> None:
-    """Raise `ProgramError` unless the program has a meaning; the message names the statement, its tensors and indices.
+    """Raise `ProgramError` unless the program has a meaning; the message names the statement, its tensors and its indices.
 
-    Declarations and statements that a `verified` program has too are not looked at one by one again."""
+    Declarations and statements that the program shares with a `verified` one are not checked one by one again.
+    """
     declared, defined = ({}, {}) if verified is None else (verified.declared, verified.defined)
     _check_declarations(program, declared)
     for einsum in program.einsums:
@@ -47,36 +48,36 @@ def verify(program: Program, verified: Program | None = None) -> None:
 
 
 def shapes(program: Program) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, declared ones first, then the results in order."""
+    """Return the shape of every tensor, declared ones first, then the results in order."""
     return shapes_and_extents(program)[0]
 
 
 def extents(program: Program) -> dict[str, dict[str, int]]:
-    """For every Einsum by name: the extent of each of its indices, reduced ones too, in order of appearance."""
+    """Return, by Einsum, the extent of each of its indices in order of appearance, reduced ones included."""
     return shapes_and_extents(program)[1]
 
 
 def shapes_and_extents(program: Program) -> tuple[dict[str, tuple[int, ...]], dict[str, dict[str, int]]]:
-    """`shapes` and `extents` in one go: each follows from the other."""
+    """Return `shapes` and `extents` together: each follows from the other."""
     declared, defined = program.declared, program.defined
-    known = {t.name: t.shape for t in program.inputs}
+    shape_by_tensor = {t.name: t.shape for t in program.inputs}
     sizes: dict[str, dict[str, int]] = {}
     for einsum in program.einsums:
         for name in einsum.operands:
-            if name not in known:
-                late = "is used before it is defined" if name in defined else "is not declared"
-                _fail(einsum, f"tensor `{name}` {late}", "" if name in defined else did_you_mean(name, [*declared, *defined]))
-        sizes[einsum.name] = _extents(einsum, known, declared.get(einsum.name))
-        known[einsum.name] = tuple(_dimension(index, sizes[einsum.name]) for index in einsum.indices)
+            if name not in shape_by_tensor:
+                reason = "is used before it is defined" if name in defined else "is not declared"
+                _fail(einsum, f"tensor `{name}` {reason}", "" if name in defined else did_you_mean(name, [*declared, *defined]))
+        sizes[einsum.name] = _extents(einsum, shape_by_tensor, declared.get(einsum.name))
+        shape_by_tensor[einsum.name] = tuple(_dimension(index, sizes[einsum.name]) for index in einsum.indices)
     order = [*declared, *(e.name for e in program.einsums if e.name not in declared)]
-    return {name: known[name] for name in order}, sizes
+    return {name: shape_by_tensor[name] for name in order}, sizes
 
 
 def _check_declarations(program: Program, verified: Mapping[str, TensorType]) -> None:
     for name, count in Counter(t.name for t in program.tensors).items():
         if count > 1:
-            again = [t.span for t in program.tensors if t.name == name][-1]
-            raise ProgramError(f"tensor `{name}` is declared {count} times", span=again)
+            last_span = [t.span for t in program.tensors if t.name == name][-1]
+            raise ProgramError(f"tensor `{name}` is declared {count} times", span=last_span)
     for tensor in program.tensors:
         if verified.get(tensor.name) != tensor:
             _check_declaration(tensor)
@@ -104,7 +105,7 @@ def _check_declaration(tensor: TensorType) -> None:
 
 
 def _check_name(name: str, span: Span | None) -> None:
-    if not NAME.fullmatch(name) or _is_number(name):
+    if not TENSOR_NAME.fullmatch(name) or _is_number(name):
         hint = "names are words of letters, digits and `_`, joined by dots: `layer1.weight`"
         raise ProgramError(f"`{name}` cannot name a tensor", hint=hint, span=span)
 
@@ -122,14 +123,14 @@ def _check_outputs(program: Program) -> None:
         raise ProgramError("the program has no outputs", hint="add a line `output NAME`")
     for name, count in Counter(program.outputs).items():
         if name not in program.defined:
-            what = "is an input: nothing computes it" if name in program.declared else "is not defined"
-            raise ProgramError(f"output `{name}` {what}", hint=did_you_mean(name, program.defined))
+            problem = "is an input: nothing computes it" if name in program.declared else "is not defined"
+            raise ProgramError(f"output `{name}` {problem}", hint=did_you_mean(name, program.defined))
         if count > 1:
             raise ProgramError(f"`{name}` is an output {count} times")
 
 
 def _check_indices(einsum: Einsum) -> None:
-    """Index names, splits, operators and the scope of every index of one statement."""
+    """Check the index names, splits and operators of one statement, and the scope of every index."""
     _check_name(einsum.name, einsum.location.span)
     for indices in (einsum.indices, *(a.indices for a in accesses(einsum.body))):
         _check_spelling(einsum, indices)
@@ -145,12 +146,14 @@ def _check_spelling(einsum: Einsum, indices: Iterable[Index]) -> None:
         if isinstance(index, Split) and index.size < 1:
             _fail(einsum, f"the split `{index}` has the size {index.size}", "an inner index has at least one value")
     for name in index_names(tuple(indices)):
-        if not INDEX.fullmatch(name):
+        if not INDEX_NAME.fullmatch(name):
             _fail(einsum, f"`{name}` cannot name an index", "index names are words that start with a letter")
 
 
 def _check_scope(einsum: Einsum, node: Expr, left: frozenset[str], reduced: frozenset[str]) -> None:
-    """Every index is on the left side or bound by one reduction around it; operators exist and have all their operands."""
+    """Check that every index is on the left side or bound by one reduction around it, and that operators exist and have all their
+    operands.
+    """
     match node:
         case Access():
             for name in node.names:
@@ -184,46 +187,50 @@ def _check_reduction(einsum: Einsum, node: Reduce, left: frozenset[str], reduced
         reducer(node.op)
     except FuseFlowError as error:
         _fail(einsum, error.message, error.hint)
-    what = f"{node.op}({', '.join(node.over)})"
+    reduction = f"{node.op}({', '.join(node.over)})"
     if not node.over or len(set(node.over)) < len(node.over):
-        _fail(einsum, f"`{what}` must name indices, each once")
+        _fail(einsum, f"`{reduction}` must name indices, each once")
     free = free_indices(node.body)
     for name in node.over:
         if name in left:
-            _fail(einsum, f"`{what}` reduces `{name}`, which is on the left side", "give the reduction an index of its own")
+            _fail(einsum, f"`{reduction}` reduces `{name}`, which is on the left side", "give the reduction an index of its own")
         if name in reduced:
-            _fail(einsum, f"`{what}` reduces `{name}` inside a reduction over `{name}`", "give the inner one an index of its own")
+            _fail(
+                einsum,
+                f"`{reduction}` reduces `{name}` inside a reduction over `{name}`",
+                "give the inner one an index of its own",
+            )
         if name not in free:
             hint = f"indices there: {', '.join(free) or 'none'}"
-            _fail(einsum, f"`{what}` reduces `{name}`, which its operand does not have", hint)
+            _fail(einsum, f"`{reduction}` reduces `{name}`, which its operand does not have", hint)
 
 
-def _extents(einsum: Einsum, known: Mapping[str, tuple[int, ...]], declared: TensorType | None) -> dict[str, int]:
-    """Extents of one statement from the shapes of its operands and, last, from the declaration of its result."""
-    found: dict[str, tuple[int, str]] = {}
+def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], declared: TensorType | None) -> dict[str, int]:
+    """Return the extents of one statement, which follow from the shapes of its operands and, last, from the declaration of its result."""
+    bindings: dict[str, tuple[int, str]] = {}
     for access in accesses(einsum.body):
-        _bind(einsum, access, known[access.tensor], found)
+        _bind(einsum, access, shape_by_tensor[access.tensor], bindings)
     if declared is not None:
-        _bind(einsum, Access(einsum.name, einsum.indices), declared.shape, found)
+        _bind(einsum, Access(einsum.name, einsum.indices), declared.shape, bindings)
     for name in index_names(einsum.indices):
-        if name not in found:
+        if name not in bindings:
             hint = f"declare the result: `tensor {einsum.name}[sizes]`"
             _fail(einsum, f"nothing gives index `{name}` of `{show_left(einsum)}` an extent", hint)
     for index in einsum.indices:
-        if isinstance(index, Split) and found[index.inner][0] != index.size:
-            extent, where = found[index.inner]
+        if isinstance(index, Split) and bindings[index.inner][0] != index.size:
+            extent, where = bindings[index.inner]
             _fail(einsum, f"index `{index.inner}` has the extent {extent} in `{where}`, not that of the split `{index}`")
-    return {name: extent for name, (extent, _) in found.items()}
+    return {name: extent for name, (extent, _) in bindings.items()}
 
 
-def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], found: dict[str, tuple[int, str]]) -> None:
-    """Match the indices of an access with a shape; `found` maps an index to its extent and the access that gave it."""
+def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], bindings: dict[str, tuple[int, str]]) -> None:
+    """Match the indices of an access with a shape. `bindings` maps an index to its extent and to the access that gave it."""
     text = show_expr(access)
     if len(shape) != len(access.indices):
         _fail(einsum, f"`{text}` has {len(access.indices)} indices, `{access.tensor}` has {len(shape)} dimensions: {list(shape)}")
     for dimension, (index, size) in enumerate(zip(access.indices, shape, strict=True)):
         for name, extent in _parts(einsum, access, dimension, index, size):
-            first, where = found.setdefault(name, (extent, text))
+            first, where = bindings.setdefault(name, (extent, text))
             if first != extent:
                 _fail(einsum, f"index `{name}` has the extent {first} in `{where}` and {extent} in `{text}`")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.storage import in_blocks
+from fuseflow.einsum.storage import to_blocks
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, statistics, traffic
 from fuseflow.explain.recompute import Instance, expected_streams, instances
@@ -79,7 +79,7 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     pairs = _pairs(partitioned, compiled)
     each = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
-    known = statistics(inputs, in_blocks(inputs, source.tensors))
+    known = statistics(inputs, to_blocks(inputs, source.tensors))
     stored = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
     _, alone = lower(source.program, stored, source.tensors, regions=each)
     return FusionReport(pairs, _producers(program, compiled, alone, known))
@@ -92,7 +92,7 @@ def _pairs(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) 
     home = {e: region.name for region in regions for e in region.einsums}
     stored = {t.name: t for t in program.inputs}
     for region in compiled:
-        stored |= {**region.fused.stored, **region.written}
+        stored |= {**region.fused.stored, **region.result_types}
     refusals: dict[tuple[str, str], str] = {}
     found = []
     for einsum in program.einsums:
@@ -118,17 +118,17 @@ def _refusal(
     """Why the regions of two Einsums cannot be one; empty if they can."""
     parts = [r for r in regions if producer in r.einsums or consumer in r.einsums]
     members = tuple(e.name for e in partitioned.original.einsums if any(e.name in r.einsums for r in parts))
-    if stuck := [e for e in members if e in partitioned.refined.stuck]:
+    if stuck := [e for e in members if e in partitioned.reshapes.barriers]:
         return f"`{stuck[0]}` reshapes its data: a reshape ends a region"
     if message := detour(partitioned.original, regions, producer, consumer):
         return message
-    program, inside = partitioned.program, partitioned.refined.members(members)
+    program, inside = partitioned.program, partitioned.reshapes.members(members)
     whole = Region(" + ".join(r.name for r in parts), inside)
-    others = tuple(Region(r.name, partitioned.refined.members(r.einsums)) for r in regions if r not in parts)
+    others = tuple(Region(r.name, partitioned.reshapes.members(r.einsums)) for r in regions if r not in parts)
     results = region_results(program, (*others, whole))[whole.name]
     einsums = tuple(e for e in program.einsums if e.name in inside)
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in inside)
-    declared = (t for t in partitioned.written.tensors if t.name in inside)
+    declared = (t for t in partitioned.source.tensors if t.name in inside)
     part = Program((*(stored[name] for name in read), *declared), einsums, results, program.name)
     try:
         plain = replace(partitioned.schedule, orders=(), formats=(), blocks=(), vector=1, parallel=(), drop_zeros=())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from fuseflow.fusion import FusedRegion
-from fuseflow.fusion.fuse import effort
+from fuseflow.fusion.fuse import candidate_limit
 from fuseflow.fusion.order_rules import OrderCount, count_legal, count_merged, count_reference
 from fuseflow.fusion.tree import reductions
 from fuseflow.lower.regions import CompiledRegion
@@ -38,7 +38,7 @@ def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderRe
             counts |= {"reference": count_reference(compiled.program, region.fused, stored)} if rule == "reference" else {}
             counts["merged"] = count_merged(compiled.program, region.fused, stored)
         found.append(OrderReport(region, counts | {"legal": count_legal(region.fused)}))
-        stored |= region.written
+        stored |= region.result_types
     return tuple(found)
 
 
@@ -49,7 +49,7 @@ def without_data(compiled: Compiled) -> tuple[str, ...]:
 
 def sampled(region: FusedRegion) -> bool:
     """Whether there were more orders than were compared."""
-    return len(region.compared) >= effort(region) and count_legal(region).constrained.orders > len(region.compared)
+    return len(region.compared) >= candidate_limit(region) and count_legal(region).constrained.orders > len(region.compared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def loops(region: FusedRegion) -> list[Loop]:
             results=tuple(r.name for r in region.results if v in r.indices),
             reduced=tuple(dict.fromkeys(f"{r.op} {r}" for r in made if v in r.over)),
             views=tuple(str(view) for view in region.views if v in view.indices),
-            names=tuple(f"{e}.{own}" for e, names in region.local.items() for own, now in names.items() if now == v != own),
+            names=tuple(f"{e}.{own}" for e, names in region.local_names.items() for own, now in names.items() if now == v != own),
         )
         for v in region.indices
     ]

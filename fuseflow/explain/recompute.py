@@ -59,8 +59,8 @@ def expected_streams(
     """By region, the expected shapes of its streams; and the statistics of all tensors: those `known`, and what the regions write."""
     found, statistics = {}, dict(known)
     for region in regions:
-        statistics |= {step.name: step.statistics for step in region.before}
+        statistics |= {step.name: step.statistics for step in region.views_before}
         found[region.name] = shapes(region.serial, statistics)
         statistics |= estimate(region.serial, statistics)[1]
-        statistics |= {step.name: step.statistics for step in region.after}
+        statistics |= {step.name: step.statistics for step in region.views_after}
     return found, statistics

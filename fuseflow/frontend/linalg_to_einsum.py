@@ -14,7 +14,7 @@ from torch_mlir import ir
 
 from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Const, Expr, Program, Reduce, TensorType, accesses, walk
-from fuseflow.einsum.split_names import with_part_names
+from fuseflow.einsum.split_names import name_split_indices
 from fuseflow.errors import FrontendError, TensorError
 from fuseflow.frontend import mlir
 from fuseflow.frontend.emitter import Emitter
@@ -74,7 +74,7 @@ class _Builder:
         used = {a.tensor for e in einsums for a in accesses(e.body)} | {e.name for e in einsums}
         tensors = tuple(t for t in self._emitter.declared.values() if t.name in used)
         name = ir.StringAttr(self._function.attributes["sym_name"]).value
-        return with_part_names(Program(tensors, tuple(einsums), tuple(self._outputs), name))
+        return name_split_indices(Program(tensors, tuple(einsums), tuple(self._outputs), name))
 
     # Operations -------------------------------------------------------------------------------------------------------
 

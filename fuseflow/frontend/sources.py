@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow import frontend
-from fuseflow.einsum.indices import with_indices
+from fuseflow.einsum.indices import rename_left_side
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
@@ -100,7 +100,7 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
             return Source(name, program, _tensors(tensors, program))
         case (module, inputs):
             source = _import(module, inputs, {**model.formats, **formats}, name)  # type: ignore[arg-type]
-            return replace(source, program=with_indices(source.program, model.indices))
+            return replace(source, program=rename_left_side(source.program, model.indices))
 
 
 def _holds_program(mlir: str) -> bool:

@@ -1,4 +1,4 @@
-"""Permuted copies: what breaks a cycle of the order constraints (rule F3).
+"""Permuted copies, which break a cycle of the order constraints (rule F3).
 
     Y[i, j] = A[i, j] + A[j, i]            A stored by rows: i before j, and j before i
     ->  Y[i, j] = A[i, j] + A.copy[j, i]   A.copy stored by columns: i before j, twice
@@ -15,20 +15,22 @@ from dataclasses import replace
 import networkx as nx
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.order_graph import Source, refuse_cycle, shortest_cycle, storage_edges
+from fuseflow.fusion.order_graph import ConstraintSource, refuse_cycle, shortest_cycle, storage_edges
 from fuseflow.fusion.region import Copy, FusedRegion
 from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.tree import Reduction, Tree, Trees, View, views
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, views
 
-Price = Callable[[str], float]
-"""The expected number of stored values of a tensor: what it costs to copy it. Infinite where it cannot be."""
+CopyCost = Callable[[str], float]
+"""A function that gives the expected number of stored values of a tensor, which is the cost of a copy. It is infinite where the tensor
+cannot be copied.
+"""
 
 
 def break_cycles(
     fused: RegionTrees,
-    trees: Trees,
+    trees: TreeTable,
     constrain: Callable[[RegionTrees], nx.DiGraph[str]],
-    price: Price,
+    price: CopyCost,
     taken: Collection[str],
     region: str,
 ) -> RegionTrees:
@@ -37,11 +39,13 @@ def break_cycles(
     `taken` are names that no copy may have. Raises `FusionError` for a cycle in which nothing can be copied.
     """
     while cycle := shortest_cycle(graph := constrain(fused)):
-        place = {v: p for p, v in enumerate(fused.indices)}
+        position = {v: p for p, v in enumerate(fused.indices)}
 
-        def cost(edge: tuple[str, str], graph: nx.DiGraph[str] = graph, place: dict[str, int] = place) -> tuple[float, bool]:
-            against = place[edge[0]] > place[edge[1]]  # of equal ones, that which stands against the program
-            return sum(_price(source, price) for source in dict.fromkeys(graph.edges[edge]["by"])), not against
+        def cost(
+            edge: tuple[str, str], graph: nx.DiGraph[str] = graph, position: dict[str, int] = position
+        ) -> tuple[float, bool]:
+            reversed_edge = position[edge[0]] > position[edge[1]]  # of equal ones, that which stands against the program
+            return sum(_price(source, price) for source in dict.fromkeys(graph.edges[edge]["by"])), not reversed_edge
 
         edge = min(cycle, key=cost)
         if math.isinf(cost(edge)[0]):
@@ -51,71 +55,72 @@ def break_cycles(
     return fused
 
 
-def _price(source: Source, price: Price) -> float:
+def _price(source: ConstraintSource, price: CopyCost) -> float:
     if source is None:
         return math.inf
     return price(source.tensor if isinstance(source, View) else source)
 
 
-def _copied(fused: RegionTrees, trees: Trees, source: Source, taken: Collection[str]) -> RegionTrees:
+def _copied(fused: RegionTrees, trees: TreeTable, source: ConstraintSource, taken: Collection[str]) -> RegionTrees:
+    """Return the trees with a view read from a copy, or a result permuted as it is written."""
     if not isinstance(source, View):
-        return replace(fused, permuted=(*fused.permuted, str(source)))
+        return replace(fused, permuted_results=(*fused.permuted_results, str(source)))
     name, count = f"{source.tensor}.copy", 1
-    while name in taken or any(copy.name == name for copy in fused.copies):
+    while name in taken or any(other.name == name for other in fused.copies):
         count += 1
         name = f"{source.tensor}.copy{count}"
-    made = Copy(name, source.tensor, source.indices)
-    return replace(reread(fused, trees, {source: name}), copies=(*fused.copies, made))
+    copy = Copy(name, source.tensor, source.indices)
+    return replace(redirect_views(fused, trees, {source: name}), copies=(*fused.copies, copy))
 
 
-def reread(fused: RegionTrees, trees: Trees, tensors: dict[View, str]) -> RegionTrees:
-    """The same with some views reading other tensors."""
+def redirect_views(fused: RegionTrees, trees: TreeTable, tensors: dict[View, str]) -> RegionTrees:
+    """Return the trees with some views reading other tensors."""
     memo: dict[Tree, Tree] = {}
     keys = {(view.tensor, view.indices): name for view, name in tensors.items()}
     merged: list[tuple[Reduction, str]] = []
     results = tuple((name, indices, trees.rename(tree, {}, memo, tensors)) for name, indices, tree in fused.results)
-    for reduction, index in fused.merged:
-        now = memo[reduction]
-        assert isinstance(now, Reduction)
-        merged.append((now, index))
+    for reduction, index in fused.merges:
+        node = memo[reduction]
+        assert isinstance(node, Reduction)
+        merged.append((node, index))
     views = tuple((keys.get(key, key[0]), key[1]) for key in fused.views)
-    return replace(fused, results=results, views=views, merged=tuple(merged))
+    return replace(fused, results=results, views=views, merges=tuple(merged))
 
 
-def copy_all(fused: RegionTrees, trees: Trees, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
-    """With every view read from a copy whose storage constrains the loops: any order is possible then."""
+def copy_all(fused: RegionTrees, trees: TreeTable, stored: Mapping[str, TensorType], taken: Collection[str]) -> RegionTrees:
+    """Return the trees with every view whose storage constrains the loops read from a copy: any order is possible then."""
     for view in fused.leaves:
         if storage_edges(view.indices, stored[view.tensor]):
             fused = _copied(fused, trees, view, taken)
     return fused
 
 
-def needed(copy: Copy, source: TensorType, loops: Sequence[str]) -> bool:
-    """Whether the source itself cannot be read in the order of these loops."""
-    place = {v: p for p, v in enumerate(loops)}
-    return any(place[above] > place[below] for above, below in storage_edges(copy.indices, source))
+def requires_copy(copy: Copy, source: TensorType, loops: Sequence[str]) -> bool:
+    """Return whether the source itself cannot be read in the order of these loops."""
+    position = {v: p for p, v in enumerate(loops)}
+    return any(position[above] > position[below] for above, below in storage_edges(copy.indices, source))
 
 
-def restored(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion:
-    """The region reading the source instead of a copy that is not needed."""
+def remove_copy(region: FusedRegion, copy: Copy, source: TensorType) -> FusedRegion:
+    """Return the region reading the source instead of a copy that is not needed."""
     copies = tuple(c for c in region.copies if c is not copy)
     return _reread(region, {copy.name: source.name}, copies, {**region.stored, source.name: source})
 
 
-def settled_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> str:
-    """What a copy is called in memory when the loops run in this order."""
+def stored_copy_name(copy: Copy, loops: tuple[str, ...], taken: Collection[str]) -> str:
+    """Return the name of a copy in memory when the loops run in this order."""
     name = "_".join([f"{copy.source}.copy", *map(str, copy.order(loops))])
     while name in taken:
         name += "_"
     return name
 
 
-def settle(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
-    """The region in its order, with each copy named for the order in which it is stored (`A.copy_1_0`), so that equal ones are one.
+def name_copies(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
+    """Return the region with each copy named for the order in which it is stored (`A.copy_1_0`), so that equal copies are one tensor.
 
     `taken` are the names of the program, which no copy may have.
     """
-    names = {copy.name: settled_name(copy, region.order, taken) for copy in region.copies}
+    names = {copy.name: stored_copy_name(copy, region.order, taken) for copy in region.copies}
     if not names:
         return region
     copies = {names[c.name]: replace(c, name=names[c.name]) for c in region.copies}
@@ -126,12 +131,12 @@ def settle(region: FusedRegion, taken: Collection[str]) -> FusedRegion:
 def _reread(
     region: FusedRegion, names: Mapping[str, str], copies: tuple[Copy, ...], stored: Mapping[str, TensorType]
 ) -> FusedRegion:
-    """The region with other names for some of the tensors that it reads."""
-    trees, memo = Trees(), dict[Tree, Tree]()
+    """Return the region with other names for some of the tensors that it reads."""
+    trees, memo = TreeTable(), dict[Tree, Tree]()
     tensors = {view: names[view.tensor] for view in region.views if view.tensor in names}
     results = tuple(replace(r, tree=trees.rename(r.tree, {}, memo, tensors)) for r in region.results)
-    merged = tuple((now, v) for r, v in region.merged if isinstance(now := memo[r], Reduction))
+    merged = tuple((new, v) for r, v in region.merges if isinstance(new := memo[r], Reduction))
     fill = {memo[node]: value for node, value in region.fill.items() if node in memo}
-    read = (*(view.tensor for view in views(*(r.tree for r in results))), *(copy.source for copy in copies))
-    known = {name: stored[name] for name in read}
-    return replace(region, results=results, merged=merged, fill=fill, copies=copies, stored=known)
+    read_names = (*(view.tensor for view in views(*(r.tree for r in results))), *(copy.source for copy in copies))
+    read_types = {name: stored[name] for name in read_names}
+    return replace(region, results=results, merges=merged, fill=fill, copies=copies, stored=read_types)

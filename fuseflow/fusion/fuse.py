@@ -12,26 +12,31 @@ import networkx as nx
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FusionError, did_you_mean
-from fuseflow.fusion.copies import Price, break_cycles, copy_all
+from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.inline import Inliner
-from fuseflow.fusion.iteration import one_space
-from fuseflow.fusion.order_graph import as_stored, constraints, refuse_cycle, refuse_order
-from fuseflow.fusion.orders import CANDIDATES, OrderCost, best, compare, enumerate_orders, first
+from fuseflow.fusion.iteration import hoist_sums
+from fuseflow.fusion.order_graph import build_order_graph, refuse_cycle, refuse_order, with_storage_order
+from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCost, best_order, compare_orders, enumerate_orders, first_order
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.region_trees import RegionTrees
-from fuseflow.fusion.tree import Reduction, Tree, fills, nodes
-from fuseflow.fusion.view_merging import Merger, Refused
+from fuseflow.fusion.tree import Reduction, Tree, implicit_values, nodes
+from fuseflow.fusion.view_merging import RefusedPairs, ViewMerger
 
-Merge: TypeAlias = Literal["early", "late", "lean", "never"]
-Cost = Callable[[FusedRegion], OrderCost]
-"""What an ordered region costs. May refuse the order with a `FusionError`."""
+MergePolicy: TypeAlias = Literal["early", "late", "lean", "never"]
+"""When the views of one tensor are merged: `early`, before their producers are expanded; `late`, when all constraints are known; `lean`,
+early, but not where a producer would run again for it; or `never`.
+"""
+RegionCost = Callable[[FusedRegion], OrderCost]
+"""A function that gives the cost of an ordered region. It may refuse the order with a `FusionError`."""
 
 SHOWN_ORDERS = 6
-FEWEST = 4
-WORK = 2_000
-"""Nodes of trees that are lowered, in all, to choose an order: some tenths of a second."""
-FIRST = 200
-"""Orders that may be refused before the `first` legal one."""
+"""The number of legal orders that a message lists, at most."""
+MIN_CANDIDATES = 4
+"""The number of orders that are compared even where lowering one takes long."""
+LOWERED_NODES = 2_000
+"""The number of tree nodes that are lowered, in all, to choose an order. That takes some tenths of a second."""
+MAX_REFUSED_ORDERS = 200
+"""The number of orders that are tried for the policy `first`, at most, before its search ends without a legal order."""
 
 
 def fuse(
@@ -43,180 +48,203 @@ def fuse(
     *,
     chain: tuple[str, ...] = (),
     pinned: Collection[str] = (),
-    merge: Merge = "early",
+    merge: MergePolicy = "early",
     iteration: str = "factored",
-    price: Price | None = None,
+    price: CopyCost | None = None,
     free: bool = False,
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
-    `program` declares every tensor (`einsum.formats.infer`). `stored` declares what is in memory: program inputs and results of
-    earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order; the others
-    are stored in loop order. `chain` is an order of some or all of the region's indices that the user asked for: names of the
-    region, or of its only Einsum. `iteration`: `factored`, or `global` for one iteration space (`fusion.iteration`).
-    `price` gives the expected stored values of a tensor; with it, permuted copies break a cycle of the constraints. `free`: every tensor
-    whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.restored` undoes what was not needed).
-    Views are merged `early`, before their producers are expanded; `late`, when all constraints are known; `lean`, early, but not where
-    a producer would run again for it; or `never`.
+    `program` declares every tensor (`einsum.format_inference.infer`). `stored` declares what is in memory: program inputs and results of
+    earlier regions, with the formats they really have. The loops of a `pinned` result follow its declared mode order; the others are stored
+    in loop order. `chain` is an order of some or all of the region's indices that the user asked for, in the names of the region or of its
+    only Einsum. `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`fusion.iteration`).
+    `price` gives the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints. With `free`,
+    every tensor whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.remove_copy` undoes what
+    was not needed).
+
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
-    chosen = {e.name: e for e in program.einsums if e.name in einsums}
+    members = {e.name: e for e in program.einsums if e.name in einsums}
     fuser = _Fuser(
-        name, program.declared, stored, frozenset(pinned), price, Inliner(name, chosen, extents(program)), merge == "lean"
+        name, program.declared, stored, frozenset(pinned), price, Inliner(name, members, extents(program)), merge == "lean"
     )
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
-        fused = fuser.one_space(fused)
+        fused = fuser.hoist_sums(fused)
     if merge != "never":
-        fused = fuser.merged(fused)
+        fused = fuser.merge_views(fused)
     if free:
-        fused = copy_all(fused, fuser.inliner.trees, fuser.known(fused), fuser.taken)
-    unasked = fuser.constraints(fused)
-    refuse_cycle(unasked, name)
-    asked = region_names(chain, name, fuser.alone, fused.indices)
-    if price is None and set(asked) == set(fused.indices):
-        refuse_order(unasked, asked, name, islice(enumerate_orders(unasked, fused.indices), SHOWN_ORDERS))
-    fused = fuser.acyclic(fused, asked)
-    graph = fuser.constraints(fused, asked)
+        fused = copy_all(fused, fuser.inliner.trees, fuser.readable(fused), fuser.taken)
+    unordered_graph = fuser.constraints(fused)
+    refuse_cycle(unordered_graph, name)
+    user_order = check_region_names(chain, name, fuser.alone, fused.indices)
+    if price is None and set(user_order) == set(fused.indices):
+        refuse_order(unordered_graph, user_order, name, islice(enumerate_orders(unordered_graph, fused.indices), SHOWN_ORDERS))
+    fused = fuser.acyclic(fused, user_order)
+    graph = fuser.constraints(fused, user_order)
     refuse_cycle(graph, name)
-    known = fuser.known(fused)
+    readable = fuser.readable(fused)
     return FusedRegion(
         name=name,
-        einsums=tuple(chosen),
+        einsums=tuple(members),
         results=fuser.results(fused),
         sizes={v: fuser.inliner.sizes[v] for v in fused.indices},
-        stored={name: known[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
-        fill=fills(fused.trees, {n: t.fill for n, t in known.items()}, fuser.inliner.sizes),
-        merged=fused.merged,
+        stored={name: readable[name] for name in (*(v.tensor for v in fused.leaves), *(c.source for c in fused.copies))},
+        fill=implicit_values(fused.trees, {n: t.fill for n, t in readable.items()}, fuser.inliner.sizes),
+        merges=fused.merges,
         constraints=graph,
-        local=fuser.inliner.local,
+        local_names=fuser.inliner.local_names,
         copies=fused.copies,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Fuser:
-    """The steps of Algorithm 1 on one region, and what they all need."""
+    """The steps of Algorithm 1 on one region, with the values that all of them need."""
 
     region: str
     declared: Mapping[str, TensorType]
     stored: Mapping[str, TensorType]
     pinned: frozenset[str]
-    price: Price | None
+    price: CopyCost | None
     inliner: Inliner
     lean: bool
-    refused: Refused = field(default_factory=set)
+    refused: RefusedPairs = field(default_factory=set)
 
     def inlined(self, results: Sequence[str], merging: bool) -> RegionTrees:
-        """Every Einsum expanded, consumers first; if it has several views, they are merged before that."""
+        """Return the trees with every Einsum expanded, consumers first. An Einsum with several views has them merged before that, if
+        `merging`.
+        """
         fused = RegionTrees()
         for einsum in reversed(tuple(self.inliner.einsums.values())):
             if einsum.name in results:
                 fused = self.inliner.write(fused, einsum)
             if merging and sum(tensor == einsum.name for tensor, _ in fused.views) > 1:
-                fused = self.merged(fused)
+                fused = self.merge_views(fused)
             fused = self.acyclic(self.inliner.expand(fused, einsum))
         return fused
 
-    def one_space(self, fused: RegionTrees) -> RegionTrees:
+    def hoist_sums(self, fused: RegionTrees) -> RegionTrees:
+        """Return the trees in one iteration space."""
         memo: dict[Tree, Tree] = {}
-        results = tuple((name, indices, one_space(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
-        merged = tuple((now, v) for r, v in fused.merged if isinstance(now := memo[r], Reduction))
-        return replace(fused, results=results, merged=merged)
+        results = tuple((name, indices, hoist_sums(tree, self.inliner.trees, memo)) for name, indices, tree in fused.results)
+        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))
+        return replace(fused, results=results, merges=merged)
 
-    def merged(self, fused: RegionTrees) -> RegionTrees:
+    def merge_views(self, fused: RegionTrees) -> RegionTrees:
+        """Return the trees with equal views merged, unless the constraints are cyclic."""
         if not nx.is_directed_acyclic_graph(self.constraints(fused)):
             return fused
         inliner = self.inliner
-        merged = Merger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
-        there = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
-        gone = self.inliner.rename(dict(merged.renamed), there)
-        self.refused.difference_update([pair for pair in self.refused if not gone.isdisjoint(pair)])
-        return replace(merged, renamed=())
+        merged = ViewMerger(inliner.trees, inliner.sizes, inliner.einsums, self.constraints, self.refused, self.lean).merge(fused)
+        present = {*merged.indices, *(v for _, indices in merged.views for v in indices)}
+        freed = self.inliner.rename(dict(merged.renamings), present)
+        self.refused.difference_update([pair for pair in self.refused if not freed.isdisjoint(pair)])
+        return replace(merged, renamings=())
 
-    def acyclic(self, fused: RegionTrees, asked: tuple[str, ...] = ()) -> RegionTrees:
-        """With copies where the constraints, and the order that the user asked for, contradict each other."""
+    def acyclic(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> RegionTrees:
+        """Return the trees with copies where the constraints, and the order that the user asked for, contradict each other."""
         if self.price is None:
             return fused
-        constrain = lambda trial: self.constraints(trial, asked)  # noqa: E731
-        broken = break_cycles(fused, self.inliner.trees, constrain, self.price, self.taken, self.region)
-        if broken is not fused:
+        constrain = lambda trial: self.constraints(trial, user_order)  # noqa: E731
+        acyclic = break_cycles(fused, self.inliner.trees, constrain, self.price, self.taken, self.region)
+        if acyclic is not fused:
             self.refused.clear()  # there are fewer constraints now
-        return broken
+        return acyclic
 
     @property
     def taken(self) -> set[str]:
-        """Names that no copy may have."""
+        """The names that no copy may have."""
         return {*self.declared, *self.stored}
 
     @property
     def alone(self) -> Mapping[str, str]:
-        """What the indices of the only Einsum are called in the region: the user may use its own names."""
-        return next(iter(self.inliner.local.values()), {}) if len(self.inliner.einsums) == 1 else {}
+        """The region's names of the indices of its only Einsum, because the user may order the region in the Einsum's own names. It is
+        empty for several Einsums.
+        """
+        return next(iter(self.inliner.local_names.values()), {}) if len(self.inliner.einsums) == 1 else {}
 
-    def constraints(self, fused: RegionTrees, asked: tuple[str, ...] = ()) -> nx.DiGraph[str]:
-        kept = [
+    def constraints(self, fused: RegionTrees, user_order: tuple[str, ...] = ()) -> nx.DiGraph[str]:
+        """Return the order graph of the trees, with the order that the user asked for."""
+        pinned_orders = [
             (name, tuple(indices[d] for d in format.order), format.short())
             for name, indices, _ in fused.results
-            if name in self.pinned and name not in fused.permuted and (format := self.declared[name].format) is not None
+            if name in self.pinned and name not in fused.permuted_results and (format := self.declared[name].format) is not None
         ]
-        orders = [(f"the schedule orders {','.join(asked)}", asked)]
-        return constraints(fused.indices, fused.leaves, self.known(fused), fused.merged, kept, orders)
+        orders = [(f"the schedule orders {','.join(user_order)}", user_order)]
+        return build_order_graph(fused.indices, fused.leaves, self.readable(fused), fused.merges, pinned_orders, orders)
 
-    def known(self, fused: RegionTrees) -> dict[str, TensorType]:
-        """What the trees may read: stored tensors, copies whose order is not known yet, and Einsums that are not expanded yet."""
+    def readable(self, fused: RegionTrees) -> dict[str, TensorType]:
+        """Return the declarations of everything that the trees may read: stored tensors, copies whose order is not chosen yet, and Einsums
+        that are not expanded yet.
+        """
         copies = {c.name: replace(self.stored[c.source], name=c.name, format=None) for c in fused.copies}
         return {**{n: replace(self.declared[n], format=None) for n in self.inliner.einsums}, **self.stored, **copies}
 
     def results(self, fused: RegionTrees) -> tuple[RegionOutput, ...]:
-        """In program order."""
-        found = {name: (indices, tree) for name, indices, tree in fused.results}
-        made = []
-        for name in (e for e in self.inliner.einsums if e in found):
-            (indices, tree), tensor = found[name], self.declared[name]
-            order = tensor.format.order if tensor.format is not None and name in fused.permuted else ()
-            made.append(RegionOutput(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
-        return tuple(made)
+        """Return the outputs of the region in program order."""
+        trees = {name: (indices, tree) for name, indices, tree in fused.results}
+        outputs = []
+        for name in (e for e in self.inliner.einsums if e in trees):
+            (indices, tree), tensor = trees[name], self.declared[name]
+            order = tensor.format.order if tensor.format is not None and name in fused.permuted_results else ()
+            outputs.append(RegionOutput(tensor, indices, tree, levels=tuple(indices[d] for d in order)))
+        return tuple(outputs)
 
 
-def own_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
-    """The user's index names as the region's own: they may be the `local` ones of its only Einsum, unless it reduces a name twice."""
+def to_region_names(chain: tuple[str, ...], local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the user's index names as the region's own. They may be the `local` names of its only Einsum, unless that reduces a name
+    twice.
+    """
     names = tuple(local.get(v, v) for v in chain)
     return chain if len(set(names)) < len(names) and set(chain) <= set(indices) else names
 
 
-def region_names(chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]) -> tuple[str, ...]:
-    """The same; raises `FusionError` for one that is not there, and for one that is named twice."""
-    names = own_names(chain, local, indices)
-    for given, v in zip(chain, names, strict=True):
+def check_region_names(
+    chain: tuple[str, ...], region: str, local: Mapping[str, str], indices: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the same as `to_region_names`. Raises `FusionError` for an index that does not exist, and for one that is named twice."""
+    names = to_region_names(chain, local, indices)
+    for name, v in zip(chain, names, strict=True):
         if v not in indices:
             raise FusionError(
-                f"order {','.join(chain)}: region `{region}` has no index `{given}`", hint=did_you_mean(given, indices)
+                f"order {','.join(chain)}: region `{region}` has no index `{name}`", hint=did_you_mean(name, indices)
             )
     if len(set(names)) < len(names):
         raise FusionError(f"order {','.join(chain)} of region `{region}` names an index twice")
     return names
 
 
-def effort(region: FusedRegion) -> int:
-    """How many orders of a region are compared: fewer where lowering one takes long."""
-    return max(FEWEST, min(CANDIDATES, WORK // len(nodes(*region.trees))))
+def candidate_limit(region: FusedRegion) -> int:
+    """Return how many orders of a region are compared: fewer where lowering one takes long."""
+    return max(MIN_CANDIDATES, min(MAX_CANDIDATES, LOWERED_NODES // len(nodes(*region.trees))))
 
 
-def as_computed(region: FusedRegion) -> tuple[str, ...]:
-    """The loops in the order in which a pipeline needs them: those of all reductions, then each reduction's own, producers first, then what
-    is left of the results. Each producer then hands a fiber to its consumer, and none runs again."""
+def pipeline_order(region: FusedRegion) -> tuple[str, ...]:
+    """Return the loops in the order in which a pipeline needs them: first those of all reductions, then each reduction's own, producers
+    first, and then what is left of the results. Each producer then hands a fiber to its consumer, and none runs again.
+    """
     reductions = [node for node in nodes(*region.trees) if isinstance(node, Reduction)]
     shared = (v for v in region.indices if all(v in r.free for r in reductions))
     return tuple(dict.fromkeys((*shared, *(v for r in reductions for v in r.over), *region.indices)))
 
 
-def choose_order(region: FusedRegion, cost: Cost, policy: str = "best") -> FusedRegion:
-    """The region in its best-ranked legal order, with the orders that it was compared with; or in the `first`: that nearest
-    to the program in which every tensor is read as it is stored, dense ones too, as far as they agree."""
+def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best") -> FusedRegion:
+    """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the order is
+    that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree.
+    """
     price = lambda order: cost(replace(region, order=order))  # noqa: E731
     if policy == "first":
-        tried = first(as_stored(region.constraints, region.views, region.declared), region.indices, price, region.name, FIRST)
-        return replace(region, order=tried[-1].order, compared=tried)
-    compared = compare(region.constraints, region.indices, price, region.name, effort(region), as_computed(region))
-    return replace(region, order=best(compared), compared=compared)
+        trials = first_order(
+            with_storage_order(region.constraints, region.views, region.declared),
+            region.indices,
+            price,
+            region.name,
+            MAX_REFUSED_ORDERS,
+        )
+        return replace(region, order=trials[-1].order, compared=trials)
+    compared = compare_orders(
+        region.constraints, region.indices, price, region.name, candidate_limit(region), pipeline_order(region)
+    )
+    return replace(region, order=best_order(compared), compared=compared)

@@ -1,7 +1,7 @@
-"""Inlining: producers substituted into consumers, reduction indices renamed, one node for each view (rule F1).
+"""Inlining: producers are substituted into consumers, reduction indices are renamed, and each view is one node (rule F1).
 
-One Einsum at a time, consumers first: until its turn comes, a view of it is read like a stored tensor. So the views of an Einsum can be
-merged before it is expanded, and what uses it many times expands it a few times.
+One Einsum is inlined at a time, consumers first. Until its turn comes, a view of it is read like a stored tensor. So the views of an Einsum
+can be merged before it is expanded, and an Einsum with many uses is expanded only a few times.
 """
 
 from __future__ import annotations
@@ -14,68 +14,73 @@ from fuseflow.einsum import nodes as ein
 from fuseflow.einsum.indices import LETTERS
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region_trees import RegionTrees, ViewKey
-from fuseflow.fusion.tree import Reduction, Tree, Trees
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable
 
 MOST_VIEWS = 500
-"""Views of one Einsum in a region, at most. Beyond, it is recomputed so often that no machine would want it."""
+"""The number of views of one Einsum in a region, at most. Beyond that, it is recomputed so often that no machine would want it."""
 
 
 @dataclass(slots=True)
 class Inliner:
-    """Expands the Einsums of one region.
+    """The inliner expands the Einsums of one region.
 
-    `extents` gives the size of every local index of every Einsum; `sizes` those of the region's own indices, as they are named.
-    `local` maps the index names of each Einsum, in its first view, to the region's.
+    `extents` gives the size of every local index of every Einsum, and `sizes` those of the region's own indices, as they are named.
+    `local_names` maps the index names of each Einsum, in its first view, to the region's.
     """
 
     region: str
     einsums: Mapping[str, ein.Einsum]
     extents: Mapping[str, Mapping[str, int]]
-    trees: Trees = field(default_factory=Trees)
+    trees: TreeTable = field(default_factory=TreeTable)
     sizes: dict[str, int] = field(default_factory=dict)
-    local: dict[str, dict[str, str]] = field(default_factory=dict)
+    local_names: dict[str, dict[str, str]] = field(default_factory=dict)
     _views: dict[ViewKey, None] = field(default_factory=dict)
     _reductions: dict[ViewKey, Tree] = field(default_factory=dict)
 
     def write(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
-        """With this Einsum as a result. Its own index names are kept where they are free; one that is also an operand takes the indices
-        of its first view."""
+        """Return the trees with this Einsum as a result. Its own index names are kept where they are free; an Einsum that is also an
+        operand takes the indices of its first view.
+        """
         extents = self.extents[einsum.name]
-        known = [indices for tensor, indices in fused.views if tensor == einsum.name]
-        indices = known[0] if known else tuple(self.fresh(v, extents[v]) for v in plain(einsum, einsum.indices))
+        view_indices = [indices for tensor, indices in fused.views if tensor == einsum.name]
+        indices = (
+            view_indices[0]
+            if view_indices
+            else tuple(self.fresh(v, extents[v]) for v in plain_index_names(einsum, einsum.indices))
+        )
         result = einsum.name, indices, self.trees.view(einsum.name, indices)
         views = dict.fromkeys((*fused.views, (einsum.name, indices)))
         return replace(fused, results=(result, *fused.results), views=tuple(views))
 
     def expand(self, fused: RegionTrees, einsum: ein.Einsum) -> RegionTrees:
-        """With every view of this Einsum replaced by its body. Raises `FusionError` beyond `MOST_VIEWS`."""
-        mine = [indices for tensor, indices in fused.views if tensor == einsum.name]
-        if len(mine) > MOST_VIEWS:
+        """Return the trees with every view of this Einsum replaced by its body. Raises `FusionError` beyond `MOST_VIEWS`."""
+        view_indices = [indices for tensor, indices in fused.views if tensor == einsum.name]
+        if len(view_indices) > MOST_VIEWS:
             raise FusionError(
-                f"region `{self.region}` would compute `{einsum.name}` in {len(mine)} places",
+                f"region `{self.region}` would compute `{einsum.name}` in {len(view_indices)} places",
                 hint="fuse fewer Einsums: what a region boundary stores is computed once",
                 span=einsum.location.span,
             )
         self._views, self._reductions = dict.fromkeys(fused.views), {}
         memo: dict[Tree, Tree] = {}
-        for indices in mine:
-            table = dict(zip(plain(einsum, einsum.indices), indices, strict=True))
+        for indices in view_indices:
+            table = dict(zip(plain_index_names(einsum, einsum.indices), indices, strict=True))
             memo[self.trees.view(einsum.name, indices)] = self.body(einsum, einsum.body, table)
-            self.local.setdefault(einsum.name, table)
+            self.local_names.setdefault(einsum.name, table)
         results = tuple((name, indices, self.trees.rename(tree, {}, memo)) for name, indices, tree in fused.results)
-        merged = tuple((node, v) for r, v in fused.merged if isinstance(node := memo[r], Reduction))
-        return replace(fused, results=results, views=tuple(self._views), merged=merged)
+        merged = tuple((node, v) for r, v in fused.merges if isinstance(node := memo[r], Reduction))
+        return replace(fused, results=results, views=tuple(self._views), merges=merged)
 
-    def rename(self, names: Mapping[str, str], there: Collection[str]) -> set[str]:
-        """Indices have other names now. Returns the old ones that are not `there` any more: they are free again."""
-        for table in self.local.values():
+    def rename(self, names: Mapping[str, str], present: Collection[str]) -> set[str]:
+        """Record that indices were renamed. Return the old names that are not among the `present` indices any more: they are free again."""
+        for table in self.local_names.values():
             table.update({v: names[w] for v, w in table.items() if w in names})
-        gone = set(names).difference(there)
-        self.sizes = {v: size for v, size in self.sizes.items() if v not in gone}
-        return gone
+        freed = set(names).difference(present)
+        self.sizes = {v: size for v, size in self.sizes.items() if v not in freed}
+        return freed
 
     def fresh(self, wanted: str, size: int) -> str:
-        """A new region index: the wanted name if it is free, else the first free letter."""
+        """Return a new region index: the wanted name if it is free, else the first free letter."""
         name = wanted if wanted not in self.sizes else next((c for c in LETTERS if c not in self.sizes), "")
         suffix = 1
         while not name or name in self.sizes:
@@ -84,6 +89,7 @@ class Inliner:
         return name
 
     def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
+        """Return the node that reads a tensor at these indices. Raises `FusionError` for a diagonal."""
         if len(set(indices)) < len(indices):
             raise FusionError(
                 f"`{tensor}[{', '.join(indices)}]` repeats an index: a diagonal cannot be streamed",
@@ -93,11 +99,12 @@ class Inliner:
         return self.trees.view(tensor, indices)
 
     def body(self, einsum: ein.Einsum, node: ein.Expr, table: dict[str, str]) -> Tree:
+        """Return the tree of an expression of `einsum`; `table` maps its local indices to the region's."""
         match node:
             case ein.Const():
                 return self.trees.number(node.value)
             case ein.Access():
-                return self.view(node.tensor, tuple(table[v] for v in plain(einsum, node.indices)))
+                return self.view(node.tensor, tuple(table[v] for v in plain_index_names(einsum, node.indices)))
             case ein.Apply():
                 return self.trees.op(node.op, tuple(self.body(einsum, a, table) for a in node.args))
             case ein.Reduce():
@@ -106,7 +113,9 @@ class Inliner:
                 assert_never(unknown)
 
     def reduction(self, einsum: ein.Einsum, node: ein.Reduce, table: dict[str, str]) -> Tree:
-        """A reduction inside a body is a producer like an Einsum: one node for each tuple of its free indices."""
+        """Return the node of a reduction inside a body. It is a producer like an Einsum: there is one node for each tuple of its free
+        indices.
+        """
         key = self.label(einsum, node), tuple(table[v] for v in ein.free_indices(node))
         if key not in self._reductions:
             for v in node.over:  # a name may be reduced twice in one body: each time it is another loop
@@ -116,19 +125,23 @@ class Inliner:
         return self._reductions[key]
 
     def label(self, einsum: ein.Einsum, node: ein.Reduce) -> str:
-        """The name of a reduction: equal ones of an Einsum share it, no others (what has one name is views of one producer)."""
+        """Return the name of a reduction. Equal reductions of an Einsum share it, and no others do: nodes of one name are views of one
+        producer.
+        """
         if node is einsum.body:
             return einsum.name
-        alike = [n for n in ein.walk(einsum.body) if isinstance(n, ein.Reduce) and n.op == node.op and n is not einsum.body]
-        place = list(dict.fromkeys(alike)).index(node)
-        name = f"{einsum.name}.{node.op}" + (f"_{place + 1}" if place else "")
+        reductions = [n for n in ein.walk(einsum.body) if isinstance(n, ein.Reduce) and n.op == node.op and n is not einsum.body]
+        position = list(dict.fromkeys(reductions)).index(node)
+        name = f"{einsum.name}.{node.op}" + (f"_{position + 1}" if position else "")
         while name in self.einsums:
             name += "_"
         return name
 
 
-def plain(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:
-    """Index names. A split has no streams yet: the program can be interpreted, not lowered."""
+def plain_index_names(einsum: ein.Einsum, indices: tuple[ein.Index, ...]) -> tuple[str, ...]:
+    """Return the names of indices. A split has no streams yet: such a program can be interpreted, but not lowered. Raises `FusionError` for
+    it.
+    """
     for index in indices:
         if isinstance(index, ein.Split):
             raise FusionError(

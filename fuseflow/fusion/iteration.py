@@ -1,32 +1,32 @@
-"""One iteration space: reductions move out of the products that they are factors of, as compilers without factored iteration have it.
+"""Global iteration: reductions move out of the products that they are factors of, as in compilers without factored iteration.
 
     T[i, j] = sum(k) A[i, k] * B[k, j];  Y[i, l] = sum(j) T[i, j] * C[j, l]
     ->  Y[i, l] = sum(j, k) A[i, k] * B[k, j] * C[j, l]
 
-The baseline that factored iteration is measured against: every operand is joined in one nest, and the product is computed at every point
-of it. What does not distribute (a relu of a sum, the sum in a softmax) ends an iteration space. Products are reassociated, so that
-rounding differs, and infinities and NaN may.
+This is the baseline that factored iteration is measured against: every operand is joined in one nest, and the product is computed at every
+point of it. What does not distribute (a relu of a sum, the sum in a softmax) ends an iteration space. Products are reassociated, so that
+rounding differs, and infinities and NaN may differ too.
 """
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, Trees, View, free_indices, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, TreeTable, View, all_indices, free_indices, nodes
 
-LINEAR: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
-"""Operators that a sum moves out of, from these operands."""
+LINEAR_OPERANDS: dict[str, tuple[int, ...]] = {"mul": (0, 1), "div": (0,), "neg": (0,), "copy": (0,)}
+"""The operators that a sum moves out of, with the positions of the operands from which it does."""
 
 
-def one_space(tree: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
-    """`tree` with its sums as far out as they go; `memo` maps old nodes to new ones."""
+def hoist_sums(tree: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
+    """Return `tree` with its sums as far out as they go; `memo` maps old nodes to new ones."""
     for node in nodes(tree):
         if node not in memo:
             memo[node] = _moved(node, trees, memo)
     return memo[tree]
 
 
-def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
+def _moved(node: Tree, trees: TreeTable, memo: dict[Tree, Tree]) -> Tree:
     match node:
         case Operation():
             return _out_of(trees.op(node.name, tuple(memo[a] for a in node.args)), trees)
@@ -41,15 +41,15 @@ def _moved(node: Tree, trees: Trees, memo: dict[Tree, Tree]) -> Tree:
             assert_never(unknown)
 
 
-def _out_of(node: Tree, trees: Trees) -> Tree:
-    """The sum of the products instead of the product of the sums."""
+def _out_of(node: Tree, trees: TreeTable) -> Tree:
+    """Return the sum of the products instead of the product of the sums."""
     if not isinstance(node, Operation):
         return node
-    for place in LINEAR.get(node.name, ()):
-        inner = node.args[place]
-        others = node.args[:place] + node.args[place + 1 :]
-        if isinstance(inner, Reduction) and inner.op == "sum" and not set(inner.over) & _indices(others):
-            args = (*node.args[:place], inner.body, *node.args[place + 1 :])
+    for position in LINEAR_OPERANDS.get(node.name, ()):
+        inner = node.args[position]
+        others = node.args[:position] + node.args[position + 1 :]
+        if isinstance(inner, Reduction) and inner.op == "sum" and not set(inner.over) & all_indices(*others):
+            args = (*node.args[:position], inner.body, *node.args[position + 1 :])
             body = _out_of(trees.op(node.name, args), trees)
             over = inner.over
             if isinstance(body, Reduction) and body.op == "sum" and not set(body.over) & set(over):
@@ -57,14 +57,3 @@ def _out_of(node: Tree, trees: Trees) -> Tree:
             free = tuple(v for v in free_indices(body)[body] if v not in over)
             return trees.reduction("sum", over, free, body, inner.label)
     return node
-
-
-def _indices(trees: tuple[Tree, ...]) -> set[str]:
-    """Every index below the trees, bound ones too: no sum may capture it."""
-    found: set[str] = set()
-    for node in nodes(*trees):
-        if isinstance(node, View):
-            found.update(node.indices)
-        elif isinstance(node, Reduction):
-            found.update(node.free, node.over)
-    return found

@@ -12,12 +12,13 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
 from fuseflow.fusion.tree import Reduction, View
 
-Source: TypeAlias = View | str | None
-"""What asks for an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, or something that
-cannot be helped. The first two can be read from, or written through, a permuted copy."""
+ConstraintSource: TypeAlias = View | str | None
+"""The source of an edge: a view of a stored tensor, a result (its name) that is to be stored in a certain order, or None where nothing can
+be changed. The first two can be read from, or written through, a permuted copy.
+"""
 
 
-def constraints(
+def build_order_graph(
     indices: Iterable[str],
     views: Iterable[View],
     stored: Mapping[str, TensorType],
@@ -25,7 +26,7 @@ def constraints(
     results: Iterable[tuple[str, tuple[str, ...], str]] = (),
     chains: Iterable[tuple[str, tuple[str, ...]]] = (),
 ) -> nx.DiGraph[str]:
-    """The graph over `indices`. Edges, each with the reason as its attribute `why` and all its sources in `by`:
+    """Build the graph over `indices`. Each edge has the reason as its attribute `why`, and all its sources in `by`. Edges run
 
     - into a compressed level, from every level stored above it: its fibers are reached through their references. Dense levels are
       located and add none;
@@ -37,7 +38,7 @@ def constraints(
     graph.add_nodes_from(indices)
     for view in views:
         for above, below in storage_edges(view.indices, stored[view.tensor]):
-            _add(graph, above, below, f"{view} is stored {stored_order(view, stored)}", view)
+            _add(graph, above, below, f"{view} is stored {show_storage_order(view, stored)}", view)
     for reduction, index in merged:
         for v in reduction.free:
             _add(graph, v, index, f"{reduction} must be complete before loop {index}", None)
@@ -50,33 +51,34 @@ def constraints(
     return graph
 
 
-def _add(graph: nx.DiGraph[str], above: str, below: str, why: str, by: Source) -> None:
-    before: tuple[Source, ...] = graph.edges[above, below]["by"] if graph.has_edge(above, below) else ()
-    graph.add_edge(above, below, why=why, by=(*before, by))
+def _add(graph: nx.DiGraph[str], above: str, below: str, why: str, by: ConstraintSource) -> None:
+    sources: tuple[ConstraintSource, ...] = graph.edges[above, below]["by"] if graph.has_edge(above, below) else ()
+    graph.add_edge(above, below, why=why, by=(*sources, by))
 
 
 def storage_edges(indices: Sequence[str], tensor: TensorType) -> list[tuple[str, str]]:
-    """Pairs (above, below) of indices where `below` is a level that can only be reached through the levels above it."""
+    """Return the pairs (above, below) of indices where `below` is a level that can only be reached through the levels above it."""
     if tensor.format is None:
         return []
     stored = [indices[d] for d in tensor.format.order]
     return [(above, stored[p]) for p, level in enumerate(tensor.format.levels) if not level.full for above in stored[:p]]
 
 
-def as_stored(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
-    """The graph with edges along the levels of every view, dense ones too; those of a view that contradict others before it are
-    left out."""
-    found = graph.copy()
+def with_storage_order(graph: nx.DiGraph[str], views: Iterable[View], stored: Mapping[str, TensorType]) -> nx.DiGraph[str]:
+    """Return the graph with edges along the levels of every view, dense levels too. Edges that contradict those of earlier views are left
+    out.
+    """
+    extended = graph.copy()
     for view in views:
         format = stored[view.tensor].format
         for above, below in pairwise([view.indices[d] for d in format.order] if format else ()):
-            if above != below and not nx.has_path(found, below, above):
-                found.add_edge(above, below)
-    return found
+            if above != below and not nx.has_path(extended, below, above):
+                extended.add_edge(above, below)
+    return extended
 
 
-def stored_order(view: View, stored: Mapping[str, TensorType]) -> str:
-    """`i before k (csr)`: how the view's tensor is stored, in the view's indices."""
+def show_storage_order(view: View, stored: Mapping[str, TensorType]) -> str:
+    """Return how the view's tensor is stored, in the view's indices: `i before k (csr)`."""
     format = stored[view.tensor].format
     if format is None:
         return "anyhow"
@@ -84,7 +86,7 @@ def stored_order(view: View, stored: Mapping[str, TensorType]) -> str:
 
 
 def shortest_cycle(graph: nx.DiGraph[str]) -> list[tuple[str, str]]:
-    """The edges of a shortest cycle (the first of them by name), none if there is no cycle."""
+    """Return the edges of a shortest cycle (the first by name), or none if there is no cycle."""
     if nx.is_directed_acyclic_graph(graph):
         return []
     cycle = min(nx.simple_cycles(graph, length_bound=_girth(graph)), key=sorted)
@@ -106,8 +108,8 @@ def refuse_cycle(graph: nx.DiGraph[str], region: str) -> None:
     )
 
 
-def _way_out(sources: Sequence[Source]) -> str:
-    """What breaks a cycle of edges that these ask for."""
+def _way_out(sources: Sequence[ConstraintSource]) -> str:
+    """Return a hint on how to break a cycle whose edges have these sources."""
     names = dict.fromkeys(s.tensor for s in sources if isinstance(s, View))
     if not names:
         return "order fewer loops"
@@ -117,17 +119,17 @@ def _way_out(sources: Sequence[Source]) -> str:
 
 def refuse_order(graph: nx.DiGraph[str], order: Sequence[str], region: str, legal: Iterable[Sequence[str]]) -> None:
     """Raise `FusionError` if a complete order breaks a constraint."""
-    place = {v: p for p, v in enumerate(order)}
+    position = {v: p for p, v in enumerate(order)}
     for u, v in graph.edges:
-        if place[u] > place[v]:
-            shown = "  ".join(",".join(o) for o in legal)
+        if position[u] > position[v]:
+            legal_text = "  ".join(",".join(o) for o in legal)
             raise FusionError(
                 f"order {','.join(order)} of region `{region}` puts {v} before {u}, but {graph.edges[u, v]['why']}",
-                hint=f"legal orders: {shown}",
+                hint=f"legal orders: {legal_text}",
             )
 
 
 def _girth(graph: nx.DiGraph[str]) -> int:
-    """The length of a shortest cycle."""
+    """Return the length of a shortest cycle."""
     lengths = [int(nx.shortest_path_length(graph, v, u)) + 1 for u, v in graph.edges if nx.has_path(graph, v, u)]
     return min(lengths)

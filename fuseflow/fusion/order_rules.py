@@ -1,4 +1,4 @@
-"""How many orders a region has under three rules: the published compiler's, the same with equal views merged, and what is legal here.
+"""The number of orders of a region under three rules: the published compiler's, the same with equal views merged, and what is legal here.
 
 The published rule inlines every *use* of an intermediate on its own, and orders all levels of a stored tensor, dense ones too. Only what
 one operator reduces by itself stays one loop: the maximum and the sum of a softmax run over the index of its result. In a program of
@@ -27,27 +27,27 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import FusionError
-from fuseflow.fusion.extension_count import Count, count
+from fuseflow.fusion.extension_count import ExtensionCount, count_extensions
 from fuseflow.fusion.fuse import fuse
-from fuseflow.fusion.order_graph import stored_order
+from fuseflow.fusion.order_graph import show_storage_order
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, renamed
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, rename_indices
 from fuseflow.tensors import Format
 
 MOST_VARIABLES = 1000
-"""Variables of an expanded region, at most: uses of uses multiply."""
+"""The number of variables of an expanded region, at most: uses of uses multiply."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCount:
-    """Orders of `variables` loops that respect the constraints; without any there are `variables`!."""
+    """The number of orders of `variables` loops that respect the constraints. Without constraints there are `variables`! orders."""
 
     variables: int
-    constrained: Count
+    constrained: ExtensionCount
 
     @classmethod
     def of(cls, graph: nx.DiGraph[str]) -> OrderCount:
-        return cls(len(graph), count(graph))
+        return cls(len(graph), count_extensions(graph))
 
     @property
     def unconstrained(self) -> int:
@@ -55,24 +55,28 @@ class OrderCount:
 
 
 def count_legal(region: FusedRegion) -> OrderCount:
-    """Candidate orders of a region as it is lowered: views merged, dense levels in any order, copies read, user orders respected."""
+    """Return the number of candidate orders of a region as it is lowered: views merged, dense levels in any order, copies read, and user
+    orders respected.
+    """
     return OrderCount.of(region.constraints)
 
 
 def count_merged(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
-    """Orders with equal views merged and the mode orders of all stored tensors. `program` and `stored` as `fuse` takes them."""
-    ordered = mode_ordered(program, region, stored)
-    return OrderCount(len(region.indices), Count(0)) if ordered is None else OrderCount.of(ordered.constraints)
+    """Return the number of orders with equal views merged and the mode orders of all stored tensors. `program` and `stored` are as `fuse`
+    takes them.
+    """
+    ordered = fuse_in_mode_order(program, region, stored)
+    return OrderCount(len(region.indices), ExtensionCount(0)) if ordered is None else OrderCount.of(ordered.constraints)
 
 
 def count_reference(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> OrderCount:
-    """Orders under the published rule: every use expanded. Raises `FusionError` beyond `MOST_VARIABLES`."""
-    ordered = mode_ordered(program, region, stored)
-    return OrderCount(len(expand(region)), Count(0)) if ordered is None else OrderCount.of(expand(ordered))
+    """Return the number of orders under the published rule: every use expanded. Raises `FusionError` beyond `MOST_VARIABLES`."""
+    ordered = fuse_in_mode_order(program, region, stored)
+    return OrderCount(len(expand_uses(region)), ExtensionCount(0)) if ordered is None else OrderCount.of(expand_uses(ordered))
 
 
-def mode_ordered(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> FusedRegion | None:
-    """The region fused as if all levels in memory were compressed; None if the mode orders then contradict each other."""
+def fuse_in_mode_order(program: Program, region: FusedRegion, stored: Mapping[str, TensorType]) -> FusedRegion | None:
+    """Fuse the region as if all levels in memory were compressed. Return None if the mode orders then contradict each other."""
     compressed = {
         name: replace(t, format=Format.of(*["compressed"] * len(t.shape), order=None if f is None else f.order))
         for name, t in stored.items()
@@ -84,49 +88,51 @@ def mode_ordered(program: Program, region: FusedRegion, stored: Mapping[str, Ten
         return None
 
 
-def expand(region: FusedRegion) -> nx.DiGraph[str]:
-    """The partial order of the variables of the region's trees, every use of a reduction with variables of its own."""
-    made = _Expansion(region)
+def expand_uses(region: FusedRegion) -> nx.DiGraph[str]:
+    """Return the partial order of the variables of the region's trees, every use of a reduction with variables of its own."""
+    expansion = _Expansion(region)
     for result in region.results:
-        made.graph.add_nodes_from(result.indices)
-        made.add(result.tree, {v: v for v in result.indices})
-    return made.graph
+        expansion.graph.add_nodes_from(result.indices)
+        expansion.add(result.tree, {v: v for v in result.indices})
+    return expansion.graph
 
 
 @dataclass(slots=True)
 class _Expansion:
+    """The expansion of one region: the partial order of its variables so far."""
+
     region: FusedRegion
     graph: nx.DiGraph[str] = field(default_factory=nx.DiGraph)
-    done: set[tuple[Tree, tuple[tuple[str, str], ...]]] = field(default_factory=set)
+    expanded_uses: set[tuple[Tree, tuple[tuple[str, str], ...]]] = field(default_factory=set)
 
     def add(self, node: Tree, scope: dict[str, str]) -> None:
-        """The variables and edges of one use of a node. `scope` maps the indices of the loops around it to their variables."""
+        """Add the variables and edges of one use of a node. `scope` maps the indices of the loops around it to their variables."""
         key = node, tuple(scope.items())
-        if key in self.done:
+        if key in self.expanded_uses:
             return
-        before = len(self.graph)
+        size = len(self.graph)
         match node:
             case Constant():
                 pass
             case View():
-                self._read(View(node.tensor, renamed(node.indices, scope)))
+                self._read(View(node.tensor, rename_indices(node.indices, scope)))
             case Operation():
                 for argument in node.args:
                     self.add(argument, scope)
             case Reduction():
-                fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merged}
+                fresh = {v: self._fresh(v) for v in node.over if v not in scope or (node, v) not in self.region.merges}
                 self.add(node.body, scope | fresh)
             case unknown:
                 assert_never(unknown)
-        if len(self.graph) == before:
-            self.done.add(key)  # another use of it brings nothing new
+        if len(self.graph) == size:
+            self.expanded_uses.add(key)  # another use of it brings nothing new
 
     def _read(self, view: View) -> None:
         self.graph.add_nodes_from(view.indices)
         format = self.region.stored[view.tensor].format
         levels = [view.indices[d] for d in format.order] if format is not None else []
         for above, below in pairwise(levels):
-            self.graph.add_edge(above, below, why=f"{view} is stored {stored_order(view, self.region.stored)}")
+            self.graph.add_edge(above, below, why=f"{view} is stored {show_storage_order(view, self.region.stored)}")
 
     def _fresh(self, wanted: str) -> str:
         if len(self.graph) == MOST_VARIABLES:

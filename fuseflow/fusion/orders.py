@@ -1,4 +1,6 @@
-"""Loop orders: linear extensions of the partial-order graph. The nearest to the program, a bounded set of candidates, the best."""
+"""Loop orders are linear extensions of the partial-order graph. This module gives the nearest to the program, a bounded set of candidates,
+and the best.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +14,33 @@ from typing import Protocol
 import networkx as nx
 
 from fuseflow.errors import FusionError
-from fuseflow.fusion.order_sampling import Order, Sampler
+from fuseflow.fusion.order_sampling import LoopOrder, OrderSampler
 from fuseflow.fusion.refusal import Refusal, attempt
 
-CANDIDATES = 24
-"""How many orders are compared before one is chosen, unless the caller says otherwise."""
-STARTS = 3
-"""One order in so many is drawn at random; the others are found from the cheapest. (On dense chains and on attention, 24 random orders
-of 120 and of 180 cost up to 40 times the best; with this share the best was found from 15 seeds of 16.)"""
-NEAR = 1.05
+MAX_CANDIDATES = 24
+"""The number of orders that are compared before one is chosen, unless the caller says otherwise."""
+SAMPLED_SHARE = 3
+"""One order in so many is drawn at random; the others are found from the cheapest. (On dense chains and on attention, 24 random orders of
+120 and of 180 cost up to 40 times the best; with this share the best was found from 15 seeds of 16.)
+"""
+COST_TOLERANCE = 1.05
 """Costs within this factor are taken as equal."""
 SAMPLED_DOWN_SETS = 5_000
-"""Down-sets that are counted for the sake of a uniform sample: some milliseconds of work."""
+"""The number of down-sets that are counted for a uniform sample, which takes some milliseconds."""
 
 
-def nearest(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Order:
-    """The legal order nearest to the program: lexicographically first by the position of each index in `program_order`."""
+def nearest_order(graph: nx.DiGraph[str], program_order: Sequence[str]) -> LoopOrder:
+    """Return the legal order nearest to the program: lexicographically first by the position of each index in `program_order`."""
     rank = {v: p for p, v in enumerate(program_order)}
     return tuple(nx.lexicographical_topological_sort(graph, key=lambda v: rank[v]))
 
 
-def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Iterator[Order]:
-    """All linear extensions, lazily, in lexicographic order of `program_order`."""
+def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> Iterator[LoopOrder]:
+    """Yield all linear extensions, lazily, in lexicographic order of `program_order`."""
     waiting = {v: graph.in_degree(v) for v in graph}
     prefix: list[str] = []
 
-    def extend() -> Iterator[Order]:
+    def extend() -> Iterator[LoopOrder]:
         if len(prefix) == len(waiting):
             yield tuple(prefix)
             return
@@ -56,43 +59,43 @@ def enumerate_orders(graph: nx.DiGraph[str], program_order: Sequence[str]) -> It
     yield from extend()
 
 
-def candidates(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = CANDIDATES) -> tuple[Order, ...]:
-    """Up to `limit` orders, the nearest to the program first: all of them if they are few, else the nearest and a repeatable sample.
+def candidate_orders(graph: nx.DiGraph[str], program_order: Sequence[str], limit: int = MAX_CANDIDATES) -> tuple[LoopOrder, ...]:
+    """Return up to `limit` orders, the nearest to the program first: all of them if they are few, else the nearest and a repeatable sample.
 
-    The sample is uniform while the orders can be counted in no time (`SAMPLED_DOWN_SETS`); beyond, it sorts by random priorities, which
-    reaches every order but prefers some, where a Markov chain would take longer than the rest of compilation.
+    The sample is uniform while the orders can be counted in little time (`SAMPLED_DOWN_SETS`). Beyond that, it sorts by random priorities,
+    which reaches every order but prefers some. A Markov chain would take longer than the rest of compilation.
     """
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
     if len(few) <= limit:
         return few
     rng = random.Random(0)
-    sampler = Sampler.of(graph, SAMPLED_DOWN_SETS)
+    sampler = OrderSampler.of(graph, SAMPLED_DOWN_SETS)
     draw = sampler.draw if sampler.exact else lambda rng: _by_priority(graph, rng)
-    found = {few[0]}
+    chosen = {few[0]}
     for _ in range(4 * limit):
-        if len(found) < limit:
-            found.add(draw(rng))
+        if len(chosen) < limit:
+            chosen.add(draw(rng))
     rank = {v: p for p, v in enumerate(program_order)}
-    return tuple(sorted(found, key=lambda order: [rank[v] for v in order]))
+    return tuple(sorted(chosen, key=lambda order: [rank[v] for v in order]))
 
 
-def _by_priority(graph: nx.DiGraph[str], rng: random.Random) -> Order:
+def _by_priority(graph: nx.DiGraph[str], rng: random.Random) -> LoopOrder:
     key = {v: rng.random() for v in graph}
     return tuple(nx.lexicographical_topological_sort(graph, key=lambda v: key[v]))
 
 
 class OrderCost(Protocol):
-    """What an order costs: a lower `rank` is better."""
+    """The cost of an order: a lower `rank` is better."""
 
     @property
     def rank(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """An order that was considered: what it costs, or (without a cost) why lowering refused it."""
+class OrderCandidate:
+    """An order that was considered, with its cost, or (without a cost) with the reason why lowering refused it."""
 
-    order: Order
+    order: LoopOrder
     cost: OrderCost | None
     refusal: str = ""
 
@@ -101,33 +104,33 @@ class Candidate:
         return math.inf if self.cost is None else self.cost.rank
 
 
-def compare(
+def compare_orders(
     graph: nx.DiGraph[str],
     program_order: Sequence[str],
-    cost: Callable[[Order], OrderCost],
+    cost: Callable[[LoopOrder], OrderCost],
     region: str,
-    limit: int = CANDIDATES,
+    limit: int = MAX_CANDIDATES,
     guess: Sequence[str] = (),
-) -> tuple[Candidate, ...]:
-    """Up to `limit` orders with their costs, the nearest to the program first: all of them if they are few, else the nearest, a sample of
-    the others, the nearest to a `guess`, and what is found from the cheapest by moving one index at a time.
+) -> tuple[OrderCandidate, ...]:
+    """Return up to `limit` orders with their costs, the nearest to the program first. These are all orders if they are few, else the
+    nearest, a sample of the others, the nearest to a `guess`, and what is found from the cheapest by moving one index at a time.
 
     `cost` may refuse an order with a `FusionError`; if it refuses all of them, that of the first is raised.
     """
     refusals: list[Refusal] = []
 
-    def consider(order: Order) -> Candidate:
+    def consider(order: LoopOrder) -> OrderCandidate:
         price = attempt(cost, order)
         if isinstance(price, Refusal):
             refusals.append(price)
-            return Candidate(order, None, price.error.message)
-        return Candidate(order, price)
+            return OrderCandidate(order, None, price.error.message)
+        return OrderCandidate(order, price)
 
     few = tuple(islice(enumerate_orders(graph, program_order), limit + 1))
-    start = few if len(few) <= limit else candidates(graph, program_order, max(1, limit // STARTS))
-    near = [] if not guess or len(few) <= limit else [next(enumerate_orders(graph, guess), start[0])]
-    considered: dict[Order, Candidate] = {}
-    for order in dict.fromkeys((*start, *near)):
+    start = few if len(few) <= limit else candidate_orders(graph, program_order, max(1, limit // SAMPLED_SHARE))
+    near_guess = [] if not guess or len(few) <= limit else [next(enumerate_orders(graph, guess), start[0])]
+    considered: dict[LoopOrder, OrderCandidate] = {}
+    for order in dict.fromkeys((*start, *near_guess)):
         considered[order] = consider(order)
     if len(few) > limit:
         _descend(graph, considered, consider, limit)
@@ -137,50 +140,58 @@ def compare(
     return tuple(sorted(considered.values(), key=lambda c: [rank[v] for v in c.order]))
 
 
-def first(
-    graph: nx.DiGraph[str], program_order: Sequence[str], cost: Callable[[Order], OrderCost], region: str, limit: int
-) -> tuple[Candidate, ...]:
-    """The orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it refuses
-    `limit` orders, the refusal of the first is raised."""
-    refused: list[Candidate] = []
+def first_order(
+    graph: nx.DiGraph[str], program_order: Sequence[str], cost: Callable[[LoopOrder], OrderCost], region: str, limit: int
+) -> tuple[OrderCandidate, ...]:
+    """Return the orders from the nearest to the program on, up to the first that `cost` does not refuse with a `FusionError`. If it refuses
+    `limit` orders, the refusal of the first is raised.
+    """
+    refused_candidates: list[OrderCandidate] = []
     refusals: list[Refusal] = []
     for order in islice(enumerate_orders(graph, program_order), limit):
         price = attempt(cost, order)
         if not isinstance(price, Refusal):
-            return (*refused, Candidate(order, price))
+            return (*refused_candidates, OrderCandidate(order, price))
         refusals.append(price)
-        refused.append(Candidate(order, None, price.error.message))
+        refused_candidates.append(OrderCandidate(order, None, price.error.message))
     raise refusals[0].error if refusals else FusionError(f"region `{region}` has no legal order")
 
 
-def _descend(graph: nx.DiGraph[str], found: dict[Order, Candidate], consider: Callable[[Order], Candidate], limit: int) -> None:
-    """From the cheapest order found to its neighbours, and on from the first that is cheaper, until `limit` are found."""
-    done: set[Order] = set()
-    while len(found) < limit and len(done) < len(found):
-        here = min((c for c in found.values() if c.order not in done), key=lambda c: c.rank)
-        done.add(here.order)
-        for order in neighbours(graph, here.order):
-            if order not in found:
-                found[order] = consider(order)
-                if len(found) == limit or found[order].rank < here.rank:
+def _descend(
+    graph: nx.DiGraph[str],
+    considered: dict[LoopOrder, OrderCandidate],
+    consider: Callable[[LoopOrder], OrderCandidate],
+    limit: int,
+) -> None:
+    """Consider the orders adjacent to the cheapest one, and go on from the first that is cheaper, until `limit` orders are considered."""
+    expanded: set[LoopOrder] = set()
+    while len(considered) < limit and len(expanded) < len(considered):
+        cheapest = min((c for c in considered.values() if c.order not in expanded), key=lambda c: c.rank)
+        expanded.add(cheapest.order)
+        for order in adjacent_orders(graph, cheapest.order):
+            if order not in considered:
+                considered[order] = consider(order)
+                if len(considered) == limit or considered[order].rank < cheapest.rank:
                     break
 
 
-def neighbours(graph: nx.DiGraph[str], order: Order) -> Iterator[Order]:
-    """The linear extensions that differ from one by the place of a single index (some come twice)."""
-    for place, v in enumerate(order):
-        rest = order[:place] + order[place + 1 :]
-        p = place
+def adjacent_orders(graph: nx.DiGraph[str], order: LoopOrder) -> Iterator[LoopOrder]:
+    """Yield the linear extensions that differ from one by the place of a single index (some come twice)."""
+    for position, v in enumerate(order):
+        rest = order[:position] + order[position + 1 :]
+        p = position
         while p > 0 and not graph.has_edge(rest[p - 1], v):
             p -= 1
             yield (*rest[:p], v, *rest[p:])
-        p = place
+        p = position
         while p < len(rest) and not graph.has_edge(v, rest[p]):
             p += 1
             yield (*rest[:p], v, *rest[p:])
 
 
-def best(compared: Sequence[Candidate]) -> Order:
-    """The first of the orders that cost no more than `NEAR` times the least: a small gain is not worth leaving the program's order."""
+def best_order(compared: Sequence[OrderCandidate]) -> LoopOrder:
+    """Return the first of the orders that cost no more than `COST_TOLERANCE` times the least: a small gain is not worth leaving the
+    program's order.
+    """
     least = min(c.rank for c in compared)
-    return next(c.order for c in compared if c.cost is not None and c.rank <= NEAR * least)
+    return next(c.order for c in compared if c.cost is not None and c.rank <= COST_TOLERANCE * least)

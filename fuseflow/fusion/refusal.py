@@ -1,4 +1,4 @@
-"""Alternatives that cannot be: a refusal is a value where others are tried too, and an error once none is left."""
+"""Refusals of alternatives. A refusal is a value where other alternatives are tried too, and an error once none is left."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Arguments = ParamSpec("Arguments")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an alternative cannot be: the `error` to raise if nothing else is possible."""
+    """The reason why an alternative is impossible: the `error` to raise if nothing else is possible."""
 
     error: FusionError
 
 
-def attempt(step: Callable[Arguments, Outcome], *given: Arguments.args, **named: Arguments.kwargs) -> Outcome | Refusal:
-    """What a step gives for these arguments; or, where it raises a `FusionError`, why it gives nothing."""
+def attempt(step: Callable[Arguments, Outcome], *arguments: Arguments.args, **keywords: Arguments.kwargs) -> Outcome | Refusal:
+    """Call a step with these arguments. Return what it gives, or a `Refusal` where it raises a `FusionError`."""
     try:
-        return step(*given, **named)
+        return step(*arguments, **keywords)
     except FusionError as error:
         return Refusal(error)

@@ -1,4 +1,4 @@
-"""The fused region: what Algorithm 1 makes of a set of Einsums."""
+"""The fused region, which is the result of Algorithm 1 for a set of Einsums."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, replace
 
 import networkx as nx
 
-from fuseflow.einsum.blocks import same_blocks
+from fuseflow.einsum.blocks import index_block_sizes
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.fusion.order_sampling import Order
-from fuseflow.fusion.orders import Candidate
+from fuseflow.fusion.order_sampling import LoopOrder
+from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.tree import Reduction, Tree, View, loops, nodes, views
 from fuseflow.tensors import Format
 
 
 @dataclass(frozen=True, slots=True)
 class RegionOutput:
-    """A tensor that the region writes: its tree and the index of each of its dimensions.
+    """A tensor that the region writes, with its tree and the index of each of its dimensions.
 
-    It is stored in loop order, or, if they are given, with its levels in the order of the indices `levels`: then it is permuted
-    as it is written. `drop_zeros`: entries equal to its implicit value are not stored.
+    It is stored in loop order. If `levels` are given, it is permuted as it is written, and its levels are in the order of these indices.
+    With `drop_zeros`, entries equal to its implicit value are not stored.
     """
 
     tensor: TensorType
@@ -36,15 +36,16 @@ class RegionOutput:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A permuted copy: `name` holds the entries of the stored tensor `source`, its levels in the order in which the region's loops run
-    over `indices` (one for each dimension)."""
+    """A permuted copy: `name` holds the entries of the stored tensor `source`, its levels in the order in which the region's loops run over
+    `indices` (one for each dimension).
+    """
 
     name: str
     source: str
     indices: tuple[str, ...]
 
     def order(self, loops: tuple[str, ...]) -> tuple[int, ...]:
-        """The dimensions in the order of the loops."""
+        """Return the dimensions in the order of the loops."""
         return tuple(sorted(range(len(self.indices)), key=lambda d: loops.index(self.indices[d])))
 
 
@@ -52,13 +53,14 @@ class Copy:
 class FusedRegion:
     """A region in which every producer is inlined into its consumers.
 
-    `sizes` gives the extent of every index; `stored` the tensors it reads from memory, and the sources of its copies; `fill` the implicit
-    value of every node; `merged` the reductions whose index was unified with an index of a consumer, which must be complete before
-    that loop; `constraints` the partial-order graph: an edge u -> v means that loop u encloses loop v.
-    `order` is the chosen loop order, outermost first (empty until one is chosen), `compared` what it was chosen from. `copies` are read
-    in place of their source: they break cycles of the constraints.
-    `locate`: dense levels are located, else scanned and joined where the order allows it. `repeat`: what is repeated in a loop that an
-    operand lacks.
+    `sizes` gives the extent of every index. `stored` declares the tensors that the region reads from memory, and the sources of its copies.
+    `fill` gives the implicit value of every node. `merges` holds the reductions whose index was unified with an index of a consumer; each
+    must be complete before that loop. `constraints` is the partial-order graph: an edge u -> v means that loop u encloses loop v.
+    `local_names` maps the index names of each Einsum to the region's.
+
+    `order` is the chosen loop order, outermost first (empty until one is chosen), and `compared` holds the orders it was chosen from.
+    `copies` are read in place of their source: they break cycles of the constraints. With `locate`, dense levels are located; without it,
+    they are scanned and joined where the order allows it. `repeat` says what is repeated in a loop that an operand lacks.
     """
 
     name: str
@@ -67,40 +69,44 @@ class FusedRegion:
     sizes: Mapping[str, int]
     stored: Mapping[str, TensorType]
     fill: Mapping[Tree, float]
-    merged: tuple[tuple[Reduction, str], ...]
+    merges: tuple[tuple[Reduction, str], ...]
     constraints: nx.DiGraph[str]
-    local: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    order: Order = ()
-    compared: tuple[Candidate, ...] = ()
+    local_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    order: LoopOrder = ()
+    compared: tuple[OrderCandidate, ...] = ()
     copies: tuple[Copy, ...] = ()
     locate: bool = True
     repeat: str = "value"
 
     @property
     def declared(self) -> dict[str, TensorType]:
-        """What the region reads, its copies in the formats that the chosen order gives them: all levels compressed."""
-        found = dict(self.stored)
+        """The declarations of everything that the region reads. Once an order is chosen, its copies have the formats that follow from it:
+        all levels compressed.
+        """
+        declarations = dict(self.stored)
         for copy in self.copies if self.order else ():
             format = Format.of(*["compressed"] * len(copy.indices), order=copy.order(self.order))
-            found[copy.name] = replace(found[copy.name], format=format)
-        return found
+            declarations[copy.name] = replace(declarations[copy.name], format=format)
+        return declarations
 
     @property
     def blocks(self) -> dict[str, int]:
         """The size of the blocks that an index runs over, where they are more than single elements."""
         declared = self.declared
         reads = ((declared[view.tensor], view.indices) for view in self.views)
-        return same_blocks((*reads, *((r.tensor, r.indices) for r in self.results)))
+        return index_block_sizes((*reads, *((r.tensor, r.indices) for r in self.results)))
 
     @property
     def trees(self) -> tuple[Tree, ...]:
+        """The trees of the results."""
         return tuple(r.tree for r in self.results)
 
     @property
     def indices(self) -> tuple[str, ...]:
-        """Every loop of the region: result indices first, then reductions, consumers first."""
+        """The loops of the region: result indices first, then those of reductions, consumers first."""
         return loops((r.indices for r in self.results), nodes(*self.trees))
 
     @property
     def views(self) -> tuple[View, ...]:
+        """The views of stored tensors in the trees."""
         return views(*self.trees)

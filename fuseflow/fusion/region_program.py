@@ -1,6 +1,6 @@
 """A fused region as an Einsum program again: one statement for each reduction and each operator used more than once.
 
-This is how a region is printed, and its reference meaning: the program evaluates to the same results as the Einsums it was made of.
+This is how a region is printed, and its reference meaning: the program evaluates to the same results as the Einsums of the region.
 
     T[i, j] = sum(k) X[i, k] * W[k, j];  Y[i, j] = sum(k) A[i, k] * T[k, j]
     ->  T[k, j] = sum(l) X[k, l] * W[l, j];  Y[i, j] = sum(k) A[i, k] * T[k, j]     in the region's own indices
@@ -23,37 +23,40 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, chi
 
 
 def as_program(region: FusedRegion) -> Program:
-    """The region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator."""
+    """Return the region's trees as statements, producers first. Intermediates are named after their Einsum, or their operator."""
     taken = {*region.stored, *(r.name for r in region.results)}
     names = _statement_names(region, taken)
     free = free_indices(*region.trees)
-    built: dict[Tree, Expr] = {}
-    made = _Statements(region.sizes)
+    expressions: dict[Tree, Expr] = {}
+    statements = _Statements(region.sizes)
     stored = region.declared
     for copy in region.copies:
-        made.state(copy.name, copy.indices, Access(copy.source, copy.indices))
+        statements.state(copy.name, copy.indices, Access(copy.source, copy.indices))
     for node in nodes(*region.trees):
-        body = _body(node, built)
+        body = _body(node, expressions)
         if isinstance(node, Reduction) and not set(node.over) <= set(free[node.body]):
             wide = tuple(dict.fromkeys((*free[node.body], *node.over)))
-            body = Reduce(node.op, node.over, made.state(_fresh(f"{node.label}.spread", taken), wide, built[node.body]))
-        built[node] = made.state(names[node], free[node], body) if node in names else body
+            body = Reduce(
+                node.op, node.over, statements.state(_fresh(f"{node.label}.spread", taken), wide, expressions[node.body])
+            )
+        expressions[node] = statements.state(names[node], free[node], body) if node in names else body
     for result in region.results:
         if names.get(result.tree) != result.name:
-            made.state(result.name, result.indices, built[result.tree])
-    tensors = (*(stored[n] for n in sorted(stored)), *made.declared)
-    return Program(tensors, tuple(made.einsums), tuple(r.name for r in region.results), region.name)
+            statements.state(result.name, result.indices, expressions[result.tree])
+    tensors = (*(stored[n] for n in sorted(stored)), *statements.declared)
+    return Program(tensors, tuple(statements.einsums), tuple(r.name for r in region.results), region.name)
 
 
 @dataclass(slots=True)
 class _Statements:
-    """Makes statements; declares those that are spread along an index which nothing else gives an extent."""
+    """The statements so far. A result is declared if it is spread along an index that nothing else gives an extent."""
 
     sizes: Mapping[str, int]
     einsums: list[Einsum] = field(default_factory=list)
     declared: list[TensorType] = field(default_factory=list)
 
     def state(self, name: str, indices: tuple[str, ...], body: Expr) -> Expr:
+        """Add a statement, and return the access that reads its result."""
         self.einsums.append(Einsum(name, indices, body))
         if not set(indices) <= set(ein.free_indices(body)):
             self.declared.append(TensorType(name, tuple(self.sizes[v] for v in indices)))
@@ -61,7 +64,7 @@ class _Statements:
 
 
 def _statement_names(region: FusedRegion, taken: set[str]) -> dict[Tree, str]:
-    """Which nodes become statements, and their names: reductions, operators with several uses."""
+    """Return the nodes that become statements, with their names: reductions, and operators with several uses."""
     results = {r.tree: r.name for r in reversed(region.results) if isinstance(r.tree, Reduction) and r.tree.free == r.indices}
     uses = Counter(c for n in nodes(*region.trees) for c in children(n))
     names: dict[Tree, str] = {}
@@ -83,15 +86,15 @@ def _fresh(base: str, taken: set[str]) -> str:
     return name
 
 
-def _body(node: Tree, built: Mapping[Tree, Expr]) -> Expr:
+def _body(node: Tree, expressions: Mapping[Tree, Expr]) -> Expr:
     match node:
         case View():
             return Access(node.tensor, node.indices)
         case Constant():
             return Const(node.value)
         case Operation():
-            return Apply(node.name, tuple(built[a] for a in node.args))
+            return Apply(node.name, tuple(expressions[a] for a in node.args))
         case Reduction():
-            return Reduce(node.op, node.over, built[node.body])
+            return Reduce(node.op, node.over, expressions[node.body])
         case unknown:
             assert_never(unknown)

@@ -14,35 +14,39 @@ ViewKey = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True)  # with a place for what is computed once
 class RegionTrees:
-    """`results` are (name, indices, tree); `views` every view so far, of intermediates too; `merged` the reductions whose index was unified
-    with one of a consumer; `renamed` all renamings, (old, new); `copies` what is read from permuted copies; `permuted` the results
-    that are permuted as they are written."""
+    """The trees of a region so far. `results` are (name, indices, tree). `views` are all views so far, those of intermediates too. `merges`
+    are the reductions whose index was unified with one of a consumer. `renamings` are all renamings, as (old, new). `copies` are the
+    permuted copies that are read, and `permuted_results` the results that are permuted as they are written.
+    """
 
     results: tuple[tuple[str, tuple[str, ...], Tree], ...] = ()
     views: tuple[ViewKey, ...] = ()
-    merged: tuple[tuple[Reduction, str], ...] = ()
-    renamed: tuple[tuple[str, str], ...] = ()
+    merges: tuple[tuple[Reduction, str], ...] = ()
+    renamings: tuple[tuple[str, str], ...] = ()
     copies: tuple[Copy, ...] = ()
-    permuted: tuple[str, ...] = ()
+    permuted_results: tuple[str, ...] = ()
 
     @property
     def trees(self) -> tuple[Tree, ...]:
+        """The trees of the results."""
         return tuple(tree for _, _, tree in self.results)
 
     @cached_property
     def nodes(self) -> tuple[Tree, ...]:
-        """All nodes, producers first."""
+        """The nodes of all trees, producers first."""
         return nodes(*self.trees)
 
     @cached_property
     def leaves(self) -> tuple[View, ...]:
-        """What is read: stored tensors, and Einsums that are not expanded yet."""
+        """The views that are read: of stored tensors, and of Einsums that are not expanded yet."""
         return tuple(n for n in self.nodes if isinstance(n, View))
 
     @cached_property
     def reductions(self) -> tuple[Reduction, ...]:
+        """The reductions of all trees, producers first."""
         return tuple(n for n in self.nodes if isinstance(n, Reduction))
 
     @cached_property
     def indices(self) -> tuple[str, ...]:
+        """The loops of the trees: result indices first, then the others, consumers first."""
         return loops((indices for _, indices, _ in self.results), self.nodes)

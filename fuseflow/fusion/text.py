@@ -1,4 +1,4 @@
-"""Printing a fused region and its partial-order graph."""
+"""The text forms of a fused region and of its partial-order graph."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from fuseflow.fusion.region_program import as_program
 
 
 def show(region: FusedRegion) -> str:
-    """The region as Einsums in its own indices, with its order and the reductions merged with an index of their consumer."""
+    """Return the region as Einsums in its own indices, with its order and the reductions merged with an index of their consumer."""
     lines = [f"# region {region.name}: {', '.join(region.einsums)}"]
     lines += [f"# order {', '.join(region.order)}"] if region.order else []
-    lines += [f"# {reduction} is complete before loop {index}" for reduction, index in region.merged]
+    lines += [f"# {reduction} is complete before loop {index}" for reduction, index in region.merges]
     return "\n".join(lines) + "\n" + einsum_text.show(as_program(region))
 
 
 def show_order(region: FusedRegion) -> str:
-    """The partial-order graph: what every index means, every edge with its reason, and the chosen order."""
+    """Return the partial-order graph: the meaning of every index, every edge with its reason, and the chosen order."""
     lines = [f"region {region.name}", f"order {','.join(region.order)}" if region.order else "order not chosen"]
     for v in region.indices:
         uses = ", ".join(str(view) for view in region.views if v in view.indices)
@@ -27,7 +27,7 @@ def show_order(region: FusedRegion) -> str:
 
 
 def order_edges(region: FusedRegion) -> list[tuple[str, str, str]]:
-    """The partial-order graph as (above, below, why), in the order of the region's indices."""
-    place = {v: p for p, v in enumerate(region.indices)}
+    """Return the partial-order graph as (above, below, why), in the order of the region's indices."""
+    position = {v: p for p, v in enumerate(region.indices)}
     edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
-    return sorted(edges, key=lambda e: (place[e[0]], place[e[1]]))
+    return sorted(edges, key=lambda e: (position[e[0]], position[e[1]]))

@@ -1,7 +1,7 @@
 """The fused tree: a result with every producer of its region inlined.
 
-A tree is a DAG with one node for each view, kept small by interning: a `Trees` table makes every node, equal nodes are one object,
-so identity is equality and reuse of a producer never grows the tree.
+A tree is a DAG with one node for each view. It is kept small by interning: a `TreeTable` makes every node, and equal nodes are one object.
+So identity is equality, and reuse of a producer never grows the tree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fuseflow.ops import operator, reducer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A stored tensor read at an index tuple."""
+    """A view is a stored tensor read at an index tuple."""
 
     tensor: str
     indices: tuple[str, ...]
@@ -27,12 +27,14 @@ class View:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
+    """A constant is a number in a tree."""
+
     value: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """A pointwise operator."""
+    """An operation is a pointwise operator with its operands."""
 
     name: str
     args: tuple[Tree, ...]
@@ -40,7 +42,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """A reduction of `body` over `over`, a view of the Einsum (or part of one) called `label` at the indices `free`."""
+    """A reduction of `body` over the indices `over`. It is a view of the Einsum (or part of one) called `label` at the indices `free`."""
 
     op: str
     over: tuple[str, ...]
@@ -56,43 +58,48 @@ Tree: TypeAlias = View | Constant | Operation | Reduction
 
 
 @dataclass(slots=True)
-class Trees:
-    """Makes nodes; equal ones once."""
+class TreeTable:
+    """The table of the nodes of one region. It makes each node once."""
 
-    _made: dict[tuple[object, ...], Tree] = field(default_factory=dict)
+    _nodes: dict[tuple[object, ...], Tree] = field(default_factory=dict)
 
     def view(self, tensor: str, indices: tuple[str, ...]) -> Tree:
-        return self._made.setdefault((View, tensor, indices), View(tensor, indices))
+        """Return the node that reads a tensor at these indices."""
+        return self._nodes.setdefault((View, tensor, indices), View(tensor, indices))
 
     def number(self, value: float) -> Tree:
-        return self._made.setdefault((Constant, value, math.copysign(1, value)), Constant(value))
+        """Return the node of a number; 0 and -0 have nodes of their own."""
+        return self._nodes.setdefault((Constant, value, math.copysign(1, value)), Constant(value))
 
     def op(self, name: str, args: tuple[Tree, ...]) -> Tree:
-        """An operator; of constants, the constant."""
+        """Return the node of an operator. An operator on constants is folded to a constant."""
         if all(isinstance(a, Constant) for a in args):
             return self.number(float(operator(name)(*(a.value for a in args if isinstance(a, Constant)))))
-        return self._made.setdefault((Operation, name, *map(id, args)), Operation(name, args))
+        return self._nodes.setdefault((Operation, name, *map(id, args)), Operation(name, args))
 
     def reduction(self, op: str, over: tuple[str, ...], free: tuple[str, ...], body: Tree, label: str) -> Tree:
-        return self._made.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
+        """Return the node of a reduction."""
+        return self._nodes.setdefault((Reduction, op, over, free, id(body), label), Reduction(op, over, free, body, label))
 
     def rename(
         self, tree: Tree, table: Mapping[str, str], memo: dict[Tree, Tree], tensors: Mapping[View, str] | None = None
     ) -> Tree:
-        """`tree` with indices renamed, and views reading other `tensors`; `memo` maps the old nodes to the new ones."""
+        """Return `tree` with its indices renamed, and with some views reading other `tensors`; `memo` maps the old nodes to the new
+        ones.
+        """
         tensors = tensors or {}
 
         def new(node: Tree) -> Tree:
             match node:
                 case View():
-                    return self.view(tensors.get(node, node.tensor), renamed(node.indices, table))
+                    return self.view(tensors.get(node, node.tensor), rename_indices(node.indices, table))
                 case Constant():
                     return node
                 case Operation():
                     return self.op(node.name, tuple(memo[a] for a in node.args))
                 case Reduction():
                     return self.reduction(
-                        node.op, renamed(node.over, table), renamed(node.free, table), memo[node.body], node.label
+                        node.op, rename_indices(node.over, table), rename_indices(node.free, table), memo[node.body], node.label
                     )
                 case unknown:
                     assert_never(unknown)
@@ -103,11 +110,13 @@ class Trees:
         return memo[tree]
 
 
-def renamed(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
+def rename_indices(indices: tuple[str, ...], table: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the indices under their new names; an index that is not in the table keeps its name."""
     return tuple(table.get(v, v) for v in indices)
 
 
 def children(node: Tree) -> tuple[Tree, ...]:
+    """Return the direct operands of a node."""
     match node:
         case Operation():
             return node.args
@@ -120,83 +129,106 @@ def children(node: Tree) -> tuple[Tree, ...]:
 
 
 def nodes(*trees: Tree, below: Callable[[Tree], tuple[Tree, ...]] = children) -> tuple[Tree, ...]:
-    """All nodes of the trees, producers first, each once. `below` may hide what is not to be looked into."""
-    seen: dict[Tree, None] = {}
+    """Return all nodes of the trees, producers first, each once. `below` may hide operands that are not to be visited."""
+    visited: dict[Tree, None] = {}
     stack = list(reversed(trees))
     while stack:
         node = stack[-1]
-        if node in seen:
+        if node in visited:
             stack.pop()
             continue
-        waiting = [child for child in below(node) if child not in seen]
+        waiting = [child for child in below(node) if child not in visited]
         if waiting:
             stack += reversed(waiting)
         else:
             stack.pop()
-            seen[node] = None
-    return tuple(seen)
+            visited[node] = None
+    return tuple(visited)
 
 
 def views(*trees: Tree) -> tuple[View, ...]:
+    """Return the views in the trees."""
     return tuple(n for n in nodes(*trees) if isinstance(n, View))
 
 
 def reductions(*trees: Tree) -> tuple[Reduction, ...]:
+    """Return the reductions in the trees, producers first."""
     return tuple(n for n in nodes(*trees) if isinstance(n, Reduction))
 
 
 def loops(results: Iterable[tuple[str, ...]], below: tuple[Tree, ...]) -> tuple[str, ...]:
-    """Every index of the trees that have these nodes, producers first: those of the results first, then the others, consumers first."""
-    found = dict.fromkeys(v for indices in results for v in indices)
+    """Return every index of the trees that have the nodes `below` (producers first): those of the results first, then the others, consumers
+    first.
+    """
+    names = dict.fromkeys(v for indices in results for v in indices)
     for node in reversed(below):
-        if isinstance(node, Reduction):
-            found |= dict.fromkeys((*node.free, *node.over))
-        elif isinstance(node, View):
-            found |= dict.fromkeys(node.indices)
-    return tuple(found)
+        names |= dict.fromkeys(_own_indices(node))
+    return tuple(names)
+
+
+def all_indices(*trees: Tree) -> set[str]:
+    """Return every index below the trees, those of reductions included."""
+    names: set[str] = set()
+    for node in nodes(*trees):
+        names.update(_own_indices(node))
+    return names
+
+
+def _own_indices(node: Tree) -> tuple[str, ...]:
+    """Return the indices that a node itself names."""
+    match node:
+        case View():
+            return node.indices
+        case Reduction():
+            return (*node.free, *node.over)
+        case Constant() | Operation():
+            return ()
+        case unknown:
+            assert_never(unknown)
 
 
 def free_indices(*trees: Tree) -> dict[Tree, tuple[str, ...]]:
-    """For every node of the trees, the indices of its value in order of appearance."""
-    found: dict[Tree, tuple[str, ...]] = {}
+    """Return, for every node of the trees, the indices of its value in order of appearance."""
+    indices_by_node: dict[Tree, tuple[str, ...]] = {}
     for node in nodes(*trees):
         match node:
             case View():
-                found[node] = node.indices
+                indices_by_node[node] = node.indices
             case Constant():
-                found[node] = ()
+                indices_by_node[node] = ()
             case Operation():
-                found[node] = tuple(dict.fromkeys(v for a in node.args for v in found[a]))
+                indices_by_node[node] = tuple(dict.fromkeys(v for a in node.args for v in indices_by_node[a]))
             case Reduction():
-                found[node] = node.free
+                indices_by_node[node] = node.free
             case unknown:
                 assert_never(unknown)
-    return found
+    return indices_by_node
 
 
-def fills(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapping[str, int]) -> dict[Tree, float]:
-    """For every node, its implicit value: of a view its tensor's; of an operator f(fills), or what an annihilator fixes; of a
-    reduction the fold of as many equal values as it reduces."""
-    found: dict[Tree, float] = {}
+def implicit_values(trees: tuple[Tree, ...], tensor_fill: Mapping[str, float], sizes: Mapping[str, int]) -> dict[Tree, float]:
+    """Return the implicit value of every node. For a view it is its tensor's; for an operator it is f(implicit values), or what an
+    annihilator fixes; for a reduction it is the fold of as many equal values as it reduces.
+    """
+    values: dict[Tree, float] = {}
     for node in nodes(*trees):
         match node:
             case View():
-                found[node] = tensor_fill[node.tensor]
+                values[node] = tensor_fill[node.tensor]
             case Constant():
-                found[node] = node.value
+                values[node] = node.value
             case Operation():
-                fixed = [f for k in range(len(node.args)) if (f := annihilated(node, k, found)) is not None]
-                found[node] = fixed[0] if fixed else float(operator(node.name)(*(found[a] for a in node.args)))
+                fixed = [f for k in range(len(node.args)) if (f := annihilated_value(node, k, values)) is not None]
+                values[node] = fixed[0] if fixed else float(operator(node.name)(*(values[a] for a in node.args)))
             case Reduction():
                 count = math.prod(sizes[v] for v in node.over)
-                found[node] = reducer(node.op).repeated(found[node.body], count)
+                values[node] = reducer(node.op).repeated(values[node.body], count)
             case unknown:
                 assert_never(unknown)
-    return found
+    return values
 
 
-def annihilated(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
-    """What an absent operand fixes the result to, or None if the other operands matter."""
+def annihilated_value(node: Operation, position: int, fill: Mapping[Tree, float]) -> float | None:
+    """Return what an absent operand fixes the result to, or None if the other operands matter."""
     arg = node.args[position]
     if isinstance(arg, Constant):
         return None

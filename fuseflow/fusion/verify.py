@@ -8,8 +8,9 @@ from fuseflow.fusion.tree import Reduction, View, free_indices, nodes
 
 
 def verify(region: FusedRegion) -> None:
-    """Raise `FusionError` unless views match their tensors, reductions and results their indices, the constraints are over the
-    loops of the region, and the order (if chosen) is a linear extension of them."""
+    """Raise `FusionError` unless the region is consistent: views match their tensors, reductions and results match their indices, the
+    constraints are over the loops of the region, and the order (if one is chosen) is a linear extension of them.
+    """
     free = free_indices(*region.trees)
     for node in nodes(*region.trees):
         if isinstance(node, View):
@@ -22,16 +23,16 @@ def verify(region: FusedRegion) -> None:
         _require(region, set(free[result.tree]) <= set(result.indices), f"result {result.name} has an index from nowhere")
         shape = tuple(region.sizes[v] for v in result.indices)
         _require(region, shape == result.tensor.shape, f"result {result.name} is {result.tensor.shape}, its indices give {shape}")
-    strange = sorted(set(region.constraints) ^ set(region.sizes))
-    _require(region, not strange, f"the constraints and the loops differ in {', '.join(strange)}")
+    mismatched = sorted(set(region.constraints) ^ set(region.sizes))
+    _require(region, not mismatched, f"the constraints and the loops differ in {', '.join(mismatched)}")
     if region.order:
         _require(
             region, sorted(region.order) == sorted(region.sizes), f"order {region.order} is not one of {tuple(region.sizes)}"
         )
-        place = {v: p for p, v in enumerate(region.order)}
+        position = {v: p for p, v in enumerate(region.order)}
         edges: list[tuple[str, str, str]] = list(region.constraints.edges(data="why"))
         for u, v, why in edges:
-            _require(region, place[u] < place[v], f"order {','.join(region.order)} puts {v} before {u}, but {why}")
+            _require(region, position[u] < position[v], f"order {','.join(region.order)} puts {v} before {u}, but {why}")
 
 
 def _check_view(region: FusedRegion, view: View) -> None:

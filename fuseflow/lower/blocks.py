@@ -5,38 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from fuseflow.einsum.blocks import with_blocks, with_vectors
+from fuseflow.einsum.blocks import propagate_blocks, vectorize
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.schedule import Schedule
 from fuseflow.tensors.blocks import Block, checked, show_block
 
 
-def scheduled_blocks(program: Program, vanished: Mapping[str, str], schedule: Schedule) -> Program:
-    """The program in the blocks that the schedule asks for. `vanished` are names of tensors seen in other dimensions.
+def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedule) -> Program:
+    """Return the program in the blocks that the schedule asks for. `aliases` are names of tensors seen in other dimensions.
 
-    Raises `ScheduleError` for a tensor that is not there, `ProgramError` for blocks that do not fit together.
+    Raises `ScheduleError` for a tensor that does not exist, and `ProgramError` for blocks that do not fit together.
     """
-    asked = _asked(program, vanished, schedule)
+    requests = _asked(program, aliases, schedule)
     try:
-        program = with_blocks(program, asked)
+        program = propagate_blocks(program, requests)
     except ProgramError as error:
         error.span = error.span or next((schedule.place("block", name) for name, _ in schedule.blocks), None)
         raise
     if schedule.vector == 1:
         return program
-    made = with_vectors(program, schedule.vector)
-    if made == program:
+    vectorized = vectorize(program, schedule.vector)
+    if vectorized == program:
         raise ScheduleError(
             f"vectors of {schedule.vector}: every dimension is in blocks, or stored sparse by some tensor",
             hint="store tensors dense (`--format W=dense`), or leave `vector` out",
             span=schedule.place("vector", ""),
         )
-    return made
+    return vectorized
 
 
-def _asked(program: Program, vanished: Mapping[str, str], schedule: Schedule) -> dict[str, Block]:
-    """The blocks that are asked for, by tensor. A name wins over a pattern, of patterns the last."""
+def _asked(program: Program, aliases: Mapping[str, str], schedule: Schedule) -> dict[str, Block]:
+    """Return the requested blocks, by tensor. A name wins over a pattern, and a later pattern over an earlier one."""
     patterns = [(name, sizes) for name, sizes in schedule.blocks if is_pattern(name)]
     blocks: dict[str, Block] = {}
     for pattern, sizes in patterns:
@@ -50,26 +50,27 @@ def _asked(program: Program, vanished: Mapping[str, str], schedule: Schedule) ->
             )
         blocks |= matches
     for name, sizes in (pair for pair in schedule.blocks if pair not in patterns):
-        _check(name, sizes, program, vanished, schedule)
+        _check(name, sizes, program, aliases, schedule)
         blocks[name] = sizes
     return blocks
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name of a schedule stands for several tensors, as in `layer*.weight`."""
+    """Return whether a name of a schedule stands for several tensors, as in `layer*.weight`."""
     return any(character in name for character in "*?[")
 
 
-def _check(name: str, sizes: Block, program: Program, vanished: Mapping[str, str], schedule: Schedule) -> None:
-    declared, place = program.declared, schedule.place("block", name)
-    if name in vanished:
-        message = f"block of `{name}`: it is `{vanished[name]}` seen in other dimensions"
-        raise ScheduleError(message, hint=f"block `{vanished[name]}`", span=place)
+def _check(name: str, sizes: Block, program: Program, aliases: Mapping[str, str], schedule: Schedule) -> None:
+    """Raise `ScheduleError` unless the tensor exists and has as many dimensions as the block."""
+    declared, span = program.declared, schedule.place("block", name)
+    if name in aliases:
+        message = f"block of `{name}`: it is `{aliases[name]}` seen in other dimensions"
+        raise ScheduleError(message, hint=f"block `{aliases[name]}`", span=span)
     if name not in declared:
-        raise ScheduleError(f"block of `{name}`: there is no such tensor", hint=did_you_mean(name, declared), span=place)
+        raise ScheduleError(f"block of `{name}`: there is no such tensor", hint=did_you_mean(name, declared), span=span)
     try:
         checked(sizes, len(declared[name].shape))
     except TensorError as error:
         shape = "x".join(map(str, declared[name].shape))
         hint = error.hint or f"`{name}` is {shape}, as in `{show_block((16,) * len(declared[name].shape))}`"
-        raise ScheduleError(f"block of `{name}`: {error.message}", hint=hint, span=place) from error
+        raise ScheduleError(f"block of `{name}`: {error.message}", hint=hint, span=span) from error

@@ -1,4 +1,4 @@
-"""Permuted copies as regions of their own: what makes one, and what that costs."""
+"""Permuted copies as regions of their own: the region that makes a copy, and its cost."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from dataclasses import replace
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
-from fuseflow.fusion.copies import needed, settled_name
+from fuseflow.fusion.copies import requires_copy, stored_copy_name
 from fuseflow.lower.graphs import region_graph
 from fuseflow.lower.state import LoweringState
 from fuseflow.tensors import Format
 
 
 def copy_region(state: LoweringState, copy: Copy, fused: FusedRegion) -> FusedRegion:
-    """The region that makes a copy which a fused region reads."""
+    """Return the region that makes a copy which a fused region reads."""
     return permuting_region(state, state.stored[copy.source], replace(fused.declared[copy.name], name=copy.name))
 
 
 def permuting_region(state: LoweringState, source: TensorType, target: TensorType) -> FusedRegion:
-    """The region that stores a tensor again in the format of `target`: it reads the source in its own order and permutes what it
-    writes."""
+    """Return the region that stores a tensor again in the format of `target`: it reads the source in its own order and permutes what it
+    writes.
+    """
     indices = tuple(f"i{d}" for d in range(len(source.shape)))
     program = Program((source, target), (Einsum(target.name, indices, Access(source.name, indices)),), (target.name,))
     only_result = lambda name: 0.0 if name == target.name else math.inf  # noqa: E731
@@ -31,7 +32,7 @@ def permuting_region(state: LoweringState, source: TensorType, target: TensorTyp
 
 
 def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...]) -> TensorType:
-    """The declaration of a dense copy whose dimensions are stored in this order."""
+    """Return the declaration of a dense copy whose dimensions are stored in this order."""
     name = "_".join([f"{source.name}.dense", *map(str, order)])
     while name in state.declared:
         name += "_"
@@ -39,7 +40,9 @@ def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...])
 
 
 def cost_with_copies(state: LoweringState, fused: FusedRegion) -> Estimate:
-    """What a region in its order costs, with the copies that the order needs. Raises `FusionError` if no table can be made in it."""
+    """Return the cost of a region in its order, with the copies that the order needs. Raises `FusionError` if no table can be made in
+    it.
+    """
     cost = region_graph(state, fused).cost
     for copy in fused.copies:
         cost += _copy_cost(state, copy, fused)
@@ -47,10 +50,10 @@ def cost_with_copies(state: LoweringState, fused: FusedRegion) -> Estimate:
 
 
 def _copy_cost(state: LoweringState, copy: Copy, fused: FusedRegion) -> Estimate:
-    """What a copy costs: nothing if it is not needed, or was made before."""
+    """Return the cost of a copy, which is nothing if the copy is not needed, or was made before."""
     order, costs = copy.order(fused.order), state.memo.copies
-    there = settled_name(copy, fused.order, state.declared) in state.stored
-    if there or not needed(copy, state.stored[copy.source], fused.order):
+    is_stored = stored_copy_name(copy, fused.order, state.declared) in state.stored
+    if is_stored or not requires_copy(copy, state.stored[copy.source], fused.order):
         return Estimate(0, 0, 0, 0)
     if (copy.source, order) not in costs:
         costs[copy.source, order] = region_graph(state, copy_region(state, copy, fused)).cost

@@ -1,4 +1,6 @@
-"""A program is cut into the regions of its schedule: its formats are inferred, its reshapes taken out, its blocks carried through."""
+"""The partition of a program into the regions of its schedule: its formats are inferred, its reshapes eliminated, and its blocks
+propagated.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
-from fuseflow.einsum.padding import guarded
-from fuseflow.einsum.reshapes import ReshapeElimination, is_reshape, refine
+from fuseflow.einsum.padding import guard_padding
+from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
-from fuseflow.lower.blocks import scheduled_blocks
+from fuseflow.lower.blocks import apply_blocks
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
 
@@ -19,61 +21,62 @@ from fuseflow.tensors import Format
 class PartitionedProgram:
     """A program cut into the `regions` of a `schedule`.
 
-    `written` is the program of the user with the formats of the schedule, `original` the same with all formats inferred. `refined` is it
-    without reshapes, and `program` what is lowered: without reshapes, with all formats inferred and in its blocks. `user_formats` names
-    the tensors whose format the user chose. `views` are the statements that only see a tensor in other dimensions, by name; `called`
-    says how the user calls a tensor to which refining gave a name.
+    `source` is the program of the user with the formats of the schedule, and `original` is the same with all formats inferred. `reshapes`
+    is the result of eliminating its reshapes. `program` is what is lowered: without reshapes, with all formats inferred, and in its blocks.
+    `user_formats` names the tensors whose format the user chose. `views` are the statements that only see a tensor in other dimensions, by
+    name. `user_names` gives the user's name of a tensor that the elimination of reshapes renamed.
     """
 
     schedule: Schedule
-    written: Program
+    source: Program
     original: Program
-    refined: ReshapeElimination
+    reshapes: ReshapeElimination
     program: Program
     regions: tuple[Region, ...]
     user_formats: frozenset[str]
     views: Mapping[str, Einsum]
-    called: Mapping[str, str]
+    user_names: Mapping[str, str]
 
     @property
     def results(self) -> dict[str, tuple[str, ...]]:
-        """By region, the results that it must write."""
+        """The results that each region must write."""
         return region_results(self.program, self.regions)
 
 
 def partition_program(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None = None) -> PartitionedProgram:
-    """Cut a program into the regions of the schedule, unless they are given. Its reshapes end regions, and vanish.
+    """Cut a program into the regions of the schedule, unless the `regions` are given. Its reshapes end regions, and vanish.
 
-    Formats are inferred once; after a rewriting, only those of what it changed. Raises `ProgramError` for a program without a meaning,
-    and `ScheduleError` for a schedule that does not fit it.
+    Formats are inferred once; after a rewriting, only those of what it changed. Raises `ProgramError` for a program without a meaning, and
+    `ScheduleError` for a schedule that does not fit it.
     """
-    refuse_open(schedule)
-    typed = with_formats(TypedProgram.of(program), schedule)
-    written = typed.written
-    declared = frozenset(t.name for t in written.tensors if t.format is not None)
+    refuse_auto(schedule)
+    typed = declare_formats(TypedProgram.of(program), schedule)
+    source = typed.source
+    declared = frozenset(t.name for t in source.tensors if t.format is not None)
     regions = form_regions(typed.program, schedule) if regions is None else regions
     if schedule.intermediates == "dense":
-        typed = with_dense(typed, regions)
-    stated = {e.name for e in written.einsums if e.name in declared and is_reshape(e)}
-    refined = refine(typed.written, {*schedule.drop_zeros, *stated})
-    flat = typed.rewritten(refined.program).program
-    blocked = guarded(scheduled_blocks(flat, refined.vanished, schedule))
+        typed = declare_dense_intermediates(typed, regions)
+    stored_reshapes = {e.name for e in source.einsums if e.name in declared and is_reshape(e)}
+    reshapes = eliminate_reshapes(typed.source, {*schedule.drop_zeros, *stored_reshapes})
+    unblocked = typed.rewritten(reshapes.program).program
+    blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     return PartitionedProgram(
         schedule=schedule,
-        written=written,
+        source=source,
         original=typed.program,
-        refined=refined,
+        reshapes=reshapes,
         program=blocked,
-        regions=_refined_regions(blocked, refined, regions),
-        user_formats=declared | {refined.named.get(name, name) for name in declared},
-        views={e.name: e for e in blocked.einsums if e.name in refined.views},
-        called={ours: name for name, ours in refined.named.items()},
+        regions=_refined_regions(blocked, reshapes, regions),
+        user_formats=declared | {reshapes.statements.get(name, name) for name in declared},
+        views={e.name: e for e in blocked.einsums if e.name in reshapes.views},
+        user_names={ours: name for name, ours in reshapes.statements.items()},
     )
 
 
-def refuse_open(schedule: Schedule) -> None:
-    """Raise `ScheduleError` for a schedule that leaves a choice to `auto`: it is made before a program is compiled, from estimates and
-    runs."""
+def refuse_auto(schedule: Schedule) -> None:
+    """Raise `ScheduleError` for a schedule that leaves a choice to `auto`: that choice is made before a program is compiled, from estimates
+    and runs.
+    """
     if schedule.open:
         section = "fuse" if schedule.fuse_regions == ("auto",) else "order_policy"
         raise ScheduleError(
@@ -83,45 +86,47 @@ def refuse_open(schedule: Schedule) -> None:
         )
 
 
-def with_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
-    """The program with the schedule's formats declared. Raises `ScheduleError` for a tensor that is not there."""
+def declare_formats(typed: TypedProgram, schedule: Schedule) -> TypedProgram:
+    """Return the program with the schedule's formats declared. Raises `ScheduleError` for a tensor that does not exist, and for a format
+    that does not fit it.
+    """
     if not schedule.formats:
         return typed
-    inferred, declared = typed.program.declared, dict(typed.written.declared)
+    inferred, declared = typed.program.declared, dict(typed.source.declared)
     for name, text in schedule.formats:
-        place = schedule.place("format", name)
+        span = schedule.place("format", name)
         if name not in inferred:
-            raise ScheduleError(f"format of `{name}`: there is no such tensor", hint=did_you_mean(name, inferred), span=place)
+            raise ScheduleError(f"format of `{name}`: there is no such tensor", hint=did_you_mean(name, inferred), span=span)
         shape, dtype = inferred[name].shape, inferred[name].dtype  # an intermediate keeps the dtype that it would have
-        before = declared.get(name, TensorType(name, shape, dtype=dtype))
+        declaration = declared.get(name, TensorType(name, shape, dtype=dtype))
         try:
-            declared[name] = replace(before, format=Format.parse(text, len(shape)))
+            declared[name] = replace(declaration, format=Format.parse(text, len(shape)))
         except TensorError as error:
-            raise ScheduleError(f"format of `{name}`: {error.message}", hint=error.hint, span=place) from error
-    return typed.rewritten(replace(typed.written, tensors=tuple(declared.values())))
+            raise ScheduleError(f"format of `{name}`: {error.message}", hint=error.hint, span=span) from error
+    return typed.rewritten(replace(typed.source, tensors=tuple(declared.values())))
 
 
-def with_dense(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:
-    """The program with what goes from region to region stored dense, unless the user declared a format for it."""
-    program = typed.written
-    between = {name for names in region_results(program, regions).values() for name in names}
-    between -= {*program.declared, *program.outputs}
-    dense = (t for t in typed.program.tensors if t.name in between)
+def declare_dense_intermediates(typed: TypedProgram, regions: tuple[Region, ...]) -> TypedProgram:
+    """Return the program with the tensors that go from region to region stored dense, unless the user declared a format for them."""
+    program = typed.source
+    intermediates = {name for names in region_results(program, regions).values() for name in names}
+    intermediates -= {*program.declared, *program.outputs}
+    dense = (t for t in typed.program.tensors if t.name in intermediates)
     stored = tuple(replace(t, format=Format.dense(len(t.shape))) for t in dense)
     return typed.rewritten(replace(program, tensors=(*program.tensors, *stored)))
 
 
-def _refined_regions(program: Program, refined: ReshapeElimination, regions: tuple[Region, ...]) -> tuple[Region, ...]:
-    """The regions of the program without reshapes. A reshape that only names an output again runs where its operand is computed."""
+def _refined_regions(program: Program, reshapes: ReshapeElimination, regions: tuple[Region, ...]) -> tuple[Region, ...]:
+    """Return the regions of the program without reshapes. A reshape that only names an output again runs where its operand is computed."""
     defined = program.defined
     members: dict[str, tuple[str, ...]] = {}
     home: dict[str, str] = {}
     for region in regions:
-        statements = refined.members(region.einsums)
-        only = defined[statements[0]] if len(statements) == 1 else None
-        at = region.name
-        if only is not None and only.name in refined.renames and only.operands[0] in home:
-            at = home[only.operands[0]]
-        members[at] = (*members.get(at, ()), *statements)
-        home |= dict.fromkeys(statements, at)
+        statements = reshapes.members(region.einsums)
+        single = defined[statements[0]] if len(statements) == 1 else None
+        home_region = region.name
+        if single is not None and single.name in reshapes.renames and single.operands[0] in home:
+            home_region = home[single.operands[0]]
+        members[home_region] = (*members.get(home_region, ()), *statements)
+        home |= dict.fromkeys(statements, home_region)
     return tuple(Region(name, einsums) for name, einsums in members.items() if einsums)

@@ -1,4 +1,4 @@
-"""A program is lowered: it is cut into the regions of its schedule, and one region after the other becomes a table and a graph."""
+"""The lowering of a program: it is cut into the regions of its schedule, and one region after the other becomes a table and a graph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ScheduleError, did_you_mean
-from fuseflow.lower.lanes import refuse_missing
+from fuseflow.lower.lanes import refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import RegionRequest, initial_state
@@ -17,18 +17,19 @@ from fuseflow.tensors import Tensor
 def lower(
     program: Program, schedule: Schedule, tensors: Mapping[str, Tensor], regions: tuple[Region, ...] | None = None
 ) -> tuple[Program, tuple[CompiledRegion, ...]]:
-    """The program with all formats inferred, and its regions in the order in which they run.
+    """Return the program with all formats inferred, and its regions in the order in which they run.
 
-    `tensors` may be empty: their statistics only rank loop orders. `regions` are those of the schedule unless they are given.
-    Raises `ProgramError`, `ScheduleError` or `FusionError`.
+    `tensors` may be empty: their statistics only rank loop orders. `regions` are those of the schedule unless they are given. Raises
+    `ProgramError`, `ScheduleError` or `FusionError`.
     """
     partitioned = partition_program(program, schedule, regions)
     return partitioned.program, tuple(lower_regions(partitioned, tensors))
 
 
 def lower_regions(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> Iterator[CompiledRegion]:
-    """The regions in the order in which they run. Each is there before the next one is lowered, so that what came before an error can
-    be seen."""
+    """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees what came
+    before an error.
+    """
     requests = region_requests(partitioned)
     state = initial_state(partitioned, tensors)
     fused = []
@@ -36,12 +37,13 @@ def lower_regions(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]
         regions, state = lower_region(state, request)
         fused += [region.fused for region in regions if region.einsums]
         yield from regions
-    refuse_missing(partitioned.schedule, fused)
+    refuse_unknown_lanes(partitioned.schedule, fused)
 
 
 def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...]:
-    """The regions that are lowered: those of which something is read. Raises `ScheduleError` for an order that no region can have, and
-    for zeros that cannot be dropped."""
+    """Return requests for the regions that are lowered, which are those of which something is read. Raises `ScheduleError` for an order
+    that no region can have, and for zeros that cannot be dropped.
+    """
     schedule, results, orders = partitioned.schedule, partitioned.results, user_orders(partitioned)
     for region in partitioned.regions:
         if region.name in orders and not results[region.name]:
@@ -55,13 +57,15 @@ def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...
 
 
 def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
-    """The order that the user asked for, by region. An Einsum's order counts for its region if it is alone there."""
+    """Return the order that the user asked for, by region. An Einsum's order counts for its region if it is alone there. Raises
+    `ScheduleError` for a target without a region, and for a region that is ordered twice.
+    """
     alone = {r.einsums[0]: r.name for r in partitioned.regions if len(r.einsums) == 1}
     names = {r.name for r in partitioned.regions}
     orders: dict[str, tuple[str, ...]] = {}
     for target, order in partitioned.schedule.orders:
         region = target if target in names else alone.get(target)
-        if region is None or target in partitioned.refined.vanished:
+        if region is None or target in partitioned.reshapes.aliases:
             raise _unordered(target, partitioned, names | alone.keys())
         if region in orders:
             raise ScheduleError(
@@ -72,23 +76,25 @@ def user_orders(partitioned: PartitionedProgram) -> dict[str, tuple[str, ...]]:
     return orders
 
 
-def _unordered(target: str, partitioned: PartitionedProgram, known: set[str]) -> ScheduleError:
-    """Why no region has the order that is asked for `target`."""
-    vanished = partitioned.refined.vanished
-    inside = next((r for r in partitioned.regions if target in r.einsums), None)
-    if target in vanished:
-        message = f"it has no loops, it is `{vanished[target]}` seen in other dimensions"
-        hint = f"order the region that computes `{vanished[target]}`"
-    elif inside is not None:
-        message = f"it is fused into region `{inside.name}` with {len(inside.einsums) - 1} other Einsums"
-        hint = f"order the region: `--order {inside.name}=...`"
+def _unordered(target: str, partitioned: PartitionedProgram, targets: set[str]) -> ScheduleError:
+    """Return the error that says why no region has the order that is asked for `target`."""
+    aliases = partitioned.reshapes.aliases
+    region = next((r for r in partitioned.regions if target in r.einsums), None)
+    if target in aliases:
+        message = f"it has no loops, it is `{aliases[target]}` seen in other dimensions"
+        hint = f"order the region that computes `{aliases[target]}`"
+    elif region is not None:
+        message = f"it is fused into region `{region.name}` with {len(region.einsums) - 1} other Einsums"
+        hint = f"order the region: `--order {region.name}=...`"
     else:
-        message, hint = "no region or Einsum has this name", did_you_mean(target, known)
+        message, hint = "no region or Einsum has this name", did_you_mean(target, targets)
     return ScheduleError(f"order of `{target}`: {message}", hint=hint, span=partitioned.schedule.place("order", target))
 
 
 def _unread(region: Region, schedule: Schedule) -> ScheduleError:
-    """A region of which nothing is read is not lowered: an order of it would be silently ignored."""
+    """Return the error for an order of a region of which nothing is read. Such a region is not lowered, and its order would be silently
+    ignored.
+    """
     return ScheduleError(
         f"order of `{region.name}`: nothing that it computes is read, so that it never runs",
         hint="leave the order out, or make a result of it an output of the program",
@@ -100,9 +106,9 @@ def _refuse_unwritten(program: Program, schedule: Schedule, written: set[str]) -
     """Raise `ScheduleError` for zeros to be dropped of a tensor that no region writes."""
     for name in schedule.drop_zeros:
         if name not in written:
-            inside = name in program.defined
-            message = "it is fused into its consumers and never written" if inside else "the program computes no such tensor"
-            hint = "fuse it apart from them (`--fuse`)" if inside else did_you_mean(name, program.defined)
+            is_computed = name in program.defined
+            message = "it is fused into its consumers and never written" if is_computed else "the program computes no such tensor"
+            hint = "fuse it apart from them (`--fuse`)" if is_computed else did_you_mean(name, program.defined)
             raise ScheduleError(
                 f"zeros of `{name}` cannot be dropped: {message}", hint=hint, span=schedule.place("drop_zeros", name)
             )

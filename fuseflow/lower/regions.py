@@ -1,4 +1,4 @@
-"""One region is lowered: fused in its best order, to a table and a graph, after the views and the copies that it reads."""
+"""The lowering of one region: it is fused in its best order, to a table and a graph, after the views and the copies that it reads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fuseflow.estimate import Estimate, estimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
-from fuseflow.lower.graphs import readable, region_graph
-from fuseflow.lower.lanes import LanePlaces, with_lanes
+from fuseflow.lower.graphs import readable_statistics, region_graph
+from fuseflow.lower.lanes import LaneAssignment, with_lanes
 from fuseflow.lower.search import fuse_region
 from fuseflow.lower.state import LoweringState, RegionRequest
-from fuseflow.lower.views import TensorView, needed_order, refuse_view, source_of, view_format, view_tensor
+from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.table import FusionTable, emit
@@ -24,10 +24,10 @@ from fuseflow.transform import fifos
 
 @dataclass(frozen=True, slots=True)
 class CompiledRegion:
-    """One region at every stage, with what it is expected to cost. Without `einsums` it is a copy that the next one reads.
+    """One region at every stage, with its expected cost. A region without `einsums` is a copy that the next one reads.
 
-    `before` and `after` are the tensors that are seen in other dimensions for this region to read, and as outputs of the program;
-    `places` the lanes that the nodes of `graph` are in.
+    `views_before` are the tensors that are seen in other dimensions for this region to read, and `views_after` those seen so as outputs of
+    the program. `places` gives the lanes that the nodes of `graph` are in.
     """
 
     name: str
@@ -36,13 +36,13 @@ class CompiledRegion:
     table: FusionTable
     graph: Graph
     estimate: Estimate
-    before: tuple[TensorView, ...] = ()
-    after: tuple[TensorView, ...] = ()
-    places: LanePlaces = field(default_factory=dict)
+    views_before: tuple[TensorView, ...] = ()
+    views_after: tuple[TensorView, ...] = ()
+    places: LaneAssignment = field(default_factory=dict)
 
     @property
-    def written(self) -> dict[str, TensorType]:
-        """The results as they are in memory."""
+    def result_types(self) -> dict[str, TensorType]:
+        """The declarations of the results, as they are in memory."""
         as_written = self.graph.declared
         return {
             r.name: replace(r.tensor, format=as_written[r.name].format, fill=as_written[r.name].fill) for r in self.fused.results
@@ -54,80 +54,82 @@ class CompiledRegion:
         return emit(self.table) if self.places else self.graph
 
 
-Step: TypeAlias = CompiledRegion | TensorView
-"""What is done for a region: a graph runs, or a tensor is seen in other dimensions."""
-Steps: TypeAlias = tuple[tuple[Step, ...], LoweringState]
+LoweringStep: TypeAlias = CompiledRegion | TensorView
+"""A step of a region: a graph runs, or a tensor is seen in other dimensions."""
+LoweringSteps: TypeAlias = tuple[tuple[LoweringStep, ...], LoweringState]
 """Steps in order, and the state after them."""
 
 
 def lower_region(state: LoweringState, request: RegionRequest) -> tuple[tuple[CompiledRegion, ...], LoweringState]:
-    """The region in its best order, after the copies that it reads; and the state after it ran.
+    """Return the region in its best order, after the copies that it reads; and the state after it ran.
 
     Raises `FusionError` if it cannot be one region.
     """
     program = state.partitioned.program
-    before, state = _views(state, (n for e in request.einsums for n in program.defined[e].operands))
+    views_before, state = _views(state, (n for e in request.einsums for n in program.defined[e].operands))
     fused = fuse_region(state, request)
-    regions: list[Step] = []
+    copies: list[LoweringStep] = []
     for copy in fused.copies:
         if copy.name not in state.stored:
-            made, state = _compiled(state, RegionRequest(copy.name, (), ()), copy_region(state, copy, fused))
-            regions.append(made)
-    made, state = _compiled(state, request, fused)
-    after, state = _views(state, (n for n in program.outputs if _root(state, n) in request.results))
-    return _with_views((*before, *regions, made, *after)), state
+            region, state = _compiled(state, RegionRequest(copy.name, (), ()), copy_region(state, copy, fused))
+            copies.append(region)
+    region, state = _compiled(state, request, fused)
+    views_after, state = _views(state, (n for n in program.outputs if _root(state, n) in request.results))
+    return _with_views((*views_before, *copies, region, *views_after)), state
 
 
-def _with_views(steps: Iterable[Step]) -> tuple[CompiledRegion, ...]:
-    """The regions among some steps, each with the views that come before it, and the last with those after it."""
+def _with_views(steps: Iterable[LoweringStep]) -> tuple[CompiledRegion, ...]:
+    """Return the regions among some steps, each with the views that come before it, and the last with those after it."""
     regions: list[CompiledRegion] = []
     waiting: tuple[TensorView, ...] = ()
     for step in steps:
         if isinstance(step, TensorView):
             waiting += (step,)
         else:
-            regions.append(replace(step, before=waiting))
+            regions.append(replace(step, views_before=waiting))
             waiting = ()
-    return (*regions[:-1], replace(regions[-1], after=waiting))
+    return (*regions[:-1], replace(regions[-1], views_after=waiting))
 
 
 def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) -> tuple[CompiledRegion, LoweringState]:
-    """A fused region in its order, to a table and a graph; and the state after it ran."""
-    made, schedule = region_graph(state, fused), state.partitioned.schedule
-    places: LanePlaces = {}
-    graph, cost = made.graph, made.cost
+    """Compile a fused region in its order to a table and a graph. Return it with the state after it ran."""
+    lowered, schedule = region_graph(state, fused), state.partitioned.schedule
+    places: LaneAssignment = {}
+    graph, cost = lowered.graph, lowered.cost
     if request.einsums and schedule.parallel:
-        dealt = with_lanes(graph, made.table, fused, schedule)
-        graph, places = dealt.graph, dealt.places
-        cost, _ = estimate(graph, readable(state, fused))
+        parallel = with_lanes(graph, lowered.table, fused, schedule)
+        graph, places = parallel.graph, parallel.places
+        cost, _ = estimate(graph, readable_statistics(state, fused))
     graph = fifos(graph)
     verify_region(fused)
     verify_graph(graph)
-    region = CompiledRegion(request.name, request.einsums, fused, made.table, graph, cost, places=places)
-    return region, state.written(region.written, made.written)
+    region = CompiledRegion(request.name, request.einsums, fused, lowered.table, graph, cost, places=places)
+    return region, state.after_writing(region.result_types, lowered.written_statistics)
 
 
-def _views(state: LoweringState, names: Iterable[str]) -> Steps:
-    """What it takes to see these tensors, as far as they are views that no one has seen yet."""
-    steps: tuple[Step, ...] = ()
+def _views(state: LoweringState, names: Iterable[str]) -> LoweringSteps:
+    """Return the steps that make these views, where no earlier step has made them."""
+    steps: tuple[LoweringStep, ...] = ()
     for name in dict.fromkeys(names):
         if name in state.views and name not in state.stored:
-            more, state = _view(state, name)
-            steps += more
+            view_steps, state = _view(state, name)
+            steps += view_steps
     return steps, state
 
 
-def _view(state: LoweringState, name: str) -> Steps:
-    """See a tensor in other dimensions; after a copy, where dense dimensions are not stored in the order that takes."""
+def _view(state: LoweringState, name: str) -> LoweringSteps:
+    """Return the steps that make a view of a tensor. A copy comes first where the dense dimensions are not stored in the order that the
+    view needs.
+    """
     view, declared = state.views[name], state.declared[name]
     tensor = source_of(view).tensor
     steps, state = _views(state, (tensor,))
-    source, asked = state.stored[tensor], declared.format if name in state.partitioned.user_formats else None
+    source, user_format = state.stored[tensor], declared.format if name in state.partitioned.user_formats else None
     format = view_format(view, source)
-    if format is None or asked not in (None, format):
+    if format is None or user_format not in (None, format):
         if source.format is None or not source.format.all_dense:
-            raise refuse_view(view, source, state.partitioned.called.get(tensor, tensor))
-        copy = dense_copy(state, source, needed_order(view, asked))
+            raise view_refusal(view, source, state.partitioned.user_names.get(tensor, tensor))
+        copy = dense_copy(state, source, required_order(view, user_format))
         if copy.name not in state.stored:
             region, state = _compiled(state, RegionRequest(copy.name, (), ()), permuting_region(state, source, copy))
             steps += (region,)
@@ -135,11 +137,11 @@ def _view(state: LoweringState, name: str) -> Steps:
         format = view_format(view, source)
     assert format is not None
     step = view_tensor(source, format, state.statistics[source.name], declared)
-    return (*steps, step), state.viewing(step)
+    return (*steps, step), state.with_view(step)
 
 
 def _root(state: LoweringState, name: str) -> str:
-    """What a view sees in the end."""
+    """Return the tensor that a view, or a view of a view, sees."""
     while name in state.views:
         name = source_of(state.views[name]).tensor
     return name

@@ -1,4 +1,4 @@
-"""A region is fused as its schedule wants it, in its best order; regions that differ in names alone are searched for once."""
+"""The search for the best order of a region, as its schedule wants it fused. Regions that differ in names alone are searched for once."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from functools import partial
 
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.fusion import FusedRegion, choose_order
-from fuseflow.fusion.copies import needed, restored, settle
+from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.search import CopyRule, FusionCandidate, FusionProblem, fused_by, search
+from fuseflow.fusion.search import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.lower.copies import cost_with_copies
 from fuseflow.lower.state import LoweringState, RegionRequest
 
 COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), False: ("never",)}
-"""Which tensors are copied, in the order in which that is tried, by whether copies are allowed."""
+"""The rules of copying, in the order in which they are tried, by whether copies are allowed."""
 
 
 def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
-    """The region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
+    """Return the region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
     problem = fusion_problem(state, request)
     if request.order:
-        return accepted(search(problem, request.order)).region
-    key, known = fusion_key(state, request), state.memo.fusions
-    if key in known:
-        like = known[key].region
-        fused = scheduled(state, fused_by(problem, known[key].choice))
-        if fused.indices == like.indices and not (fused.copies or like.copies):
-            return replace(fused, order=like.order, compared=like.compared, locate=like.locate)
-    known[key] = accepted(search(problem))
-    return known[key].region
+        return require_candidate(search(problem, request.order)).region
+    key, candidates = fusion_key(state, request), state.memo.fusions
+    if key in candidates:
+        precedent = candidates[key].region
+        fused = apply_settings(state, apply_choice(problem, candidates[key].choice))
+        if fused.indices == precedent.indices and not (fused.copies or precedent.copies):
+            return replace(fused, order=precedent.order, compared=precedent.compared, locate=precedent.locate)
+    candidates[key] = require_candidate(search(problem))
+    return candidates[key].region
 
 
-def accepted(candidate: FusionCandidate | Refusal) -> FusionCandidate:
-    """What the search came to. Raises the `FusionError` of a refusal."""
+def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
+    """Return the result of a search. Raises the `FusionError` of a refusal."""
     if isinstance(candidate, Refusal):
         raise candidate.error
     return candidate
 
 
 def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProblem:
-    """What the search for a way to fuse the region needs to know."""
+    """Return what the search for a way to fuse the region needs to know."""
     schedule = state.partitioned.schedule
     return FusionProblem(
         program=state.partitioned.program,
@@ -49,81 +49,85 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         einsums=request.einsums,
         results=request.results,
         stored=state.stored,
-        price=state.entries,
+        price=state.stored_values,
         pins=_pins(state, request),
         copies=COPIES[schedule.copies],
         iteration=schedule.iteration,
-        ordered=partial(ordered, state),
+        choose_order=partial(order_region, state),
         cost=partial(cost_with_copies, state),
     )
 
 
 def _pins(state: LoweringState, request: RegionRequest) -> tuple[frozenset[str], ...]:
-    """The results that keep their declared mode order: those whose format the user chose. If any order allows it, also those that later
-    regions scan, or see in other dimensions."""
-    program, viewed = state.partitioned.program, state.viewed
+    """Return the sets of results that keep their declared mode order, the best first: results whose format the user chose, and, if any
+    order allows it, also those that later regions scan, or see in other dimensions.
+    """
+    program, viewed = state.partitioned.program, state.viewed_tensors
     formats = {name: state.declared[name].format for name in request.results}
-    asked = frozenset(name for name in request.results if name in state.partitioned.user_formats)
+    user_pins = frozenset(name for name in request.results if name in state.partitioned.user_formats)
     scanned = {
         name
         for name, format in formats.items()
         if name in viewed or (format is not None and not format.all_dense and name not in program.outputs)
     }
-    return asked | scanned, asked
+    return user_pins | scanned, user_pins
 
 
 def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
-    """What the choice for a region follows from, equal for regions that differ in names alone: a model repeats its layers."""
+    """Return the facts that the choice for a region follows from. They are equal for regions that differ in names alone: a model repeats
+    its layers.
+    """
     program, stored, declared = state.partitioned.program, state.stored, state.declared
     einsums = [program.defined[e] for e in request.einsums]
     names = {name: n for n, name in enumerate(dict.fromkeys(n for e in einsums for n in (*e.operands, e.name)))}
-    called = {n: f"t{k}" for n, k in names.items()}
-    bodies = tuple((names[e.name], e.indices, substitute_tensors(e.body, called)) for e in einsums)
-    read = tuple(
+    placeholders = {n: f"t{k}" for n, k in names.items()}
+    bodies = tuple((names[e.name], e.indices, substitute_tensors(e.body, placeholders)) for e in einsums)
+    operands = tuple(
         (t.shape, t.format, t.dtype, repr(t.fill), t.block, state.statistics.get(n))
         for n in names
         for t in (stored.get(n),)
         if t is not None
     )
-    there = tuple(n in stored for n in names)
+    are_stored = tuple(n in stored for n in names)
     written = tuple((declared[e.name].format, declared[e.name].block) for e in einsums)
-    user_formats, viewed, dropped = state.partitioned.user_formats, state.viewed, state.partitioned.schedule.drop_zeros
-    wishes = tuple((n in user_formats, n in viewed, n in program.outputs, n in dropped) for n in request.results)
-    return bodies, read, there, written, tuple(names[n] for n in request.results), wishes
+    user_formats, viewed, dropped = state.partitioned.user_formats, state.viewed_tensors, state.partitioned.schedule.drop_zeros
+    requirements = tuple((n in user_formats, n in viewed, n in program.outputs, n in dropped) for n in request.results)
+    return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), requirements
 
 
-def ordered(state: LoweringState, fused: FusedRegion) -> FusedRegion:
-    """The region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are located or
-    joined as the schedule says, or as it costs less. Raises `FusionError` if no order can be lowered."""
+def order_region(state: LoweringState, fused: FusedRegion) -> FusedRegion:
+    """Return the region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are located
+    or joined as the schedule says, or as it costs less. Raises `FusionError` if no order can be lowered.
+    """
     schedule = state.partitioned.schedule
-    fused = scheduled(state, fused)
-    chosen = choose_order(fused, partial(cost_with_copies, state), schedule.order_policy)
-    for copy in chosen.copies:
+    fused = apply_settings(state, fused)
+    ordered = choose_order(fused, partial(cost_with_copies, state), schedule.order_policy)
+    for copy in ordered.copies:
         source = state.stored[copy.source]
-        if not needed(copy, source, chosen.order):
-            without = restored(chosen, copy, source)
-            chosen = chosen if rank(state, without) is None else without
+        if not requires_copy(copy, source, ordered.order):
+            without = remove_copy(ordered, copy, source)
+            ordered = ordered if cost_rank(state, without) is None else without
     if schedule.locate == "auto":
-        chosen = _located_or_joined(state, chosen)
-    return settle(chosen, state.declared)
+        ordered = _located_or_joined(state, ordered)
+    return name_copies(ordered, state.declared)
 
 
-def scheduled(state: LoweringState, fused: FusedRegion) -> FusedRegion:
-    """The region as the schedule wants all of them lowered."""
+def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
+    """Return the region with the schedule's settings for all regions."""
     schedule = state.partitioned.schedule
     results = tuple(replace(r, drop_zeros=r.name in schedule.drop_zeros) for r in fused.results)
     return replace(fused, results=results, repeat=schedule.repeat, locate=schedule.locate != "never")
 
 
 def _located_or_joined(state: LoweringState, located: FusedRegion) -> FusedRegion:
-    """The region with its dense levels located, or scanned and joined if that costs less."""
+    """Return the region with its dense levels located, or scanned and joined if that costs less."""
     joined = replace(located, locate=False)
-    before = next(c.rank for c in located.compared if c.order == located.order)
-    after = rank(state, joined)
-    return joined if after is not None and after < before else located
+    located_rank = next(c.rank for c in located.compared if c.order == located.order)
+    joined_rank = cost_rank(state, joined)
+    return joined if joined_rank is not None and joined_rank < located_rank else located
 
 
-def rank(state: LoweringState, region: FusedRegion) -> float | None:
-    """What a region in its order costs, None if no table can be made in it."""
+def cost_rank(state: LoweringState, region: FusedRegion) -> float | None:
+    """Return the rank of a region's cost in its order, or None if no table can be made in it."""
     cost = attempt(cost_with_copies, state, region)
     return None if isinstance(cost, Refusal) else cost.rank

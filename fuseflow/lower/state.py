@@ -1,4 +1,4 @@
-"""Where the lowering of a program stands: what is in memory before the next region runs."""
+"""The state of the lowering of a program: what is in memory before the next region runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import Einsum, TensorType
-from fuseflow.einsum.storage import in_blocks
+from fuseflow.einsum.storage import to_blocks
 from fuseflow.estimate import Estimate, TensorStatistics, statistics
 from fuseflow.fusion.search import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
@@ -26,9 +26,10 @@ class RegionRequest:
 
 
 @dataclass(slots=True)
-class Memo:
-    """What was decided before, so that it is not searched for again: how a region was fused, by `search.fusion_key`, and what a copy
-    costs, by its source and its order. It saves time alone."""
+class LoweringMemo:
+    """Decisions that need no second search: how a region was fused, by `search.fusion_key`, and what a copy costs, by its source and its
+    order. The memo saves time alone.
+    """
 
     fusions: dict[Hashable, FusionCandidate] = field(default_factory=dict)
     copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
@@ -36,13 +37,14 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class LoweringState:
-    """What is known where a region begins: the tensors that are in memory by then, `stored`, in the formats that they really have, and
-    the `statistics` of their levels."""
+    """What is known where a region begins: the tensors that are in memory by then, `stored`, in the formats that they really have, and the
+    `statistics` of their levels.
+    """
 
     partitioned: PartitionedProgram
     stored: Mapping[str, TensorType]
     statistics: Mapping[str, TensorStatistics]
-    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+    memo: LoweringMemo = field(default_factory=LoweringMemo, compare=False, repr=False)
 
     @property
     def views(self) -> Mapping[str, Einsum]:
@@ -50,7 +52,7 @@ class LoweringState:
         return self.partitioned.views
 
     @property
-    def viewed(self) -> set[str]:
+    def viewed_tensors(self) -> set[str]:
         """The tensors that are seen in other dimensions too."""
         return {source_of(view).tensor for view in self.views.values()}
 
@@ -59,26 +61,26 @@ class LoweringState:
         """The tensors of the program, as they are declared or inferred."""
         return self.partitioned.program.declared
 
-    def written(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:
-        """The state after these tensors were written."""
+    def after_writing(self, types: Mapping[str, TensorType], statistics: Mapping[str, TensorStatistics]) -> LoweringState:
+        """Return the state after these tensors were written."""
         return replace(self, stored={**self.stored, **types}, statistics={**self.statistics, **statistics})
 
-    def viewing(self, view: TensorView) -> LoweringState:
-        """The state in which a stored tensor is seen in other dimensions too."""
-        return self.written({view.name: view.type}, {view.name: view.statistics})
+    def with_view(self, view: TensorView) -> LoweringState:
+        """Return the state in which a stored tensor is seen in other dimensions too."""
+        return self.after_writing({view.name: view.type}, {view.name: view.statistics})
 
-    def only(self, names: Iterable[str]) -> LoweringState:
-        """The state in which no other tensors are in memory."""
+    def restricted_to(self, names: Iterable[str]) -> LoweringState:
+        """Return the state in which no other tensors are in memory."""
         kept = list(names)
         return replace(self, stored={n: self.stored[n] for n in kept}, statistics={n: self.statistics[n] for n in kept})
 
-    def entries(self, name: str) -> float:
-        """How many values a tensor stores: as measured or estimated; of a result that is not computed yet, as many as it has places."""
-        known = self.statistics.get(name)
-        return known.stored if known else float(math.prod(self.declared[name].stored_shape))
+    def stored_values(self, name: str) -> float:
+        """Return how many values a tensor stores, as measured or estimated. A result that is not computed yet counts as full."""
+        statistics = self.statistics.get(name)
+        return statistics.stored if statistics else float(math.prod(self.declared[name].stored_shape))
 
 
 def initial_state(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
-    """The state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
+    """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    return LoweringState(partitioned, stored, statistics(stored, in_blocks(stored, tensors)))
+    return LoweringState(partitioned, stored, statistics(stored, to_blocks(stored, tensors)))

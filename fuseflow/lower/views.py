@@ -1,5 +1,6 @@
-"""Views: a stored tensor that is seen in other dimensions, a reshape between regions. It takes no graph, no cycles and no traffic, since
-the memory is the same."""
+"""Views: a stored tensor that is seen in other dimensions, which is a reshape between regions. A view takes no graph, no cycles and no
+traffic, since the memory is the same.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from fuseflow.tensors.view import seen, seen_format
 
 @dataclass(frozen=True, slots=True)
 class TensorView:
-    """The tensor `source` under the name, in the format and with the dimensions of `type`; and what is expected of its levels."""
+    """A view of the tensor `source` under the name, in the format and with the dimensions of `type`, with the expected statistics of its
+    levels.
+    """
 
     source: str
     type: TensorType
@@ -24,47 +27,50 @@ class TensorView:
 
     @property
     def name(self) -> str:
+        """The name of the view."""
         return self.type.name
 
     def of(self, tensor: Tensor) -> Tensor:
-        """The stored tensor, seen so."""
+        """Return the stored tensor as the view sees it."""
         assert self.type.format is not None
         return seen(tensor, self.type.format, self.type.stored_shape)
 
 
-def view_tensor(source: TensorType, format: Format, known: TensorStatistics, type: TensorType) -> TensorView:
-    """The view of `source` as `type` says, in this format. Its sparse levels are those of the source, dense ones are full."""
+def view_tensor(source: TensorType, format: Format, source_statistics: TensorStatistics, type: TensorType) -> TensorView:
+    """Return the view of `source` as `type` says, in this format. Its sparse levels are those of the source, and dense ones are full."""
     assert source.format is not None
-    statistics = view_statistics(known, source.format, format, type.stored_shape)
+    statistics = view_statistics(source_statistics, source.format, format, type.stored_shape)
     return TensorView(source.name, replace(type, format=format, dtype=source.dtype, fill=source.fill), statistics)
 
 
 def source_of(view: Einsum) -> Access:
-    """What a view (`einsum.splits.is_view`) sees."""
+    """Return the tensor that a view (`einsum.reshapes.is_view`) sees, as an access."""
     assert isinstance(view.body, Access)
     return view.body
 
 
 def view_format(view: Einsum, source: TensorType) -> Format | None:
-    """The format in which `source` is seen, None if it cannot be seen so."""
+    """Return the format in which `source` is seen, or None if it cannot be seen so."""
     assert source.format is not None
     return seen_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
 
 
-def needed_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
-    """The order in which dense dimensions of the source must be stored for it to be seen, in `format` if one is asked for."""
+def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:
+    """Return the order in which the dense dimensions of the source must be stored for the view to exist, in `format` if one is asked
+    for.
+    """
     groups = _groups(view.indices)
     stored = [part for d in (format.order if format is not None else range(len(groups))) for part in groups[d]]
     return tuple(d for d, _ in sorted(enumerate(_groups(source_of(view).indices)), key=lambda pair: stored.index(pair[1][0])))
 
 
-def refuse_view(view: Einsum, source: TensorType, called: str) -> FusionError:
-    """Why a tensor that is not dense cannot be seen so; `called` by the user."""
+def view_refusal(view: Einsum, source: TensorType, user_name: str) -> FusionError:
+    """Return the error that says why a tensor that is not dense cannot be seen so; `user_name` is the user's name of it."""
     assert source.format is not None
     return FusionError(
-        f"`{called}` is stored {source.format.short()}: it cannot be reshaped as in `{show_einsum(view)}`, "
+        f"`{user_name}` is stored {source.format.short()}: it cannot be reshaped as in `{show_einsum(view)}`, "
         "since only dense levels come apart or together",
-        hint=f"store it dense (`--format {called}=dense`), or reshape it before it enters the model",
+        hint=f"store it dense (`--format {user_name}=dense`), or reshape it before it enters the model",
         span=view.location.span,
     )
 

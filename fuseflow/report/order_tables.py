@@ -13,7 +13,7 @@ from fuseflow.estimate.statistics import DEFAULT_DENSITY
 from fuseflow.explain.order import OrderReport, loops, sampled, without_data
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount
-from fuseflow.fusion.orders import NEAR, Candidate
+from fuseflow.fusion.orders import COST_TOLERANCE, OrderCandidate
 from fuseflow.fusion.text import order_edges
 from fuseflow.report.tables import plain_table
 from fuseflow.run.compiled import Compiled
@@ -61,10 +61,10 @@ def chosen_because(region: FusedRegion) -> str:
     if refused == len(region.compared) - 1:
         return f"the only one that is not refused ({among})"
     of = "" if region.compared[0].order == region.order else " of those"
-    return f"the nearest to the program{of} within {NEAR - 1:.0%} of the least cost ({among})"
+    return f"the nearest to the program{of} within {COST_TOLERANCE - 1:.0%} of the least cost ({among})"
 
 
-def _reason(candidate: Candidate, region: str) -> str:
+def _reason(candidate: OrderCandidate, region: str) -> str:
     """Why an order was refused, without the name of the region that this stands under."""
     order = ",".join(candidate.order)
     return f"{order} {candidate.refusal.removeprefix(f'order {order} of region `{region}` ')}"
@@ -166,7 +166,7 @@ def _count_json(count: OrderCount) -> dict[str, Any]:
     }
 
 
-def _candidate_json(candidate: Candidate) -> dict[str, Any]:
+def _candidate_json(candidate: OrderCandidate) -> dict[str, Any]:
     cost = candidate.cost
     numbers = (
         {k: round(getattr(cost, k)) for k in ("cycles", "firings", "flops", "bytes", "rank")}

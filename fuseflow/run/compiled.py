@@ -11,11 +11,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.einsum.interpret import LARGEST, evaluate
+from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.padding import inside
-from fuseflow.einsum.sparse_operands import operand
-from fuseflow.einsum.storage import in_blocks, in_elements
+from fuseflow.einsum.padding import guard_data
+from fuseflow.einsum.sparse_operands import to_operand
+from fuseflow.einsum.storage import to_blocks, to_elements
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
@@ -91,7 +91,7 @@ class Compiled:
         """Write what is in memory before the first region runs as text files, in the layout that other SAMML tools read; also as regions
         see it in other dimensions."""
         found = self.memory()
-        for step in (step for region in self.regions for step in region.before):
+        for step in (step for region in self.regions for step in region.views_before):
             if step.source in found:
                 found[step.name] = step.of(found[step.source])
         for name, tensor in found.items():
@@ -118,8 +118,8 @@ class Compiled:
 
     def memory(self) -> dict[str, Tensor]:
         """What is in memory before the first region runs: the inputs in their blocks, and what the compiler added to them."""
-        found = in_blocks(self.program.declared, self.inputs())
-        return found | {t.name: inside(t) for t in self.program.inputs if t.name not in found}
+        found = to_blocks(self.program.declared, self.inputs())
+        return found | {t.name: guard_data(t) for t in self.program.inputs if t.name not in found}
 
     def run(
         self,
@@ -145,7 +145,7 @@ class Compiled:
         history, checks = RunHistory(dedup), list[Check]()
         for region in self.regions:
             report = None if progress is None else _named(progress, region.name)
-            for step in region.before:
+            for step in region.views_before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
             results = history.again(region, read)
@@ -157,13 +157,13 @@ class Compiled:
                 if stand_ins and check and (one := check_region(self.program, region, memory, results)):
                     checks.append(one)
             memory |= results
-            for step in region.after:
+            for step in region.views_after:
                 memory[step.name] = step.of(memory[step.source])
             if stand_ins:
                 computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
                 memory |= {n: stand_in(self.program.declared[n], tensor, self.seed) for n, tensor in computed.items()}
         simulated = time.perf_counter() - start
-        outputs = in_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
+        outputs = to_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, history.regions, compared, seconds)
@@ -183,7 +183,7 @@ class Compiled:
 
     def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
         """The program's outputs by the dense interpreter."""
-        arrays = {name: operand(tensor, LARGEST) for name, tensor in self.inputs().items()}
+        arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in self.inputs().items()}
         results = evaluate(self.source.program, arrays, outputs_only=True)
         return {name: results[name] for name in self.program.outputs}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fuseflow.lower.lanes import LanePlaces
+from fuseflow.lower.lanes import LaneAssignment
 from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
@@ -19,7 +19,7 @@ class LaneLoad:
     busy: int
 
 
-def lane_loads(places: LanePlaces, nodes: Iterable[NodeStatistics]) -> dict[str, tuple[LaneLoad, ...]]:
+def lane_loads(places: LaneAssignment, nodes: Iterable[NodeStatistics]) -> dict[str, tuple[LaneLoad, ...]]:
     """The load of every lane, by index. A lane inside lanes of another index stands for all that have its number."""
     loads: dict[tuple[str, int], LaneLoad] = {}
     for node in nodes:

@@ -13,7 +13,7 @@ def region_graphs(regions: Iterable[CompiledRegion]) -> Iterator[RegionGraph]:
     for region in regions:
         views = tuple(
             StoredView(step.name, step.source, step.type.format, step.type.stored_shape)
-            for step in region.before
+            for step in region.views_before
             if step.type.format is not None
         )
         yield RegionGraph(region.name, region.einsums, region.graph, views)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fuseflow.lower.lanes import LanePlaces
+from fuseflow.lower.lanes import LaneAssignment
 from fuseflow.run.check import Check
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline
@@ -34,7 +34,7 @@ class RegionResult:
     einsums: tuple[str, ...]
     simulation: Simulation
     repeats: tuple[RegionRepeat, ...] = ()
-    places: LanePlaces = field(default_factory=dict)
+    places: LaneAssignment = field(default_factory=dict)
 
     @property
     def lanes(self) -> dict[str, tuple[LaneLoad, ...]]:

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from fuseflow.einsum.interpret import LARGEST, evaluate
+from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse_operands import operand
-from fuseflow.einsum.storage import in_elements
+from fuseflow.einsum.sparse_operands import to_operand
+from fuseflow.einsum.storage import to_elements
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check
 from fuseflow.tensors import Tensor, pack
@@ -47,9 +47,9 @@ def check_region(
     made = {e.name for e in einsums}
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in made)
     part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in made))
-    given = in_elements(program.declared, {name: memory[name] for name in read})
-    expected = evaluate(part, {name: operand(tensor, LARGEST) for name, tensor in given.items()})
-    return check(in_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
+    given = to_elements(program.declared, {name: memory[name] for name in read})
+    expected = evaluate(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in given.items()})
+    return check(to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
 
 
 def worst(checks: Sequence[Check]) -> Check:

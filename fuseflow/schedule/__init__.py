@@ -1,4 +1,4 @@
-"""Schedules: one value that says what is fused, in which order, stored how; and the regions that follow from it."""
+"""Schedules: a schedule is one value that says what is fused, in which order, and stored how. The regions of a program follow from it."""
 
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.regions import form_regions, region_results

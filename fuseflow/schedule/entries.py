@@ -1,4 +1,4 @@
-"""What the entries of a schedule may be, and their canonical form."""
+"""The entries of a schedule: what each may be, and its canonical form."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from fuseflow.tensors.blocks import LARGEST, Block, checked
 from fuseflow.tensors.format import SHORT_NAMES
 
 KEYWORDS = ("none", "layerwise", "full", "auto")
+"""The names that say what is fused in the whole model; no region can be called so."""
 
-CHOICES = {
+SETTINGS = {
     "iteration": ("factored", "global"),
     "locate": ("auto", "always", "never"),
     "repeat": ("value", "reference"),
     "order_policy": ("best", "first", "auto"),
     "intermediates": ("real", "dense"),
 }
-"""Settings that hold for all regions, with what they may be; the first is the default."""
+"""The settings that hold for all regions, with their possible values; the first is the default."""
 
 T = TypeVar("T")
-Pairs = tuple[tuple[str, T], ...]
+Entries = tuple[tuple[str, T], ...]
+"""Named entries of a schedule: names with values, sorted by name."""
 
 
 def fuse_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return what is fused in canonical form. Raises `ScheduleError` for a keyword beside other names."""
     unique = set(names)
     for name in unique:
         _check_name("--fuse", name)
@@ -39,22 +42,28 @@ def fuse_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(unique)) or ("none",)
 
 
-def sorted_pairs(what: str, pairs: Pairs[T], check: Callable[[str, T], T]) -> Pairs[T]:
+def sorted_entries(section: str, pairs: Entries[T], check: Callable[[str, T], T]) -> Entries[T]:
+    """Return the entries sorted by name, each value as `check` returns it. Raises `ScheduleError` for a name that is given twice, and for
+    what `check` refuses.
+    """
     names = [name for name, _ in pairs]
     for name in names:
-        _check_name(what, name)
+        _check_name(section, name)
         if names.count(name) > 1:
-            raise ScheduleError(f"{what} `{name}` is given twice")
+            raise ScheduleError(f"{section} `{name}` is given twice")
     return tuple(sorted((name, check(name, value)) for name, value in pairs))
 
 
-def _check_name(what: str, name: str) -> None:
+def _check_name(section: str, name: str) -> None:
     if not name or re.search(r"[\s,=]", name):
         hint = "give several names by repeating the flag" if "," in name else ""
-        raise ScheduleError(f"{what} `{name}`: not a name", hint=hint)
+        raise ScheduleError(f"{section} `{name}`: not a name", hint=hint)
 
 
 def member_names(name: str, members: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the members of a region in canonical form. Raises `ScheduleError` for a name that no region can have, and for a region without
+    members.
+    """
     if name in KEYWORDS:
         raise ScheduleError(f"a region cannot be called `{name}`, which says what is fused in the whole model")
     if not re.fullmatch(r"\w[\w.-]*", name):
@@ -67,6 +76,7 @@ def member_names(name: str, members: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def loop_order(target: str, indices: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a loop order without spaces around its indices. Raises `ScheduleError` for an index that is no name, or that stands twice."""
     words = tuple(word.strip() for word in indices)
     for word in words:
         if not word.isidentifier():
@@ -77,7 +87,9 @@ def loop_order(target: str, indices: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def format_text(tensor: str, text: str) -> str:
-    """The format in canonical spacing; whether it fits the rank of the tensor is seen when a program is compiled."""
+    """Return the format in canonical spacing. Raises `ScheduleError` for a text that is no format. Whether it fits the rank of the tensor
+    is checked when a program is compiled.
+    """
     if text.strip() in SHORT_NAMES:
         return text.strip()
     rank = len(re.findall(r"[a-z]\w*", re.sub(r"order\s*\(.*|\(\w+\)", "", text)))
@@ -88,7 +100,9 @@ def format_text(tensor: str, text: str) -> str:
 
 
 def block_sizes(tensor: str, sizes: Block) -> Block:
-    """Whether they fit the rank of the tensor is seen when a program is compiled."""
+    """Return the sizes of a block. Raises `ScheduleError` for sizes that no block can have. Whether they fit the rank of the tensor is
+    checked when a program is compiled.
+    """
     if not sizes or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes):
         raise ScheduleError(f"block of `{tensor}`: {list(sizes)} are no sizes", hint="one for each dimension, as in `[16, 16]`")
     try:
@@ -99,12 +113,14 @@ def block_sizes(tensor: str, sizes: Block) -> Block:
 
 
 def vector_width(width: int) -> int:
+    """Return the number of elements of a vector. Raises `ScheduleError` for a width that no vector can have."""
     if isinstance(width, bool) or not 1 <= width <= LARGEST:
         raise ScheduleError(f"vectors of {width} elements", hint=f"1 to {LARGEST}")
     return width
 
 
 def lane_count(index: str, lanes: int) -> int:
+    """Return the number of lanes of an index. Raises `ScheduleError` for a name that is no index, and for a number below 1."""
     region, dot, name = index.rpartition(".")
     if not name.isidentifier() or (dot and not re.fullmatch(r"\w[\w.-]*", region)):
         raise ScheduleError(f"lanes of `{index}`: not an index", hint="write `i`, or `layer1.i` for that of one region")
@@ -113,54 +129,58 @@ def lane_count(index: str, lanes: int) -> int:
     return lanes
 
 
-def choice(setting: str, value: str) -> str:
-    if value not in CHOICES[setting]:
-        hint = did_you_mean(value, CHOICES[setting])
-        raise ScheduleError(f"`{setting}: {value}` is none of {', '.join(CHOICES[setting])}", hint=hint)
+def setting_value(setting: str, value: str) -> str:
+    """Return the value of a setting. Raises `ScheduleError` if it is none of the possible ones."""
+    if value not in SETTINGS[setting]:
+        hint = did_you_mean(value, SETTINGS[setting])
+        raise ScheduleError(f"`{setting}: {value}` is none of {', '.join(SETTINGS[setting])}", hint=hint)
     return value
 
 
-def tensor_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+def tensor_names(section: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of tensors sorted, each once. Raises `ScheduleError` for a text that is no name."""
     unique = set(names)
     for name in unique:
-        _check_name(what, name)
+        _check_name(section, name)
     return tuple(sorted(unique))
 
 
-def assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
-    """`NAME=VALUE` texts as a dictionary."""
-    found: dict[str, str] = {}
+def parse_assignments(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """Return `NAME=VALUE` texts as a dictionary. Raises `UsageError` for another form, and for two values of one name."""
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             raise UsageError(f"cannot read `{flag} {text}`", hint=f"write `{flag} {example}`")
-        if found.setdefault(name, value) != value:
-            raise UsageError(f"`{flag}` gives `{name}` twice: {found[name]} and {value}")
-    return found
+        if values.setdefault(name, value) != value:
+            raise UsageError(f"`{flag}` gives `{name}` twice: {values[name]} and {value}")
+    return values
 
 
-def order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The policy among the `--order` texts, if there is one, and the others."""
-    policies = CHOICES["order_policy"]
+def split_order_policy(texts: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Return the policy among the `--order` texts, if there is one, and the other texts. Raises `UsageError` for a text that is neither,
+    and for two policies.
+    """
+    policies = SETTINGS["order_policy"]
     for text in texts:
         if "=" not in text and text.strip() not in policies:
             hint = f"write `--order T=i,k,j`, or one of {', '.join(policies)} for all regions without an order"
             raise UsageError(f"cannot read `--order {text}`", hint=hint)
-    found = {text.strip() for text in texts} & set(policies)
-    if len(found) > 1:
-        raise UsageError(f"`--order` asks for {' and '.join(f'`{policy}`' for policy in sorted(found))}", hint="say one of them")
-    return next(iter(found), None), [text for text in texts if text.strip() not in found]
+    chosen = {text.strip() for text in texts} & set(policies)
+    if len(chosen) > 1:
+        raise UsageError(f"`--order` asks for {' and '.join(f'`{policy}`' for policy in sorted(chosen))}", hint="say one of them")
+    return next(iter(chosen), None), [text for text in texts if text.strip() not in chosen]
 
 
 def lanes_text(index: str, text: str) -> int:
-    """The lanes of `--par INDEX=TEXT`."""
+    """Return the number of lanes of `--par INDEX=TEXT`. Raises `UsageError` if the text is none."""
     if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
         raise UsageError(f"`--par {index}={text}`: `{text}` is not a number of lanes", hint="1 or more")
     return int(text)
 
 
 def block_text(tensor: str, text: str) -> Block:
-    """The sizes of `--block TENSOR=TEXT`."""
+    """Return the sizes of `--block TENSOR=TEXT`. Raises `UsageError` if the text has another form."""
     if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
         hint = "write its size along each dimension: `16x16`"
         raise UsageError(f"`--block {tensor}={text}`: `{text}` is not a block", hint=hint)

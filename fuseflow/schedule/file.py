@@ -1,4 +1,4 @@
-"""A schedule as YAML: the sections of the file, and where in the file each of them stands."""
+"""A schedule as YAML: the sections of the file, and the place of each of them in the file."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
-from fuseflow.schedule.entries import CHOICES
+from fuseflow.schedule.entries import SETTINGS
 from fuseflow.yaml_text import Path, YamlText, read_yaml
 
 
 def _listed(value: Any) -> Any:
-    """`i, k, j` and `i` are lists too."""
+    """Return a text as a list: `i, k, j` and `i` are lists too."""
     return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
 
 
-POLICIES = list(CHOICES["order_policy"])
-Words = Annotated[list[str], BeforeValidator(_listed)]
+POLICIES = list(SETTINGS["order_policy"])
+"""The values of `order` that are policies."""
+NameList = Annotated[list[str], BeforeValidator(_listed)]
+"""A list of names, which may be written as one text with commas."""
 
 
 class Sections(BaseModel):
-    """What a schedule file may hold; each section is what `Schedule` calls it."""
+    """The sections that a schedule file may hold; each is what `Schedule` calls it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    fuse: Words | None = None
-    regions: dict[str, Words] = {}
-    order: dict[str, Words] = {}
+    fuse: NameList | None = None
+    regions: dict[str, NameList] = {}
+    order: dict[str, NameList] = {}
     format: dict[str, str] = {}
     block: dict[str, list[int]] = {}
     vector: int | None = None
@@ -41,28 +43,30 @@ class Sections(BaseModel):
     repeat: str | None = None
     order_policy: str | None = None
     intermediates: str | None = None
-    drop_zeros: Words | None = None
+    drop_zeros: NameList | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _policy(cls, content: Any) -> Any:
-        """`order: auto` is `order_policy: auto`; so are the others."""
+        """Read `order: auto` as `order_policy: auto`, and the other policies in the same way."""
         if isinstance(content, dict) and content.get("order") in POLICIES and "order_policy" not in content:
             return {key: value for key, value in content.items() if key != "order"} | {"order_policy": content["order"]}
         return content
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """The sections of a schedule, with the text that says where they are: the entry `above` of it."""
+class ScheduleDocument:
+    """The sections of a schedule, with the text that they are from. The schedule is the entry `base` of that text, or the whole text if
+    `base` is empty.
+    """
 
     sections: Sections
     text: YamlText
-    above: Path = ()
+    base: Path = ()
 
     @contextmanager
     def blame(self, *path: str) -> Iterator[None]:
-        """Give errors raised inside the place of the entry `path`."""
+        """Give errors that are raised inside of the context the place of the entry `path`."""
         try:
             yield
         except FuseFlowError as error:
@@ -70,19 +74,19 @@ class Document:
             raise
 
     def place(self, *path: int | str) -> Span:
-        """Where the entry `path` stands, as deep as the path can be followed."""
-        return self.text.place(*self.above, *path)
+        """Return the place of the entry `path`, as deep as the path can be followed."""
+        return self.text.place(*self.base, *path)
 
 
-def read(text: str, file: str) -> Document:
-    """The sections of a schedule text; raises `ScheduleError` with the line and column of what is wrong."""
+def read_schedule(text: str, file: str) -> ScheduleDocument:
+    """Return the sections of a schedule text. Raises `ScheduleError` with the line and column of a mistake."""
     parsed = read_yaml(text, file, ScheduleError)
-    return document({} if parsed.content is None else parsed.content, parsed)
+    return read_document({} if parsed.content is None else parsed.content, parsed)
 
 
-def document(content: Any, text: YamlText, above: Path = ()) -> Document:
-    """The sections that the entry `above` of a text has as its content."""
+def read_document(content: Any, text: YamlText, base: Path = ()) -> ScheduleDocument:
+    """Return the sections that the entry `base` of a text has as its content. Raises `ScheduleError` with the place of a mistake."""
     try:
-        return Document(Sections.model_validate(content), text, above)
+        return ScheduleDocument(Sections.model_validate(content), text, base)
     except ValidationError as error:
-        raise text.explain(error, Sections.model_fields, "a schedule file", ScheduleError, above) from error
+        raise text.explain(error, Sections.model_fields, "a schedule file", ScheduleError, base) from error

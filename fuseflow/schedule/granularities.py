@@ -1,41 +1,42 @@
-"""The choices that need no names: `layerwise`, one region for each repeated module, and `full`, as few as there can be."""
+"""The two granularities that need no names: `layerwise`, one region for each repeated module, and `full`, as few regions as possible."""
 
 from __future__ import annotations
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.schedule.module_paths import inside, reshapes
+from fuseflow.schedule.module_paths import in_module, reshape_einsums
 from fuseflow.schedule.partition import Partition, Region
 
 
-def layerwise(program: Program) -> tuple[Region, ...]:
-    """A region for each layer, cut at reshapes; without modules the same as `full`."""
+def layerwise_regions(program: Program) -> tuple[Region, ...]:
+    """Return a region for each layer, cut at reshapes. Without modules this is the same as `full_regions`."""
     labels = layer_labels(program)
-    return _grow(program, labels) if labels else full(program)
+    return _grow(program, labels) if labels else full_regions(program)
 
 
-def full(program: Program) -> tuple[Region, ...]:
-    """The largest regions between reshapes, one where there are none."""
+def full_regions(program: Program) -> tuple[Region, ...]:
+    """Return the largest regions between reshapes: a single region if there are no reshapes."""
     return _grow(program, {e.name: "full" for e in program.einsums})
 
 
 def _grow(program: Program, labels: dict[str, str]) -> tuple[Region, ...]:
-    """Put every Einsum into the region of an operand's producer, else of its label, else of its own; reshapes stand alone. An
-    operator without a module of its own may join a producer of any label."""
-    partition, alone = Partition(program), reshapes(program)
+    """Put every Einsum into the region of an operand's producer, else of its label, else of its own; reshapes stay alone. An operator
+    without a module of its own may join a producer of any label.
+    """
+    partition, reshapes = Partition(program), reshape_einsums(program)
     for einsum in program.einsums:
         label = labels[einsum.name]
-        if einsum.name in alone:
+        if einsum.name in reshapes:
             partition.open(einsum, einsum.name)
             continue
-        anywhere = label != layer_of(einsum.location.path)
-        beside = [r for r in partition.producers(einsum) if anywhere or r.label == label]
-        begun = [r for r in (*beside, *partition.called(label)) if r.einsums[0] not in alone]
-        partition.join_or_open(einsum, begun, label)
+        joins_any_layer = label != layer_of(einsum.location.path)
+        neighbours = [r for r in partition.producers(einsum) if joins_any_layer or r.label == label]
+        open_regions = [r for r in (*neighbours, *partition.labelled(label)) if r.einsums[0] not in reshapes]
+        partition.join_or_open(einsum, open_regions, label)
     return partition.regions()
 
 
 def layer_of(path: str) -> str:
-    """The layer that a module path lies in: up to the number in a container, else the first component.
+    """Return the layer that a module path lies in: up to the number in a container, else the first component.
 
     >>> layer_of("layer1.lin"), layer_of("transformer.h.3.mlp.up"), layer_of("")
     ('layer1', 'transformer.h.3', '')
@@ -46,10 +47,12 @@ def layer_of(path: str) -> str:
 
 
 def layer_labels(program: Program) -> dict[str, str]:
-    """The layer of every Einsum; empty if the program has none. An operator in the `forward` of a parent of layers has the layer
-    of what it works on: of its first operand that is computed, or, at the start of the model, of what reads it."""
+    """Return the layer of every Einsum; the dictionary is empty if the program has no layers. An operator in the `forward` of a parent of
+    layers has the layer of what it works on: that of its first operand that is computed, or, at the start of the model, that of its
+    reader.
+    """
     layers = {layer_of(e.location.path) for e in program.einsums}
-    proper = {a for a in layers if a and not any(inside(b, a) and a != b for b in layers)}
+    proper = {a for a in layers if a and not any(in_module(b, a) and a != b for b in layers)}
     if not proper:
         return {}
     label = {e.name: layer_of(e.location.path) for e in program.einsums if layer_of(e.location.path) in proper}

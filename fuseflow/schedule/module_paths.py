@@ -1,23 +1,24 @@
-"""What regions are made of: module paths, and Einsums that no region may hold with others."""
+"""The parts that regions are made of: module paths, and Einsums that no region may hold with others."""
 
 from __future__ import annotations
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.reshapes import is_reshape, refine
+from fuseflow.einsum.reshapes import eliminate_reshapes, is_reshape
 
 
 def module_paths(program: Program) -> tuple[str, ...]:
-    """Every module path of the program, parents included, in order of appearance."""
+    """Return every module path of the program, parents included, in order of appearance."""
     paths = (e.location.path.split(".") for e in program.einsums if e.location.path)
     return tuple(dict.fromkeys(".".join(path[:n]) for path in paths for n in range(1, len(path) + 1)))
 
 
-def inside(path: str, module: str) -> bool:
-    """Whether a module path is `module` or lies in it; everything lies in the model itself, ''."""
+def in_module(path: str, module: str) -> bool:
+    """Return whether a module path is `module` or lies in it; everything lies in the model itself, ''."""
     return not module or path == module or path.startswith(module + ".")
 
 
-def reshapes(program: Program) -> frozenset[str]:
-    """Einsums that reshape: those that see a dimension as two indices. Dimensions that are put together only to be taken apart again
-    (a batch and its heads, for a product of matrices) do not count."""
-    return frozenset(e.name for e in program.einsums if is_reshape(e)) - refine(program).grouped
+def reshape_einsums(program: Program) -> frozenset[str]:
+    """Return the names of the Einsums that reshape, which are those that see a dimension as two indices. Dimensions that are put together
+    only to be taken apart again (a batch and its heads, for a product of matrices) do not count.
+    """
+    return frozenset(e.name for e in program.einsums if is_reshape(e)) - eliminate_reshapes(program).regroupings

@@ -1,4 +1,4 @@
-"""Regions grown Einsum by Einsum, in program order, so that they can always be run one after the other."""
+"""Regions that grow Einsum by Einsum, in program order, so that they can always be run one after the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fuseflow.einsum.nodes import Einsum, Program
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Einsums that run as one graph, in program order."""
+    """A region is a list of Einsums that run as one graph, in program order."""
 
     name: str
     einsums: tuple[str, ...]
@@ -27,7 +27,7 @@ class RegionDraft:
 
 
 class Partition:
-    """A partition under construction. Its invariant: the regions depend on each other without a cycle."""
+    """A partition under construction. Its invariant is that the regions depend on each other without a cycle."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -35,22 +35,27 @@ class Partition:
         self._needs: nx.DiGraph[RegionDraft] = nx.DiGraph()  # an edge from a region to one that reads its results
 
     def producers(self, einsum: Einsum) -> Iterator[RegionDraft]:
-        """The regions that compute its operands, in order of the operands."""
+        """Yield the regions that compute the operands of `einsum`, in order of the operands."""
         return (self._home[name] for name in einsum.operands if name in self._home)
 
-    def called(self, label: str) -> list[RegionDraft]:
+    def labelled(self, label: str) -> list[RegionDraft]:
+        """Return the regions with this label, in the order in which they were opened."""
         return [region for region in self._needs if region.label == label]
 
     def may_join(self, einsum: Einsum, region: RegionDraft) -> bool:
-        """Whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet: program order.)"""
+        """Return whether no operand from outside needs a result of the region. (Nothing reads `einsum` yet, because Einsums come in program
+        order.)
+        """
         return not any(nx.has_path(self._needs, region, r) for r in self.producers(einsum) if r is not region)
 
     def join(self, einsum: Einsum, region: RegionDraft) -> None:
+        """Add an Einsum to a region that it may join."""
         region.einsums.append(einsum.name)
         self._needs.add_edges_from((r, region) for r in self.producers(einsum) if r is not region)
         self._home[einsum.name] = region
 
     def open(self, einsum: Einsum, label: str) -> None:
+        """Open a region with this Einsum."""
         region = RegionDraft(label, [])
         self._needs.add_node(region)
         self.join(einsum, region)
@@ -63,7 +68,7 @@ class Partition:
         return self.open(einsum, label)
 
     def detour(self, einsum: Einsum, region: RegionDraft) -> str:
-        """The operand of `einsum` from outside that needs a result of the region: why it may not join."""
+        """Return the operand of `einsum` from outside that needs a result of the region, which is why it may not join."""
         for name in einsum.operands:
             home = self._home.get(name, region)
             if home is not region and nx.has_path(self._needs, region, home):
@@ -71,7 +76,7 @@ class Partition:
         raise ValueError(f"{einsum.name} may join {region.label}")
 
     def regions(self) -> tuple[Region, ...]:
-        """The regions in an order in which they can run, as near to program order as that allows, with unique names."""
+        """Return the regions in an order in which they can run, as near to program order as that allows, with unique names."""
         position = {e.name: n for n, e in enumerate(self._program.einsums)}
         ordered = list(nx.lexicographical_topological_sort(self._needs, key=lambda r: position[r.einsums[0]]))
         return tuple(
@@ -81,7 +86,7 @@ class Partition:
 
 
 def _unique(labels: list[str]) -> list[str]:
-    """The labels, repeated ones with a number.
+    """Return the labels, repeated ones with a number.
 
     >>> _unique(["a", "b", "a", "a"])
     ['a', 'b', 'a-2', 'a-3']

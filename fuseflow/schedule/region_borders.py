@@ -1,4 +1,4 @@
-"""Why two neighbouring Einsums run in one region, or in two: the rule of the schedule that decided it."""
+"""The reason why two neighbouring Einsums run in one region, or in two: the rule of the schedule that decided it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import networkx as nx
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.schedule.granularities import layer_labels
-from fuseflow.schedule.module_paths import reshapes
+from fuseflow.schedule.module_paths import reshape_einsums
 from fuseflow.schedule.named_regions import find_members
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 
 
 def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str) -> str:
-    """Why two Einsums of one region are in it together."""
+    """Return why two Einsums of one region are in it together."""
     match schedule.fuse_regions:
         case ("none",):
             return "a softmax or a norm stays together"
@@ -38,9 +38,9 @@ def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str
 
 
 def why_cut(program: Program, schedule: Schedule, regions: Sequence[Region], producer: str, consumer: str) -> str:
-    """Why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule."""
+    """Return why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule."""
     for name in (producer, consumer):
-        if name in reshapes(program):
+        if name in reshape_einsums(program):
             return f"`{name}` reshapes its data: a reshape ends a region"
     match schedule.fuse_regions:
         case ("none",):
@@ -55,8 +55,8 @@ def why_cut(program: Program, schedule: Schedule, regions: Sequence[Region], pro
             if homes == ["", ""]:
                 return "no named region holds them, so they run alone"
             if "" in homes:
-                inside, outside = (producer, consumer) if homes[0] else (consumer, producer)
-                return f"region `{max(homes)}` of the schedule holds `{inside}`, not `{outside}`"
+                member, other = (producer, consumer) if homes[0] else (consumer, producer)
+                return f"region `{max(homes)}` of the schedule holds `{member}`, not `{other}`"
             return f"regions `{homes[0]}` and `{homes[1]}` of the schedule meet here"
     if labels and labels[producer] != labels[consumer]:
         return f"`layerwise` ends a region where a layer ends: `{labels[producer]}`, then `{labels[consumer]}`"
@@ -64,8 +64,9 @@ def why_cut(program: Program, schedule: Schedule, regions: Sequence[Region], pro
 
 
 def detour(program: Program, regions: Sequence[Region], producer: str, consumer: str) -> str:
-    """What keeps the regions of two Einsums from being one: results of the first that come to the second by way of a third region,
-    so that one region would be left and entered again. Empty if nothing does."""
+    """Return what keeps the regions of two Einsums from being one: results of the first come to the second by way of a third region, so
+    that one region would be left and entered again. The text is empty if nothing does.
+    """
     home = {e: region.name for region in regions for e in region.einsums}
     first, second = home[producer], home[consumer]
     needs: nx.DiGraph[str] = nx.DiGraph()
@@ -77,10 +78,10 @@ def detour(program: Program, regions: Sequence[Region], producer: str, consumer:
     if not nx.has_path(needs, first, second):
         return ""
     between = nx.shortest_path(needs, first, second)[1:-1]
-    through = ", ".join(f"`{name}`" for name in between)
-    return f"one region of `{first}` and `{second}` would be left and entered again: {through} lies between them"
+    region_list = ", ".join(f"`{name}`" for name in between)
+    return f"one region of `{first}` and `{second}` would be left and entered again: {region_list} lies between them"
 
 
 def _owner(program: Program, schedule: Schedule, names: Sequence[str], einsums: Sequence[str]) -> str:
-    """The first region of the user that holds one of the Einsums, or an empty name."""
+    """Return the first region of the user that holds one of the Einsums, or an empty name."""
     return next((n for n in names if not find_members(program, schedule, n).einsums.isdisjoint(einsums)), "")

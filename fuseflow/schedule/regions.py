@@ -1,33 +1,33 @@
-"""Which Einsums run as one region: the schedule's choice, as a partition of the program in an order that can be executed."""
+"""The Einsums that run as one region: the schedule's choice, as a partition of the program in an order that can be executed."""
 
 from __future__ import annotations
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.schedule.granularities import full, layerwise
-from fuseflow.schedule.named_regions import find_members, named
+from fuseflow.schedule.granularities import full_regions, layerwise_regions
+from fuseflow.schedule.named_regions import find_members, named_regions
 from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 
 
 def form_regions(program: Program, schedule: Schedule) -> tuple[Region, ...]:
-    """The regions of the program, each Einsum in exactly one, in an order in which they can run.
+    """Return the regions of the program, each Einsum in exactly one, in an order in which they can run.
 
-    Raises `ScheduleError` for a name that the program does not have, for Einsums that two regions claim, for a reshape inside a
-    region of the user, and for a region that would have to be left and entered again.
+    Raises `ScheduleError` for a name that the program does not have, for Einsums that two regions claim, for a reshape inside a region of
+    the user, and for a region that would have to be left and entered again.
     """
     match schedule.fuse_regions:
         case ("layerwise",):
-            return layerwise(program)
+            return layerwise_regions(program)
         case ("full",):
-            return full(program)
+            return full_regions(program)
         case ("none",):
-            return named(program, {})
+            return named_regions(program, {})
         case names:
-            return named(program, {name: find_members(program, schedule, name) for name in names})
+            return named_regions(program, {name: find_members(program, schedule, name) for name in names})
 
 
 def region_results(program: Program, regions: tuple[Region, ...]) -> dict[str, tuple[str, ...]]:
-    """By region name: the results that it must write, because another region or the user reads them."""
+    """Return, by region name, the results that it must write, because another region or the user reads them."""
     home = {einsum: region.name for region in regions for einsum in region.einsums}
     wanted = set(program.outputs)
     for einsum in program.einsums:

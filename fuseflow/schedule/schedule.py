@@ -1,4 +1,4 @@
-"""The schedule: what is fused, in which loop order, stored how, on how many lanes. One value, however it was said."""
+"""The schedule: what is fused, in which loop order, stored how, on how many lanes. It is one value, however it was expressed."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from fuseflow.errors import Span
 from fuseflow.filesystem import read_text
 from fuseflow.schedule import file as yaml
 from fuseflow.schedule.entries import (
-    CHOICES,
     KEYWORDS,
-    Pairs,
-    assignments,
+    SETTINGS,
+    Entries,
     block_sizes,
     block_text,
-    choice,
     format_text,
     fuse_names,
     lane_count,
     lanes_text,
     loop_order,
     member_names,
-    order_policy,
-    sorted_pairs,
+    parse_assignments,
+    setting_value,
+    sorted_entries,
+    split_order_policy,
     tensor_names,
     vector_width,
 )
@@ -49,7 +49,7 @@ class _fluent(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What the user decides about a program; everything else is chosen by the compiler.
+    """The decisions of the user about a program; everything else is chosen by the compiler.
 
     >>> print(Schedule.fuse("layer1").order("layer1", "i,k,j").format("adj", "csr").par(i=4), end="")
     fuse: [layer1]
@@ -58,59 +58,62 @@ class Schedule:
     format: {adj: csr}
     par: {i: 4}
 
-    The fields are canonical (sorted, each name once), so schedules that say the same are equal and print the same. Raises
-    `ScheduleError` where a field contradicts itself; names are compared with a program when it is compiled.
+    The fields are canonical (sorted, each name once), so schedules that say the same are equal and print the same. Raises `ScheduleError`
+    where a field contradicts itself; names are compared with a program when it is compiled.
     """
 
     fuse_regions: tuple[str, ...] = ("layerwise",)
-    """What is fused: one of `none`, `layerwise`, `full`, `auto`, or names of modules, Einsums and `regions`."""
-    regions: Pairs[tuple[str, ...]] = ()
-    """Named regions: the Einsums and modules of each."""
-    orders: Pairs[tuple[str, ...]] = ()
-    """Loop order of a region or of one Einsum, outermost index first."""
-    formats: Pairs[str] = ()
-    """Storage format of a tensor."""
-    blocks: Pairs[Block] = ()
-    """The blocks in which a tensor is stored: their size along each of its dimensions."""
+    """What is fused: one of `none`, `layerwise`, `full` and `auto`, or the names of modules, Einsums and `regions`."""
+    regions: Entries[tuple[str, ...]] = ()
+    """Named regions, with the Einsums and modules of each."""
+    orders: Entries[tuple[str, ...]] = ()
+    """The loop orders of regions or of single Einsums, outermost index first."""
+    formats: Entries[str] = ()
+    """The storage formats of tensors."""
+    blocks: Entries[Block] = ()
+    """The blocks in which tensors are stored: their size along each of the dimensions."""
     vector: int = 1
-    """Elements of a dense innermost dimension that go through a stream together."""
-    parallel: Pairs[int] = ()
-    """Lanes over which an index is dealt: of every region that has it, or as `layer1.i` of one region, which wins."""
+    """The number of elements of a dense innermost dimension that go through a stream together."""
+    parallel: Entries[int] = ()
+    """The lanes over which an index is dealt: in every region that has it, or, written `layer1.i`, in one region, which wins."""
     iteration: str = "factored"
-    """`factored`: a reduction runs in loops of its own; `global`: one iteration space for a whole region, the baseline."""
+    """The iteration: with `factored`, a reduction runs in loops of its own; `global` is one iteration space for a whole region, the
+    baseline.
+    """
     copies: bool = True
     """Whether a tensor may be copied in another storage order where a region would otherwise have no loop order."""
     locate: str = "auto"
-    """Dense levels are located (`always`), scanned and joined where the order allows it (`never`), or what costs less (`auto`)."""
+    """How dense levels are read: they are located (`always`), scanned and joined where the order allows it (`never`), or what costs less
+    (`auto`).
+    """
     repeat: str = "value"
     """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
     order_policy: str = "best"
-    """Which legal order a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or
-    `auto`."""
+    """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
     intermediates: str = "real"
     """What a region reads of the results of others: the `real` ones, or `dense` random stand-ins of which 60% are zero, stored."""
     drop_zeros: tuple[str, ...] = ()
     """Results that are stored without the entries equal to their implicit value."""
     places: Mapping[tuple[str, str, object], Span] = field(default_factory=dict, compare=False, repr=False)
-    """Where the entries of a file stand: by section, name and value, so that a value that replaces one has no place."""
+    """The places of the entries of a file, by section, name and value, so that a value that replaces another has no place."""
 
     def __post_init__(self) -> None:
         fields: dict[str, Any] = {
             "fuse_regions": fuse_names(self.fuse_regions),
-            "regions": sorted_pairs("region", self.regions, member_names),
-            "orders": sorted_pairs("order of", self.orders, loop_order),
-            "formats": sorted_pairs("format of", self.formats, format_text),
-            "blocks": sorted_pairs("block of", self.blocks, block_sizes),
+            "regions": sorted_entries("region", self.regions, member_names),
+            "orders": sorted_entries("order of", self.orders, loop_order),
+            "formats": sorted_entries("format of", self.formats, format_text),
+            "blocks": sorted_entries("block of", self.blocks, block_sizes),
             "vector": vector_width(self.vector),
-            "parallel": sorted_pairs("lanes of", self.parallel, lane_count),
+            "parallel": sorted_entries("lanes of", self.parallel, lane_count),
             "drop_zeros": tensor_names("drop zeros of", self.drop_zeros),
-        } | {setting: choice(setting, getattr(self, setting)) for setting in CHOICES}
+        } | {setting: setting_value(setting, getattr(self, setting)) for setting in SETTINGS}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @property
     def open(self) -> bool:
-        """Whether it leaves something to `explore.auto`, so that it cannot be compiled."""
+        """Whether the schedule leaves something to `fuseflow.autoschedule`, so that it cannot be compiled."""
         return self.fuse_regions == ("auto",) or self.order_policy == "auto"
 
     @_fluent
@@ -118,8 +121,8 @@ class Schedule:
         """Fuse these regions, in addition to those named before; `none`, `layerwise`, `full` and `auto` replace what was said before."""
         if not names:
             return self
-        before = () if set(names) & set(KEYWORDS) else tuple(n for n in self.fuse_regions if n not in KEYWORDS)
-        return replace(self, fuse_regions=before + names)
+        present = () if set(names) & set(KEYWORDS) else tuple(n for n in self.fuse_regions if n not in KEYWORDS)
+        return replace(self, fuse_regions=present + names)
 
     @_fluent
     def region(self, name: str, *members: str) -> Schedule:
@@ -128,7 +131,7 @@ class Schedule:
 
     @_fluent
     def order(self, target: str, indices: str | Sequence[str]) -> Schedule:
-        """The loop order of a region or an Einsum, outermost index first: `order("layer1", "i,k,j")`."""
+        """Set the loop order of a region or an Einsum, outermost index first: `order("layer1", "i,k,j")`."""
         words = indices.split(",") if isinstance(indices, str) else indices
         return replace(self, orders=_with(self.orders, target, tuple(words)))
 
@@ -161,10 +164,16 @@ class Schedule:
         intermediates: str | None = None,
         drop_zeros: Sequence[str] = (),
     ) -> Schedule:
-        """How all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
+        """Set how all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
         settings = {"iteration": iteration, "locate": locate, "repeat": repeat}
-        given = {**settings, "copies": copies, "vector": vector, "order_policy": order_policy, "intermediates": intermediates}
-        changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        new_settings = {
+            **settings,
+            "copies": copies,
+            "vector": vector,
+            "order_policy": order_policy,
+            "intermediates": intermediates,
+        }
+        changed: dict[str, Any] = {name: value for name, value in new_settings.items() if value is not None}
         return replace(self, drop_zeros=(*self.drop_zeros, *drop_zeros), **changed)
 
     @classmethod
@@ -178,61 +187,69 @@ class Schedule:
         base: Schedule | None = None,
         **lowering: Any,
     ) -> Schedule:
-        """The schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16`, `--par i=4`, each repeatable, and of
-        those that `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the policy for all other
-        regions. Raises `UsageError` for a malformed flag."""
+        """Return the schedule of the flags `--fuse`, `--order E=i,k,j`, `--format T=csr`, `--block T=16x16` and `--par i=4`, each
+        repeatable, and of those that `lower` takes. They add to `base` and win over it. `--order first` and `--order best` are the
+        policy for all other regions. Raises `UsageError` for a malformed flag.
+        """
         start = cls() if base is None else base
-        policy, orders = order_policy(orders)
+        policy, orders = split_order_policy(orders)
         if policy is not None:
             lowering["order_policy"] = policy
-        lanes = {index: lanes_text(index, text) for index, text in assignments("--par", par, "i=4").items()}
-        sizes = {tensor: block_text(tensor, text) for tensor, text in assignments("--block", blocks, "adj=16x16").items()}
+        lanes = {index: lanes_text(index, text) for index, text in parse_assignments("--par", par, "i=4").items()}
+        sizes = {tensor: block_text(tensor, text) for tensor, text in parse_assignments("--block", blocks, "adj=16x16").items()}
         return replace(
             start,
             fuse_regions=tuple(fuse) or start.fuse_regions,
-            orders=_merged(start.orders, {e: tuple(o.split(",")) for e, o in assignments("--order", orders, "T=i,k,j").items()}),
-            formats=_merged(start.formats, assignments("--format", formats, "adj=csr")),
+            orders=_merged(
+                start.orders, {e: tuple(o.split(",")) for e, o in parse_assignments("--order", orders, "T=i,k,j").items()}
+            ),
+            formats=_merged(start.formats, parse_assignments("--format", formats, "adj=csr")),
             blocks=_merged(start.blocks, sizes),
             parallel=_merged(start.parallel, lanes),
         ).lower(**lowering)
 
     @classmethod
     def from_yaml(cls, text: str, file: str = "<schedule>") -> Schedule:
-        """Read what `to_yaml` prints. Named regions without a `fuse` section are all fused. Raises `ScheduleError` with the
-        place of what is wrong."""
-        return cls.from_document(yaml.read(text, file))
+        """Read what `to_yaml` prints. Named regions without a `fuse` section are all fused. Raises `ScheduleError` with the place of a
+        mistake.
+        """
+        return cls.from_document(yaml.read_schedule(text, file))
 
     @classmethod
-    def from_document(cls, document: yaml.Document) -> Schedule:
-        """The schedule of a part of a YAML text, as `from_yaml`."""
-        given, schedule = document.sections, cls()
-        for name, members in given.regions.items():
+    def from_document(cls, document: yaml.ScheduleDocument) -> Schedule:
+        """Return the schedule of a part of a YAML text, as `from_yaml` does of a whole text."""
+        sections, schedule = document.sections, cls()
+        for name, members in sections.regions.items():
             with document.blame("regions", name):
                 schedule = schedule.region(name, *members)
         with document.blame("fuse"):
-            schedule = schedule.fuse(*given.regions) if given.fuse is None else replace(schedule, fuse_regions=tuple(given.fuse))
-        for target, indices in given.order.items():
+            schedule = (
+                schedule.fuse(*sections.regions)
+                if sections.fuse is None
+                else replace(schedule, fuse_regions=tuple(sections.fuse))
+            )
+        for target, indices in sections.order.items():
             with document.blame("order", target):
                 schedule = schedule.order(target, indices)
-        for tensor, format in given.format.items():
+        for tensor, format in sections.format.items():
             with document.blame("format", tensor):
                 schedule = schedule.format(tensor, format)
-        for tensor, sizes in given.block.items():
+        for tensor, sizes in sections.block.items():
             with document.blame("block", tensor):
                 schedule = schedule.block(tensor, *sizes)
-        for index, lanes in given.par.items():
+        for index, lanes in sections.par.items():
             with document.blame("par", index):
                 schedule = schedule.par(**{index: lanes})
-        for setting in CHOICES:
+        for setting in SETTINGS:
             with document.blame(setting):
-                schedule = schedule.lower(**{setting: getattr(given, setting)})
+                schedule = schedule.lower(**{setting: getattr(sections, setting)})
         with document.blame("vector"):
-            schedule = schedule.lower(vector=given.vector)
+            schedule = schedule.lower(vector=sections.vector)
         with document.blame("drop_zeros"):
-            schedule = schedule.lower(copies=given.copies, drop_zeros=given.drop_zeros or ())
+            schedule = schedule.lower(copies=sections.copies, drop_zeros=sections.drop_zeros or ())
         position = {
             (section, name): n
-            for section, names in (("fuse", given.fuse), ("drop_zeros", given.drop_zeros))
+            for section, names in (("fuse", sections.fuse), ("drop_zeros", sections.drop_zeros))
             for n, name in enumerate(names or ())
         }
         listed = ("fuse", "drop_zeros")
@@ -245,10 +262,11 @@ class Schedule:
         return cls.from_yaml(read_text(path, "the schedule"), str(path))
 
     def place(self, section: str, name: str) -> Span | None:
-        """The place of an entry (`order`, `T`), if it is from a file."""
+        """Return the place of an entry (`order`, `T`), if it is from a file."""
         return next((self.places.get(entry) for entry in self._entries() if entry[:2] == (section, name)), None)
 
     def _entries(self) -> Iterator[tuple[str, str, object]]:
+        """Yield every entry as (section, name, value)."""
         yield from (("fuse", name, name) for name in self.fuse_regions)
         yield from (("drop_zeros", name, name) for name in self.drop_zeros)
         sections = {
@@ -262,6 +280,7 @@ class Schedule:
             yield from ((section, name, value) for name, value in pairs)
 
     def to_yaml(self) -> str:
+        """Return the schedule as YAML text, without the settings that have their default."""
         sections: dict[str, Any] = {
             "fuse": list(self.fuse_regions),
             "regions": {name: list(members) for name, members in self.regions},
@@ -271,17 +290,17 @@ class Schedule:
             "vector": self.vector if self.vector > 1 else None,
             "par": dict(self.parallel),
         }
-        chosen = {setting: value for setting, among in CHOICES.items() if (value := getattr(self, setting)) != among[0]}
-        sections |= {**chosen, **({} if self.copies else {"copies": False}), "drop_zeros": list(self.drop_zeros)}
+        settings = {setting: value for setting, values in SETTINGS.items() if (value := getattr(self, setting)) != values[0]}
+        sections |= {**settings, **({} if self.copies else {"copies": False}), "drop_zeros": list(self.drop_zeros)}
         return write_yaml({name: section for name, section in sections.items() if section or section is False})
 
     def __str__(self) -> str:
         return self.to_yaml()
 
 
-def _merged(base: Pairs[T], more: dict[str, T]) -> Pairs[T]:
-    return tuple((dict(base) | more).items())
+def _merged(base: Entries[T], additions: dict[str, T]) -> Entries[T]:
+    return tuple((dict(base) | additions).items())
 
 
-def _with(pairs: Pairs[T], name: str, value: T) -> Pairs[T]:
+def _with(pairs: Entries[T], name: str, value: T) -> Entries[T]:
     return _merged(pairs, {name: value})

@@ -1,7 +1,7 @@
 """Softmaxes and norms, found by structure: Einsums that read a tensor again together with a reduction of it.
 
-Their tensor is needed twice, before and after the reduction. Run one by one they would write it to memory in between, so they
-stay together even where nothing is fused.
+Such a tensor is needed twice, before and after the reduction. If the Einsums ran one by one, the tensor would be written to memory in
+between. So they stay together even where nothing is fused.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ from fuseflow.einsum.nodes import (
 
 
 def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
-    """The groups, each in program order, disjoint.
+    """Return the groups, each in program order; they are disjoint.
 
-    An Einsum closes a group if it reads a tensor X and something made from a reduction of X, without leaving the index space
-    of X (so a residual connection around a matmul is none). The group is everything on the paths from X to it. Groups are
-    merged where one starts from a result of the other, directly or through unary pointwise Einsums: max and sum of a softmax,
-    mean and variance of a norm.
+    An Einsum closes a group if it reads a tensor X and something made from a reduction of X, without leaving the index space of X (so a
+    residual connection around a matmul is no group). The group is everything on the paths from X to it. Groups are merged where one starts
+    from a result of the other, directly or through unary pointwise Einsums: max and sum of a softmax, mean and variance of a norm.
 
     >>> from fuseflow.einsum.parse import parse
     >>> softmax_groups(parse('''
@@ -46,25 +45,27 @@ def softmax_groups(program: Program) -> tuple[tuple[str, ...], ...]:
     ... '''))
     (('m', 'E', 'd', 'Y'),)
     """
-    same = _same(program)
-    found = _groups(_merged(program, same))
-    return tuple(tuple(e.name for e in program.einsums if same[e.name] in group) for group in found)
+    representative = _same(program)
+    groups = _groups(_merged(program, representative))
+    return tuple(tuple(e.name for e in program.einsums if representative[e.name] in group) for group in groups)
 
 
 def _same(program: Program) -> dict[str, str]:
-    """For every tensor the first that is defined equally: a norm may compute its mean twice."""
-    same = {t.name: t.name for t in program.inputs}
+    """Return, for every tensor, the first that is defined equally: a norm may compute its mean twice."""
+    representative = {t.name: t.name for t in program.inputs}
     first = dict[tuple[object, ...], str]()
     for einsum in program.einsums:
-        body = _renamed(einsum.body, same)
-        same[einsum.name] = first.setdefault((einsum.indices, body), einsum.name)
-    return same
+        body = _renamed(einsum.body, representative)
+        representative[einsum.name] = first.setdefault((einsum.indices, body), einsum.name)
+    return representative
 
 
-def _merged(program: Program, same: Mapping[str, str]) -> Program:
-    """The program with only the first of equal Einsums."""
-    einsums = tuple(replace(e, body=_renamed(e.body, same)) for e in program.einsums if same[e.name] == e.name)
-    return replace(program, einsums=einsums, tensors=tuple(t for t in program.tensors if same[t.name] == t.name))
+def _merged(program: Program, representative: Mapping[str, str]) -> Program:
+    """Return the program with only the first of equal Einsums."""
+    einsums = tuple(
+        replace(e, body=_renamed(e.body, representative)) for e in program.einsums if representative[e.name] == e.name
+    )
+    return replace(program, einsums=einsums, tensors=tuple(t for t in program.tensors if representative[t.name] == t.name))
 
 
 def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
@@ -82,19 +83,19 @@ def _renamed(node: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def _groups(program: Program) -> tuple[tuple[str, ...], ...]:
-    """The groups of a program without equal Einsums."""
+    """Return the groups of a program without equal Einsums."""
     defined, groups = program.defined, list[set[str]]()
     for root, members in _reconvergences(program):
         link = _link(root, groups, defined)
-        near = [g for g in groups if g & (members | link)]
-        groups = [g for g in groups if g not in near] + [members.union(link, *near)]
+        adjoining = [g for g in groups if g & (members | link)]
+        groups = [g for g in groups if g not in adjoining] + [members.union(link, *adjoining)]
     position = {e.name: n for n, e in enumerate(program.einsums)}
     ordered = [tuple(sorted(group, key=position.__getitem__)) for group in groups]
     return tuple(sorted(ordered, key=lambda group: position[group[0]]))
 
 
 @dataclass(frozen=True, slots=True)
-class _Derived:
+class _DerivedTensor:
     """A tensor made from the root: the root's dimension that each of its own runs along, and whether a reduction lies between."""
 
     dimensions: tuple[int, ...]
@@ -102,11 +103,11 @@ class _Derived:
 
 
 def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
-    """Every tensor from which a group starts, with the group, in program order."""
-    found = []
+    """Return every tensor from which a group starts, with the group, in program order."""
+    groups_by_root = []
     roots = {t.name: len(t.shape) for t in program.inputs} | {e.name: len(e.indices) for e in program.einsums}
     for root, rank in roots.items():
-        derived = {root: _Derived(tuple(range(rank)), False)}
+        derived = {root: _DerivedTensor(tuple(range(rank)), False)}
         members = set[str]()
         for einsum in program.einsums:
             step = _derive(einsum, derived)
@@ -116,12 +117,12 @@ def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
             if _closes(einsum, root, derived):
                 members |= _between(einsum.name, derived, program.defined)
         if members:
-            found.append((root, members - {root}))
-    return found
+            groups_by_root.append((root, members - {root}))
+    return groups_by_root
 
 
-def _derive(einsum: Einsum, derived: Mapping[str, _Derived]) -> _Derived | None:
-    """What `einsum` makes of tensors derived from the root, or None if it reads none of them or leaves the root's index space."""
+def _derive(einsum: Einsum, derived: Mapping[str, _DerivedTensor]) -> _DerivedTensor | None:
+    """Return what `einsum` makes of tensors derived from the root, or None if it reads none of them or leaves the root's index space."""
     reads = [a for a in accesses(einsum.body) if a.tensor in derived]
     if not reads or any(isinstance(i, Split) for i in (*einsum.indices, *(i for a in reads for i in a.indices))):
         return None
@@ -137,32 +138,32 @@ def _derive(einsum: Einsum, derived: Mapping[str, _Derived]) -> _Derived | None:
     if any(len({along[name] for name in scope}) < len(scope) for scope in scopes):
         return None  # two indices along one dimension meet: an outer product or a matmul with itself
     reduced = any(derived[a.tensor].reduced for a in reads) or any(isinstance(n, Reduce) for n in walk(einsum.body))
-    return _Derived(tuple(along[name] for name in index_names(einsum.indices)), reduced)
+    return _DerivedTensor(tuple(along[name] for name in index_names(einsum.indices)), reduced)
 
 
-def _closes(einsum: Einsum, root: str, derived: Mapping[str, _Derived]) -> bool:
+def _closes(einsum: Einsum, root: str, derived: Mapping[str, _DerivedTensor]) -> bool:
     if root not in einsum.operands:
         return False
     if any(name != root and name in derived and derived[name].reduced for name in einsum.operands):
         return True
-    inside = [a for node in walk(einsum.body) if isinstance(node, Reduce) for a in accesses(node) if a.tensor == root]
-    everywhere = [a for a in accesses(einsum.body) if a.tensor == root]
-    return 0 < len(inside) < len(everywhere)  # a whole softmax denominator in one Einsum
+    reduced_reads = [a for node in walk(einsum.body) if isinstance(node, Reduce) for a in accesses(node) if a.tensor == root]
+    all_reads = [a for a in accesses(einsum.body) if a.tensor == root]
+    return 0 < len(reduced_reads) < len(all_reads)  # a whole softmax denominator in one Einsum
 
 
-def _between(name: str, derived: Mapping[str, _Derived], defined: Mapping[str, Einsum]) -> set[str]:
-    """The Einsums from the root to `name`, itself included."""
-    found, todo = set[str](), [name]
-    while todo:
-        at = todo.pop()
-        if at in derived and at in defined and at not in found:
-            found.add(at)
-            todo += defined[at].operands
-    return found
+def _between(name: str, derived: Mapping[str, _DerivedTensor], defined: Mapping[str, Einsum]) -> set[str]:
+    """Return the Einsums from the root to `name`, itself included."""
+    members, pending = set[str](), [name]
+    while pending:
+        tensor = pending.pop()
+        if tensor in derived and tensor in defined and tensor not in members:
+            members.add(tensor)
+            pending += defined[tensor].operands
+    return members
 
 
 def _link(root: str, groups: list[set[str]], defined: Mapping[str, Einsum]) -> set[str]:
-    """`root` and the unary pointwise Einsums back from it to the nearest group, that group's result included; else nothing."""
+    """Return `root` and the unary pointwise Einsums back from it to the nearest group, that group's result included; else nothing."""
     chain = {root}
     name = root
     while not any(name in group for group in groups):

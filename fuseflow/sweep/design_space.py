@@ -11,7 +11,7 @@ from typing import Any
 from fuseflow.errors import DataError, SweepError, did_you_mean
 from fuseflow.frontend.data import FROM_FILES, SPECS
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.file import document
+from fuseflow.schedule.file import read_document
 from fuseflow.sim.machine.files import load_machine, with_settings
 from fuseflow.sweep.digests import content
 from fuseflow.sweep.file import SweepFile, label
@@ -60,7 +60,7 @@ def schedules(
         for _, more in values:
             sections = _merged(sections, more)
         labels = {axis: name for axis, (name, _) in zip(vary, values, strict=True)}
-        yield labels, Schedule.from_document(document(sections, YamlText(sections, "<schedule>", None)))
+        yield labels, Schedule.from_document(read_document(sections, YamlText(sections, "<schedule>", None)))
 
 
 def _merged(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

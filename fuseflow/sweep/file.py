@@ -13,8 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from fuseflow.errors import FuseFlowError, SweepError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import CHOICES
-from fuseflow.schedule.file import Sections, document
+from fuseflow.schedule.entries import SETTINGS
+from fuseflow.schedule.file import Sections, read_document
 from fuseflow.sweep.point import Scalar
 from fuseflow.yaml_text import YamlText, read_yaml
 
@@ -119,7 +119,7 @@ def _schedules(text: YamlText, content: SweepContent, folder: Path) -> dict[str,
 
 def _sections(content: Any, text: YamlText, at: tuple[int | str, ...] = ()) -> Mapping[str, Any]:
     """The sections that are given, in a form that can be merged; raises an error with its place for what no schedule can have."""
-    given = document(content, text, at)
+    given = read_document(content, text, at)
     Schedule.from_document(given)
     return given.sections.model_dump(exclude_unset=True)
 
@@ -144,7 +144,7 @@ def _axes(
 
 def _axis_value(text: YamlText, key: str, n: int, value: Any) -> Mapping[str, Any]:
     """The section of one value; `first` and `best` are orders, too."""
-    section = "order_policy" if key == "order" and value in CHOICES["order_policy"] else key
+    section = "order_policy" if key == "order" and value in SETTINGS["order_policy"] else key
     place = text.place("vary", key, n)
     try:
         return _sections({section: value}, YamlText(value, text.file, None))

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, annihilated, children, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, annihilated_value, children, nodes
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Alu, Operand, Port, Range, Reduce
 from fuseflow.table.cells import Cells
@@ -210,7 +210,7 @@ class Builder:
     def fixes(self, node: Operation) -> tuple[bool, ...]:
         """Whether each operand fixes the result where it is absent."""
         if node not in self.fixing:
-            self.fixing[node] = tuple(annihilated(node, k, self.region.fill) is not None for k in range(len(node.args)))
+            self.fixing[node] = tuple(annihilated_value(node, k, self.region.fill) is not None for k in range(len(node.args)))
         return self.fixing[node]
 
     def bundle_tree(self, node: Reduction, bundle: Bundle, v: str) -> JoinTree:

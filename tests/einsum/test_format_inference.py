@@ -222,11 +222,11 @@ def test_what_a_rewriting_adds_is_verified():
     with pytest.raises(ProgramError, match="index `k`"):
         typed.rewritten(parse(REWRITTEN.replace("A[i, j] * 2", "A[i, k] * 2")))
     with pytest.raises(ProgramError, match="negative size"):
-        typed.rewritten(replace(typed.written, tensors=(*typed.written.tensors, TensorType("W", (-1,)))))
+        typed.rewritten(replace(typed.source, tensors=(*typed.source.tensors, TensorType("W", (-1,)))))
 
 
 def in_indices(array, indices):
-    """The array with one axis for each index: splits taken apart."""
+    """Return the array with one axis for each index: splits are taken apart."""
     shape = [n for i, size in zip(indices, array.shape, strict=True) for n in parts(i, size)]
     return array.reshape(shape)
 

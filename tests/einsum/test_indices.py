@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuseflow.einsum.indices import with_indices
+from fuseflow.einsum.indices import rename_left_side
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show_einsum
 from fuseflow.errors import ProgramError
@@ -22,15 +22,15 @@ PROGRAM = parse("tensor A[4, 5]\ntensor B[5, 6]\nS[i, j] = sum(k) A[i, k] * B[k,
     ],
 )
 def test_reductions_make_way(names, expected):
-    assert show_einsum(with_indices(PROGRAM, {"S": names}).einsums[0]) == expected
+    assert show_einsum(rename_left_side(PROGRAM, {"S": names}).einsums[0]) == expected
 
 
 @pytest.mark.parametrize(("names", "message"), [("i", "do not fit"), ("i i", "do not fit"), ("i 2", "do not fit")])
 def test_names_must_fit(names, message):
     with pytest.raises(ProgramError, match=message):
-        with_indices(PROGRAM, {"S": names})
+        rename_left_side(PROGRAM, {"S": names})
 
 
 def test_an_unknown_einsum_is_refused():
     with pytest.raises(ProgramError, match="no such Einsum"):
-        with_indices(PROGRAM, {"T": "i j"})
+        rename_left_side(PROGRAM, {"T": "i j"})

@@ -53,25 +53,25 @@ def loops(einsum: Einsum, arrays, sizes, shape):
     return out
 
 
-def assert_same(found, expected, what):
+def assert_same(actual, expected, label):
     finite = expected[np.isfinite(expected)]
     scale = max(1.0, np.abs(finite).max(initial=0))
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * scale, equal_nan=True, err_msg=what)
+    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * scale, equal_nan=True, err_msg=label)
 
 
-@given(data=st.data(), seed=st.integers(0, 2**16), largest=st.sampled_from([1, 4, interpret.LARGEST]))
+@given(data=st.data(), seed=st.integers(0, 2**16), largest=st.sampled_from([1, 4, interpret.MAX_POINTS]))
 @settings(max_examples=150)
 def test_agrees_with_loops_on_random_programs(programs, random_array, data, seed, largest):
     program = data.draw(programs)
     rng = np.random.default_rng(seed)
     arrays = {t.name: random_array(rng, t) for t in program.inputs}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interpret, "LARGEST", largest)  # 1: every reduction is cut down to single points
+        patch.setattr(interpret, "MAX_POINTS", largest)  # 1: every reduction is cut down to single points
         results = evaluate(program, arrays)
-    known = dict(arrays)
+    operands = dict(arrays)
     for einsum in program.einsums:
-        known[einsum.name] = results[einsum.name]
-        expected = loops(einsum, known, extents(program)[einsum.name], results[einsum.name].shape)
+        operands[einsum.name] = results[einsum.name]
+        expected = loops(einsum, operands, extents(program)[einsum.name], results[einsum.name].shape)
         assert_same(results[einsum.name], expected, show(program))
 
 
@@ -137,11 +137,11 @@ def test_results_do_not_share_memory_with_inputs():
 
 @pytest.mark.parametrize("largest", [100, 15, 1])
 def test_a_large_index_space_is_cut_into_chunks(monkeypatch, largest):
-    monkeypatch.setattr(interpret, "LARGEST", largest)
+    monkeypatch.setattr(interpret, "MAX_POINTS", largest)
     rng = np.random.default_rng(2)
     A, B = rng.random((3, 8)), rng.random((8, 5))
-    found = run("tensor A[3,8]\ntensor B[8,5]\nY[i,j] = max(k) A[i,k] * B[k,j]\noutput Y", A=A, B=B)
-    np.testing.assert_allclose(found, (A[:, :, None] * B[None]).max(1))
+    results = run("tensor A[3,8]\ntensor B[8,5]\nY[i,j] = max(k) A[i,k] * B[k,j]\noutput Y", A=A, B=B)
+    np.testing.assert_allclose(results, (A[:, :, None] * B[None]).max(1))
 
 
 def test_a_graph_of_the_size_of_cora_takes_seconds():
@@ -155,9 +155,9 @@ def test_a_graph_of_the_size_of_cora_takes_seconds():
                output Y"""
     arrays = {"A": rng.random((n, n)), "X": rng.random((n, f)), "W": rng.random((f, h))}
     start = time.perf_counter()
-    found = run(text, **arrays)
+    results = run(text, **arrays)
     assert time.perf_counter() - start < 10
-    np.testing.assert_allclose(found, arrays["A"] @ (arrays["X"] @ arrays["W"]))
+    np.testing.assert_allclose(results, arrays["A"] @ (arrays["X"] @ arrays["W"]))
 
 
 def test_missing_and_misshapen_inputs_are_named():

@@ -17,7 +17,7 @@ pytest.importorskip("torch_mlir.ir")
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.mlir import from_mlir, to_mlir
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Location, Program, TensorType
-from fuseflow.einsum.parse import DEEPEST, parse
+from fuseflow.einsum.parse import MAX_DEPTH, parse
 from fuseflow.errors import ProgramError, Span
 
 ROOT = Path(__file__).parents[2]
@@ -25,11 +25,11 @@ FILES = [*sorted((ROOT / "docs" / "example").glob("*.ein")), *sorted((ROOT / "te
 
 
 def check(program: Program) -> str:
-    """The round trip, with what equality leaves out: places in files, signs of zeros, NaN."""
+    """Check the round trip, and what equality leaves out: places in files, signs of zeros, NaN."""
     text = to_mlir(program)
-    again = from_mlir(text)
-    assert repr(again) == repr(program)
-    assert to_mlir(again) == text
+    reread = from_mlir(text)
+    assert repr(reread) == repr(program)
+    assert to_mlir(reread) == text
     return text
 
 
@@ -178,7 +178,7 @@ def test_an_expression_has_a_limit():
         ]
         return HEAD + X + READ.replace("%a", "%0") + "".join(lines) + DEFINE.replace("%a", f"%{depth}") + OUT
 
-    body: Expr = from_mlir(nested(DEEPEST - 1)).einsums[0].body
+    body: Expr = from_mlir(nested(MAX_DEPTH - 1)).einsums[0].body
     assert isinstance(body, Apply)
     with pytest.raises(ProgramError, match="stands above 100 operators one inside the other"):
         from_mlir(nested(5000))

@@ -9,7 +9,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program, Split, accesses
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.reshapes import is_view, refine
+from fuseflow.einsum.reshapes import eliminate_reshapes, is_view
 from fuseflow.einsum.text import show
 from fuseflow.einsum.verify import verify
 
@@ -29,13 +29,13 @@ output Y
 
 
 def statements(text: str, **options) -> list[str]:
-    lines = show(refine(parse(text), **options).program).splitlines()
+    lines = show(eliminate_reshapes(parse(text), **options).program).splitlines()
     return [" ".join(line.split()) for line in lines if " = " in line]
 
 
 def agree(program: Program) -> None:
     """Before and after, the outputs are the same; only views have splits."""
-    refined = refine(program)
+    refined = eliminate_reshapes(program)
     verify(refined.program)
     assert refined.program.inputs == program.inputs and refined.program.outputs == program.outputs
     assert parse(show(refined.program)) == refined.program
@@ -58,14 +58,14 @@ def test_a_head_split_is_carried_to_all_that_shares_the_dimension() -> None:
         "V.split[h, d, i] = V[h*3 + d, i]",
         "Y[i, k] = sum(h, d) O[i, h, d] * V.split[h, d, k]",
     ]
-    refined = refine(parse(ATTENTION))
-    assert refined.vanished == {"Q": "P", "C": "O"} and not refined.stuck
+    refined = eliminate_reshapes(parse(ATTENTION))
+    assert refined.aliases == {"Q": "P", "C": "O"} and not refined.barriers
     assert infer(refined.program).declared["S"].format.short() == "(dense, dense, compressed)"
 
 
 def test_a_program_without_reshapes_is_itself() -> None:
     program = parse("tensor A[3]\nB[i] = A[i] * 2\noutput B")
-    assert refine(program).program is program
+    assert eliminate_reshapes(program).program is program
 
 
 def test_two_splits_of_one_dimension_have_common_parts() -> None:
@@ -93,8 +93,8 @@ def test_splits_without_common_parts_are_views() -> None:
     b[i] = sum(h, d) B[i, h, d]
     output a, b
     """
-    refined = refine(parse(text))
-    assert refined.stuck == {"B"}
+    refined = eliminate_reshapes(parse(text))
+    assert refined.barriers == {"B"}
     agree(parse(text))
 
 
@@ -106,20 +106,20 @@ def test_outputs_and_inputs_keep_their_shapes() -> None:
         "Z[h, i, d] = Y.split[i, h, d]",
         "Y[i, h*3 + d] = Y.split[i, h, d]",
     ]
-    assert refine(parse(text)).named == {"Y": "Y.split"}
+    assert eliminate_reshapes(parse(text)).statements == {"Y": "Y.split"}
 
 
 @pytest.mark.parametrize("format", ["csr", "(compressed, dense) order (1, 0)"])
 def test_a_compressed_level_stays_whole(format) -> None:
     text = f"tensor X[2, 6] {format}\nY[i, j] = X[i, j] * 2\nZ[h, i, d] = Y[i, h*3 + d]\nA[h] = sum(i, d) Z[h, i, d]\noutput A"
-    assert refine(parse(text)).stuck == {"Z"}
+    assert eliminate_reshapes(parse(text)).barriers == {"Z"}
     agree(parse(text))
 
 
 def test_a_dense_level_of_a_sparse_tensor_comes_apart() -> None:
     text = "tensor X[6, 2] csr\nY[j, i] = X[j, i] * 2\nZ[h, i, d] = Y[h*3 + d, i]\nA[h] = sum(i, d) Z[h, i, d]\noutput A"
-    refined = refine(parse(text))
-    assert not refined.stuck and refined.vanished == {"Z": "Y"}
+    refined = eliminate_reshapes(parse(text))
+    assert not refined.barriers and refined.aliases == {"Z": "Y"}
 
 
 def test_what_is_kept_stays_whole() -> None:
@@ -162,8 +162,8 @@ def reshapings(draw) -> Program:
             body += f" * {draw(st.sampled_from(others))}[{', '.join(left)}]"
         lines.append(f"{name}[{', '.join(left)}] = {body}")
         shapes[name] = tuple(after)
-    made = [name for name in shapes if name.startswith("T")]
-    outputs = draw(st.lists(st.sampled_from(made), unique=True, min_size=1))
+    intermediates = [name for name in shapes if name.startswith("T")]
+    outputs = draw(st.lists(st.sampled_from(intermediates), unique=True, min_size=1))
     return parse("\n".join([*lines, f"output {', '.join(outputs)}"]))
 
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.sparse_operands import operand
+from fuseflow.einsum.sparse_operands import to_operand
 from fuseflow.tensors import Format, pack
 
 DECLARED = "tensor A[5, 7] csr\ntensor B[7, 6] csr\ntensor C[6, 7] csr\ntensor D[7, 3] dense\ntensor E[2, 7, 3] dense\ntensor v[7] dense\n"
@@ -55,14 +55,14 @@ def test_the_dense_form_of_a_large_matrix_is_never_made() -> None:
     n = 1_000_000
     program = parse(f"tensor A[{n}, {n}] csr\ntensor x[{n}, 1] dense\nY[i, j] = sum(k) A[i, k] * x[k, j]\noutput Y\n")
     packed = pack(sparse.eye_array(n, format="csr", dtype=np.float32), Format.parse("csr", 2))
-    assert isinstance(operand(packed, 100), sparse.csr_array)
-    assert isinstance(operand(pack(np.eye(3), Format.parse("csr", 2)), 9), np.ndarray)
+    assert isinstance(to_operand(packed, 100), sparse.csr_array)
+    assert isinstance(to_operand(pack(np.eye(3), Format.parse("csr", 2)), 9), np.ndarray)
     x = np.arange(n)[:, None]
-    np.testing.assert_array_equal(evaluate(program, {"A": operand(packed, 100), "x": x})["Y"], x)
+    np.testing.assert_array_equal(evaluate(program, {"A": to_operand(packed, 100), "x": x})["Y"], x)
 
 
 def test_only_outputs_are_kept() -> None:
     program = parse("tensor A[2, 2] dense\nB[i, j] = A[i, j] + 1\nC[i, j] = B[i, j] * A[i, j]\nD[i, j] = 2 * B[i, j]\noutput C\n")
-    found = evaluate(program, {"A": np.eye(2)}, outputs_only=True)
-    assert set(found) == {"C"}
-    np.testing.assert_array_equal(found["C"], evaluate(program, {"A": np.eye(2)})["C"])
+    results = evaluate(program, {"A": np.eye(2)}, outputs_only=True)
+    assert set(results) == {"C"}
+    np.testing.assert_array_equal(results["C"], evaluate(program, {"A": np.eye(2)})["C"])

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.split_names import with_part_names
+from fuseflow.einsum.split_names import name_split_indices
 from fuseflow.einsum.text import show
 
 
 def renamed(text: str) -> list[str]:
-    lines = show(with_part_names(parse(text))).splitlines()
+    lines = show(name_split_indices(parse(text))).splitlines()
     return [" ".join(line.split()) for line in lines if " = " in line]
 
 
@@ -34,7 +34,7 @@ def test_a_batch_is_b() -> None:
 
 def test_a_program_without_reshapes_keeps_its_names() -> None:
     program = parse("tensor X[2, 4]\nY[r, s] = X[r, s] + 1\noutput Y")
-    assert with_part_names(program) is program
+    assert name_split_indices(program) is program
 
 
 def test_two_indices_over_heads_have_two_names() -> None:

@@ -152,10 +152,10 @@ programs_of_any_kind = st.builds(
 @settings(max_examples=200)
 def test_printing_and_parsing_is_the_identity(program):
     text = show(program)
-    again = parse(text)
-    assert again == program
-    assert [e.location.path for e in again.einsums] == [e.location.path for e in program.einsums]
-    assert show(again) == text
+    reparsed = parse(text)
+    assert reparsed == program
+    assert [e.location.path for e in reparsed.einsums] == [e.location.path for e in program.einsums]
+    assert show(reparsed) == text
 
 
 @given(data=st.data())

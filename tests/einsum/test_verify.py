@@ -109,9 +109,9 @@ def test_a_constant_fills_a_declared_shape():
 
 def test_shapes_and_extents():
     text = DECLARED + "T[i, j] = sum(k) A[i, k] * B[k, j]\nH[h, d, j] = T[h*2 + d, j]\nY[j*2 + d, h] = H[h, d, j]\noutput Y"
-    found = shapes(parse(text))
-    assert found == {"A": (4, 6), "B": (6, 5), "b": (5,), "T": (4, 5), "H": (2, 2, 5), "Y": (10, 2)}
-    assert list(found) == ["A", "B", "b", "T", "H", "Y"]
+    shape_by_tensor = shapes(parse(text))
+    assert shape_by_tensor == {"A": (4, 6), "B": (6, 5), "b": (5,), "T": (4, 5), "H": (2, 2, 5), "Y": (10, 2)}
+    assert list(shape_by_tensor) == ["A", "B", "b", "T", "H", "Y"]
     assert extents(parse(text))["T"] == {"i": 4, "k": 6, "j": 5}
     assert extents(parse(text))["H"] == {"h": 2, "d": 2, "j": 5}
 

@@ -15,8 +15,8 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import FusedRegion, fuse, text
-from fuseflow.fusion.fuse import Merge
-from fuseflow.fusion.orders import candidates, enumerate_orders, nearest
+from fuseflow.fusion.fuse import MergePolicy
+from fuseflow.fusion.orders import candidate_orders, enumerate_orders, nearest_order
 from fuseflow.fusion.region_program import as_program
 from fuseflow.fusion.tree import nodes, reductions
 from fuseflow.fusion.verify import verify
@@ -31,20 +31,20 @@ def test_printed_forms(name, golden):
 def test_reduction_indices_are_renamed_and_results_keep_their_own():
     region = programs.fused("layer")
     assert region.indices == ("i", "j", "k", "l")  # reductions continue the list: k over nodes, l over features
-    assert region.local["T"] == {"i": "k", "j": "j", "k": "l"}
+    assert region.local_names["T"] == {"i": "k", "j": "j", "k": "l"}
 
 
 def test_softmax_reads_its_operand_through_one_view():
     region = programs.fused("masked_softmax")
     assert [str(v) for v in region.views if v.tensor == "D"] == ["D[i, j]"]
-    assert {(r.label, index) for r, index in region.merged} == {("m", "j"), ("Y.sum", "j")}
+    assert {(r.label, index) for r, index in region.merges} == {("m", "j"), ("Y.sum", "j")}
     assert ("i", "j") in region.constraints.edges
 
 
 def test_without_merging_softmax_has_an_index_for_each_reduction():
     p = programs.program("masked_softmax")
     region = fuse(p, "s", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge="never")
-    assert len(region.indices) > 2 and not region.merged
+    assert len(region.indices) > 2 and not region.merges
 
 
 def test_reuse_does_not_grow_the_tree():
@@ -96,7 +96,7 @@ def residual(depth: int) -> Program:
     return infer(parse("\n".join([*lines, f"output T{depth - 1}"])))
 
 
-def whole(p: Program, merge: Merge = "early") -> FusedRegion:
+def whole(p: Program, merge: MergePolicy = "early") -> FusedRegion:
     return fuse(p, "all", [e.name for e in p.einsums], p.outputs, {t.name: t for t in p.inputs}, merge=merge)
 
 
@@ -127,8 +127,8 @@ def test_reshapes_have_no_graph(body: str, line: str):
 def test_a_cycle_names_its_edges_and_their_reasons():
     with pytest.raises(FusionError) as error:
         programs.fused("transpose")
-    shown = str(error.value)
-    assert "A[i, j] is stored i before j (csr)" in shown and "A[j, i] is stored j before i (csr)" in shown
+    message = str(error.value)
+    assert "A[i, j] is stored i before j (csr)" in message and "A[j, i] is stored j before i (csr)" in message
     assert "store the tensor dense: `--format A=dense`" in error.value.hint
 
 
@@ -166,17 +166,21 @@ def test_a_partial_order_of_the_user_is_kept():
 def test_enumeration_is_complete_and_lexicographic():
     graph: nx.DiGraph[str] = nx.DiGraph([("i", "k")])
     graph.add_nodes_from("ijkl")
-    found = list(enumerate_orders(graph, "ijkl"))
-    assert sorted(found) == sorted(tuple(o) for o in nx.all_topological_sorts(graph))
-    assert found[0] == nearest(graph, "ijkl") and len(found) == len(set(found)) == 12
+    orders = list(enumerate_orders(graph, "ijkl"))
+    assert sorted(orders) == sorted(tuple(o) for o in nx.all_topological_sorts(graph))
+    assert orders[0] == nearest_order(graph, "ijkl") and len(orders) == len(set(orders)) == 12
 
 
 def test_candidates_are_bounded_repeatable_and_legal():
     graph: nx.DiGraph[str] = nx.DiGraph([("a", "b"), ("c", "d")])
     graph.add_nodes_from("abcdefgh")
-    found = candidates(graph, "abcdefgh", 10)
-    assert len(set(found)) == 10 and found == candidates(graph, "abcdefgh", 10) and found[0] == nearest(graph, "abcdefgh")
-    assert all(o.index("a") < o.index("b") and o.index("c") < o.index("d") for o in found)
+    orders = candidate_orders(graph, "abcdefgh", 10)
+    assert (
+        len(set(orders)) == 10
+        and orders == candidate_orders(graph, "abcdefgh", 10)
+        and orders[0] == nearest_order(graph, "abcdefgh")
+    )
+    assert all(o.index("a") < o.index("b") and o.index("c") < o.index("d") for o in orders)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -188,6 +192,6 @@ def test_the_fused_program_means_the_same(case: Case):
     except FusionError:
         return  # an order cycle: a tensor stored one way and read the other
     verify(region)
-    want, got = evaluate(p, case.arrays), evaluate(as_program(region), case.arrays)
+    expected, actual = evaluate(p, case.arrays), evaluate(as_program(region), case.arrays)
     for name in p.outputs:
-        np.testing.assert_allclose(got[name], want[name], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(actual[name], expected[name], rtol=1e-9, atol=1e-9)

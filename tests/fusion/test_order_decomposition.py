@@ -8,33 +8,33 @@ import networkx as nx
 import posets
 import pytest
 
-from fuseflow.fusion.order_decomposition import ParallelOrder, PrimeOrder, SeriesOrder, Shape, decompose
+from fuseflow.fusion.order_decomposition import ParallelOrder, PartialOrder, PrimeOrder, SeriesOrder, decompose
 
 
-def relations(shape: Shape) -> tuple[list[str], set[tuple[str, str]]]:
-    """The indices of a shape, and which must precede which."""
+def relations(shape: PartialOrder) -> tuple[list[str], set[tuple[str, str]]]:
+    """Return the indices of a partial order, and the pairs of which the first must precede the second."""
     if isinstance(shape, PrimeOrder):
         pairs = {
             (u, v)
-            for v, before in zip(shape.names, shape.before, strict=True)
+            for v, before in zip(shape.names, shape.predecessors, strict=True)
             for k, u in enumerate(shape.names)
             if before >> k & 1
         }
         return list(shape.names), pairs
     inside = [relations(part) for part in shape.parts]
     names = [v for part, _ in inside for v in part]
-    found = {pair for _, pairs in inside for pair in pairs}
+    all_pairs = {pair for _, pairs in inside for pair in pairs}
     if isinstance(shape, SeriesOrder):
-        found |= {(u, v) for k, (first, _) in enumerate(inside) for later, _ in inside[k + 1 :] for u in first for v in later}
-    return names, found
+        all_pairs |= {(u, v) for k, (first, _) in enumerate(inside) for later, _ in inside[k + 1 :] for u in first for v in later}
+    return names, all_pairs
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_shape_is_its_order(seed):
     graph = posets.random_order(random.Random(seed), 10)
-    names, found = relations(shape := decompose(graph))
+    names, pairs = relations(shape := decompose(graph))
     assert sorted(names) == sorted(graph) and shape.size == len(graph)
-    assert found == set(nx.transitive_closure(graph).edges)
+    assert pairs == set(nx.transitive_closure(graph).edges)
 
 
 def test_kinds():

@@ -9,7 +9,7 @@ import networkx as nx
 import posets
 import pytest
 
-from fuseflow.fusion.order_sampling import Sampler, sample
+from fuseflow.fusion.order_sampling import OrderSampler, sample_orders
 from fuseflow.fusion.orders import enumerate_orders
 
 SHAPES = {
@@ -27,38 +27,38 @@ def test_orders_are_equally_likely(shape, limit):
     graph = SHAPES[shape]
     legal = set(enumerate_orders(graph, sorted(graph)))
     draws = 150 * len(legal)
-    seen = Counter(sample(graph, draws, seed=1, limit=limit))
-    assert seen.keys() == legal
+    frequencies = Counter(sample_orders(graph, draws, seed=1, limit=limit))
+    assert frequencies.keys() == legal
     expected, freedom = draws / len(legal), len(legal) - 1
-    statistic = sum((n - expected) ** 2 / expected for n in seen.values())
+    statistic = sum((n - expected) ** 2 / expected for n in frequencies.values())
     assert statistic < freedom + 5 * (2 * freedom) ** 0.5
 
 
 def test_random_priorities_would_not_be_uniform():
     """The check above can fail: sorting by random priorities prefers some orders of the fence."""
-    graph, rng, seen = SHAPES["fence"], random.Random(1), Counter[tuple[str, ...]]()
+    graph, rng, frequencies = SHAPES["fence"], random.Random(1), Counter[tuple[str, ...]]()
     for _ in range(2400):
         key = {v: rng.random() for v in graph}
-        seen[tuple(nx.lexicographical_topological_sort(graph, key=key.__getitem__))] += 1
-    assert sum((n - 150) ** 2 / 150 for n in seen.values()) > 15 + 5 * 30**0.5
+        frequencies[tuple(nx.lexicographical_topological_sort(graph, key=key.__getitem__))] += 1
+    assert sum((n - 150) ** 2 / 150 for n in frequencies.values()) > 15 + 5 * 30**0.5
 
 
 @pytest.mark.parametrize("limit", [1000, 0], ids=["exact", "chain"])
 @pytest.mark.parametrize("seed", range(20))
 def test_samples_are_legal_and_repeatable(seed, limit):
     graph = posets.random_order(random.Random(seed), 7)
-    found = sample(graph, 5, seed, limit)
-    assert found == sample(graph, 5, seed, limit)
-    for order in found:
+    orders = sample_orders(graph, 5, seed, limit)
+    assert orders == sample_orders(graph, 5, seed, limit)
+    for order in orders:
         assert sorted(order) == sorted(graph)
         assert all(order.index(u) < order.index(v) for u, v in graph.edges)
 
 
 def test_seeds_differ():
     graph = posets.antichain(12)
-    assert sample(graph, 3, seed=1) != sample(graph, 3, seed=2)
+    assert sample_orders(graph, 3, seed=1) != sample_orders(graph, 3, seed=2)
 
 
 def test_a_sampler_knows_whether_it_is_exact():
-    assert Sampler.of(posets.fence(9)).exact
-    assert not Sampler.of(posets.fence(9), limit=20).exact
+    assert OrderSampler.of(posets.fence(9)).exact
+    assert not OrderSampler.of(posets.fence(9), limit=20).exact

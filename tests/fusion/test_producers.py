@@ -8,12 +8,12 @@ import pytest
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import fuse
-from fuseflow.fusion.fuse import Merge
+from fuseflow.fusion.fuse import MergePolicy
 from fuseflow.fusion.producers import producer_views
 from fuseflow.fusion.tree import Operation, Reduction
 
 
-def found(text: str, merge: Merge = "early") -> dict[str, set[tuple[str, ...]]]:
+def found(text: str, merge: MergePolicy = "early") -> dict[str, set[tuple[str, ...]]]:
     program = infer(parse(text))
     stored = {t.name: t for t in program.inputs}
     region = fuse(program, "full", [e.name for e in program.einsums], program.outputs, stored, merge=merge)

@@ -14,7 +14,15 @@ from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.search import MERGES, FusionCandidate, FusionProblem, choices, has_loops, order_merges, search
+from fuseflow.fusion.search import (
+    MERGE_POLICIES,
+    FusionCandidate,
+    FusionProblem,
+    fusion_choices,
+    has_loops,
+    merge_policies_for,
+    search,
+)
 
 SOFTMAX = """
 tensor X[4, 6] csr
@@ -38,13 +46,13 @@ def problem(text: str, ordered: Callable[[FusedRegion], FusedRegion] | None = No
         pins=(frozenset(program.outputs), frozenset()),
         copies=("never", "cycles"),
         iteration="factored",
-        ordered=ordered or partial(choose_order, cost=lambda region: FREE),
+        choose_order=ordered or partial(choose_order, cost=lambda region: FREE),
         cost=lambda region: FREE,
     )
 
 
 def refused(region: FusedRegion) -> FusedRegion:
-    raise FusionError(f"not with {len(region.merged)} merges")
+    raise FusionError(f"not with {len(region.merges)} merges")
 
 
 def test_an_attempt_gives_a_value_or_a_refusal() -> None:
@@ -61,18 +69,18 @@ def test_other_errors_are_no_refusals() -> None:
 def test_the_first_way_is_taken() -> None:
     candidate = search(problem(SOFTMAX))
     assert isinstance(candidate, FusionCandidate)
-    assert candidate.choice == choices(problem(SOFTMAX), MERGES)[0] and candidate.region.order == ("i", "j")
+    assert candidate.choice == fusion_choices(problem(SOFTMAX), MERGE_POLICIES)[0] and candidate.region.order == ("i", "j")
 
 
 def test_ways_are_tried_from_the_most_wishes_to_the_fewest() -> None:
-    merges = [(c.copies, c.merge, len(c.pinned)) for c in choices(problem(SOFTMAX), ("early", "never"))]
+    merges = [(c.copies, c.merge, len(c.pinned)) for c in fusion_choices(problem(SOFTMAX), ("early", "never"))]
     never = [("never", merge, pins) for merge in ("early", "never") for pins in (1, 0)]
     assert merges == never + [("cycles", merge, pins) for _, merge, pins in never]
 
 
 def test_a_way_that_is_refused_gives_way_to_the_next() -> None:
     def unmerged(region: FusedRegion) -> FusedRegion:
-        return refused(region) if region.merged else choose_order(region, lambda region: FREE)
+        return refused(region) if region.merges else choose_order(region, lambda region: FREE)
 
     candidate = search(problem(SOFTMAX, unmerged))
     assert isinstance(candidate, FusionCandidate) and candidate.choice.merge == "never"
@@ -85,9 +93,9 @@ def test_where_nothing_is_left_the_way_with_the_fewest_wishes_says_why() -> None
 
 def test_an_order_decides_how_views_are_merged() -> None:
     case = problem(SOFTMAX)
-    assert order_merges(case, ("i", "j")) == ("early",)
-    assert order_merges(case, ("i", "nothing")) == MERGES
-    unmerged = next(c for c in choices(case, MERGES) if c.merge == "never")
+    assert merge_policies_for(case, ("i", "j")) == ("early",)
+    assert merge_policies_for(case, ("i", "nothing")) == MERGE_POLICIES
+    unmerged = next(c for c in fusion_choices(case, MERGE_POLICIES) if c.merge == "never")
     candidate = search(replace(case, copies=(unmerged.copies,)), ("i", "j"))
     assert isinstance(candidate, FusionCandidate) and has_loops(candidate.region, ("j", "i"))
     assert not has_loops(candidate.region, ("i", "i"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.parse import parse
 from fuseflow.fusion import FusedRegion, fuse
-from fuseflow.fusion.fuse import Merge, as_computed
+from fuseflow.fusion.fuse import MergePolicy, pipeline_order
 from fuseflow.lower.program import lower
 from fuseflow.schedule import Schedule
 
@@ -31,7 +31,7 @@ output Q, R
 """
 
 
-def region(text: str, merge: Merge) -> FusedRegion:
+def region(text: str, merge: MergePolicy) -> FusedRegion:
     program = infer(parse(text))
     stored = {t.name: t for t in program.inputs}
     return fuse(program, "full", [e.name for e in program.einsums], program.outputs, stored, merge=merge)
@@ -43,7 +43,7 @@ def reads(fused: FusedRegion, tensor: str) -> int:
 
 def test_a_residual_connection_is_not_merged_with_what_it_goes_around() -> None:
     assert (reads(region(RESIDUAL, "early"), "X"), reads(region(RESIDUAL, "lean"), "X")) == (1, 2)
-    assert [str(r).split("[")[0] for r, _ in region(RESIDUAL, "lean").merged] == ["m"]
+    assert [str(r).split("[")[0] for r, _ in region(RESIDUAL, "lean").merges] == ["m"]
 
 
 def test_results_of_one_producer_share_their_rows() -> None:
@@ -53,13 +53,13 @@ def test_results_of_one_producer_share_their_rows() -> None:
 
 
 def test_the_cheaper_one_is_taken() -> None:
-    _, (made,) = lower(parse(RESIDUAL), Schedule.fuse("full"), {})
-    assert reads(made.fused, "X") == 2
-    early = lower(parse(RESIDUAL), Schedule.fuse("full").order("full", made.fused.order), {})[1][0]
-    assert early.fused.order == made.fused.order and early.estimate == made.estimate
+    _, (region,) = lower(parse(RESIDUAL), Schedule.fuse("full"), {})
+    assert reads(region.fused, "X") == 2
+    early = lower(parse(RESIDUAL), Schedule.fuse("full").order("full", region.fused.order), {})[1][0]
+    assert early.fused.order == region.fused.order and early.estimate == region.estimate
 
 
 def test_a_guess_follows_the_pipeline() -> None:
     lean = region(RESIDUAL, "lean")
-    first, last = as_computed(lean)[0], as_computed(lean)[-1]
+    first, last = pipeline_order(lean)[0], pipeline_order(lean)[-1]
     assert (first, last) == ("i", lean.results[0].indices[1])

@@ -13,7 +13,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.fusion import fuse
-from fuseflow.fusion.orders import candidates
+from fuseflow.fusion.orders import candidate_orders
 from fuseflow.fusion.region_program import as_program
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.samml.verify import verify
@@ -282,7 +282,7 @@ def test_every_order_at_every_density(name: str):
     for merge in ("early", "late", "never"):
         region = fuse(program, "trap", [e.name for e in program.einsums], program.outputs, stored, merge=merge)
         verify_region(region)
-        for order in candidates(region.constraints, region.indices, 8):
+        for order in candidate_orders(region.constraints, region.indices, 8):
             ordered = replace(region, order=order)
             verify_region(ordered)
             try:

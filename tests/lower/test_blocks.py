@@ -38,11 +38,11 @@ output Y
 
 def data(text, seed=0):
     rng = np.random.default_rng(seed)
-    found = {}
+    arrays = {}
     for t in parse(text).inputs:
         array = rng.integers(-3, 4, t.shape).astype(np.int32 if t.dtype == "i32" else np.float32)
-        found[t.name] = array * (rng.random(t.shape) < 0.3) if t.format is not None and not t.format.all_dense else array
-    return found
+        arrays[t.name] = array * (rng.random(t.shape) < 0.3) if t.format is not None and not t.format.all_dense else array
+    return arrays
 
 
 def result(text, schedule, engine="auto"):
@@ -87,17 +87,17 @@ def test_reductions_of_the_padding_give_the_identity():
 
 def test_a_product_whose_tiles_stand_the_other_way_is_transposed():
     text = "tensor A[8, 6]\ntensor B[8, 4]\nY[j, i] = sum(k) A[k, i] * B[k, j]\noutput Y"
-    found = compile(parse(text), tensors=data(text), schedule=blocked("full", A=(4, 3), B=(4, 2)), machine="ideal")
-    functions = [node.function for node in found.regions[0].graph.nodes if hasattr(node, "function")]
+    compiled = compile(parse(text), tensors=data(text), schedule=blocked("full", A=(4, 3), B=(4, 2)), machine="ideal")
+    functions = [node.function for node in compiled.regions[0].graph.nodes if hasattr(node, "function")]
     assert sorted(functions) == ["matmul", "sum", "transpose"]
-    assert found.run().check.max_rel_error == 0
+    assert compiled.run().check.max_rel_error == 0
 
 
 def test_factors_without_the_reduced_index_stay_outside_the_product():
     text = "tensor A[8, 8] csr\ntensor B[8, 4]\ntensor s[8]\nY[i, j] = sum(k) A[i, k] * s[i] * B[k, j] * s[k] / 2\noutput Y"
-    found = compile(parse(text), tensors=data(text), schedule=blocked("full", A=(4, 4), B=(4, 2)), machine="ideal")
-    assert found.run().check.max_rel_error < 1e-6
-    assert any(getattr(node, "function", "") in ("matmul", "matmul_t") for node in found.regions[0].graph.nodes)
+    compiled = compile(parse(text), tensors=data(text), schedule=blocked("full", A=(4, 4), B=(4, 2)), machine="ideal")
+    assert compiled.run().check.max_rel_error < 1e-6
+    assert any(getattr(node, "function", "") in ("matmul", "matmul_t") for node in compiled.regions[0].graph.nodes)
 
 
 def test_three_dimensions_in_one_value_are_refused():
@@ -144,8 +144,8 @@ def test_a_block_that_does_not_fit(schedule, message):
 
 
 def test_a_pattern_blocks_all_inputs_of_its_rank():
-    found = compile(parse(GCN), tensors=data(GCN), schedule=Schedule.block("*", 4, 4).block("W", 4, 2), machine="ideal")
-    assert {t.name: t.block for t in found.program.inputs} == {"A": (4, 4), "X": (4, 4), "W": (4, 2), "b": (2,)}
+    compiled = compile(parse(GCN), tensors=data(GCN), schedule=Schedule.block("*", 4, 4).block("W", 4, 2), machine="ideal")
+    assert {t.name: t.block for t in compiled.program.inputs} == {"A": (4, 4), "X": (4, 4), "W": (4, 2), "b": (2,)}
 
 
 def test_zeros_of_a_blocked_result_are_not_dropped():
@@ -163,23 +163,23 @@ def test_vectors_that_nothing_can_be():
 def test_every_stage_is_shown_and_read_back(tmp_path):
     from fuseflow.samml import mlir
 
-    found = compile(parse(ATTENTION), tensors=data(ATTENTION), schedule=blocked("full", M=(4, 4), V=(4, 3)), machine="ideal")
-    (region,) = found.regions
-    assert all(found.emit(stage) for stage in STAGES if stage != "linalg")
-    assert parse(found.emit("einsum")) == found.program
-    assert parse(found.emit("fused")).declared["M"].block == (4, 4)
-    assert "0..13 in blocks of 4" in found.emit("order")
-    assert samml_text.parse(found.emit("samml"), "graph.samml") == region.graph
-    assert mlir.from_mlir(found.emit("mlir")) == region.graph
-    assert proto.from_proto(found.emit("proto"), {}) == proto.from_text(found.emit("proto-text"), {}) == region.graph
-    found.save(tmp_path / "saved", found.run())
+    compiled = compile(parse(ATTENTION), tensors=data(ATTENTION), schedule=blocked("full", M=(4, 4), V=(4, 3)), machine="ideal")
+    (region,) = compiled.regions
+    assert all(compiled.emit(stage) for stage in STAGES if stage != "linalg")
+    assert parse(compiled.emit("einsum")) == compiled.program
+    assert parse(compiled.emit("fused")).declared["M"].block == (4, 4)
+    assert "0..13 in blocks of 4" in compiled.emit("order")
+    assert samml_text.parse(compiled.emit("samml"), "graph.samml") == region.graph
+    assert mlir.from_mlir(compiled.emit("mlir")) == region.graph
+    assert proto.from_proto(compiled.emit("proto"), {}) == proto.from_text(compiled.emit("proto-text"), {}) == region.graph
+    compiled.save(tmp_path / "saved", compiled.run())
     assert np.load(tmp_path / "saved" / "outputs" / "Y.npy").shape == (14, 4)
 
 
 def test_fibertrees_are_what_the_regions_read(tmp_path):
-    found = compile(parse(GCN), tensors=data(GCN), schedule=blocked("full", A=(8, 8)), machine="ideal")
-    found.save_fibertrees(tmp_path)
-    for name, tensor in found.memory().items():
-        again = read_fibertree(tmp_path, name, tensor.format, tensor.tile)
-        np.testing.assert_array_equal(again.values.reshape(tensor.values.shape), tensor.values)
+    compiled = compile(parse(GCN), tensors=data(GCN), schedule=blocked("full", A=(8, 8)), machine="ideal")
+    compiled.save_fibertrees(tmp_path)
+    for name, tensor in compiled.memory().items():
+        reread = read_fibertree(tmp_path, name, tensor.format, tensor.tile)
+        np.testing.assert_array_equal(reread.values.reshape(tensor.values.shape), tensor.values)
     assert read_fibertree(tmp_path, "A", Format.parse("csr", 2), (8, 8)).shape == (3, 3)

@@ -36,18 +36,18 @@ def lanes_of(schedule: Schedule) -> dict[str, list[int]]:
 
 
 def test_an_index_is_dealt_in_every_region_that_has_it() -> None:
-    found = lanes_of(Schedule.fuse("none").par(i=3))
-    assert set(found["T"]) == set(found["U"]) == {3}
+    lanes = lanes_of(Schedule.fuse("none").par(i=3))
+    assert set(lanes["T"]) == set(lanes["U"]) == {3}
 
 
 def test_a_region_s_own_lanes_win() -> None:
-    found = lanes_of(Schedule.fuse("none").par(**{"i": 3, "T.i": 1}))
-    assert not found["T"] and set(found["U"]) == {3}
+    lanes = lanes_of(Schedule.fuse("none").par(**{"i": 3, "T.i": 1}))
+    assert not lanes["T"] and set(lanes["U"]) == {3}
 
 
 def test_lanes_of_one_region_leave_the_others_alone() -> None:
-    found = lanes_of(Schedule.fuse("none").par(**{"U.i": 2}))
-    assert not found["T"] and set(found["U"]) == {2}
+    lanes = lanes_of(Schedule.fuse("none").par(**{"U.i": 2}))
+    assert not lanes["T"] and set(lanes["U"]) == {2}
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def test_none_and_full():
 
 
 def test_orders_count_for_their_region():
-    found = {r.name: r.fused.order for r in regions(Schedule.fuse("none").order("T", "j,i,k").order("U", "i,j,k"))}
-    assert (found["T"], found["U"]) == (("j", "i", "k"), ("i", "j", "k"))
+    orders = {r.name: r.fused.order for r in regions(Schedule.fuse("none").order("T", "j,i,k").order("U", "i,j,k"))}
+    assert (orders["T"], orders["U"]) == (("j", "i", "k"), ("i", "j", "k"))
 
 
 def test_a_later_region_reads_what_an_earlier_one_really_stored():

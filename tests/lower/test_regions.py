@@ -23,8 +23,8 @@ def test_a_region_can_be_lowered_twice_from_one_state() -> None:
     state, (first, *_) = begun(Schedule.fuse("none"))
     names = set(state.stored)
     (once,), after = lower_region(state, first)
-    (again,), _ = lower_region(state, first)
-    assert once.graph == again.graph and set(state.stored) == names
+    (second,), _ = lower_region(state, first)
+    assert once.graph == second.graph and set(state.stored) == names
     assert set(after.stored) - names == {first.name} == set(after.statistics) - set(state.statistics)
 
 
@@ -33,7 +33,7 @@ def test_a_later_region_needs_what_an_earlier_one_writes() -> None:
     _, after = lower_region(state, first)
     (region,), _ = lower_region(after, second)
     assert first.name in region.graph.inputs
-    assert set(after.only([first.name]).stored) == {first.name}
+    assert set(after.restricted_to([first.name]).stored) == {first.name}
 
 
 def test_a_refused_region_leaves_the_state_as_it_was() -> None:

@@ -17,19 +17,19 @@ from fuseflow.schedule import Schedule
 NAMES = ["spmm", "axw", "layer", "masked_softmax", "sddmm", "rows", "hoist", "row_max"]
 
 
-def order_of(text: str, target: str, asked: tuple[str, ...], schedule: Schedule) -> tuple[str, ...]:
-    """The order of the region called `target`, or that holds the Einsum, when `asked` is asked for."""
-    _, regions = lower(parse(text), schedule.order(target, ",".join(asked)), {})
+def order_of(text: str, target: str, order: tuple[str, ...], schedule: Schedule) -> tuple[str, ...]:
+    """Return the order of the region that is called `target`, or that holds that Einsum, when the user orders it as `order`."""
+    _, regions = lower(parse(text), schedule.order(target, ",".join(order)), {})
     return next(r.fused.order for r in regions if r.name == target or r.einsums == (target,))
 
 
-def outcome(text: str, region: str, asked: tuple[str, ...], schedule: Schedule) -> str:
-    """`honoured`, `refused` (in words that name the order or its region), or what is wrong."""
+def outcome(text: str, region: str, order: tuple[str, ...], schedule: Schedule) -> str:
+    """Return `honoured`, `refused` (in words that name the order or its region), or what is wrong."""
     try:
-        found = order_of(text, region, asked, schedule)
+        chosen = order_of(text, region, order, schedule)
     except FusionError as error:
-        return "refused" if ",".join(asked) in str(error) or f"`{region}`" in str(error) else f"refused without a reason: {error}"
-    return "honoured" if tuple(v for v in found if v in asked) == asked else f"{found} is not {asked}"
+        return "refused" if ",".join(order) in str(error) or f"`{region}`" in str(error) else f"refused without a reason: {error}"
+    return "honoured" if tuple(v for v in chosen if v in order) == order else f"{chosen} is not {order}"
 
 
 @pytest.mark.parametrize("copies", [True, False], ids=["copies", "no copies"])
@@ -39,9 +39,9 @@ def test_orders_of_a_region(name, copies):
     text, schedule = programs.TEXTS[name], replace(Schedule.fuse("full"), copies=copies)
     (*_, region) = lower(parse(text), schedule, {})[1]
     loops = region.fused.indices
-    asked = [*permutations(loops), *permutations(loops, 2)]
-    found = [outcome(text, region.name, order, schedule) for order in asked]
-    assert set(found) <= {"honoured", "refused"} and "honoured" in found
+    orders = [*permutations(loops), *permutations(loops, 2)]
+    outcomes = {outcome(text, region.name, order, schedule) for order in orders}
+    assert outcomes <= {"honoured", "refused"} and "honoured" in outcomes
 
 
 def test_a_region_without_a_legal_order_says_so():

@@ -45,7 +45,7 @@ def ran(program: ff.compiler.Compiled) -> ff.compiler.Result:
 def test_attention_at_every_granularity(fuse) -> None:
     program = compiled(ATTENTION, ff.Schedule.fuse(fuse))
     assert [r.name for r in program.regions] == (list("PSOY") if fuse == "none" else ["full", "full-2", "full-3"])
-    assert [(s.source, s.name) for r in program.regions for s in r.before] == [("W", "W.split"), ("V", "V.split")]
+    assert [(s.source, s.name) for r in program.regions for s in r.views_before] == [("W", "W.split"), ("V", "V.split")]
     ran(program)
 
 
@@ -60,7 +60,7 @@ SPLIT = "tensor X[4, 6] {0}\nP[i, j] = X[i, j] * 2\nQ[h, i, d] = P[i, h*3 + d]\n
 
 def test_a_dense_result_of_sparse_data_is_seen_in_parts() -> None:
     program = compiled(SPLIT.format("csr"), ff.Schedule().format("P", "dense"))
-    assert [(r.name, [s.name for s in r.before]) for r in program.regions] == [("full", []), ("full-2", ["P.split"])]
+    assert [(r.name, [s.name for s in r.views_before]) for r in program.regions] == [("full", []), ("full-2", ["P.split"])]
     ran(program)
 
 
@@ -71,7 +71,7 @@ def test_a_compressed_result_does_not_come_apart() -> None:
 
 def test_an_output_is_seen_whole() -> None:
     program = compiled("tensor X[4, 2, 3]\nP[i, h, d] = X[i, h, d] * 2\nY[i, h*3 + d] = P[i, h, d]\noutput Y")
-    assert [(s.source, s.name) for s in program.regions[-1].after] == [("Y.split", "Y")] and len(program.regions) == 1
+    assert [(s.source, s.name) for s in program.regions[-1].views_after] == [("Y.split", "Y")] and len(program.regions) == 1
     assert ran(program).outputs["Y"].shape == (4, 6)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.order import explain_order, loops
-from fuseflow.fusion.orders import CANDIDATES, NEAR, enumerate_orders
+from fuseflow.fusion.orders import COST_TOLERANCE, MAX_CANDIDATES, enumerate_orders
 from fuseflow.report.order_tables import (
     assumed_line,
     candidate_table,
@@ -68,7 +68,7 @@ def test_compared_orders_are_those_the_compiler_priced():
     region = region_of(SOFTMAX)
     assert [c.order for c in region.compared] == list(enumerate_orders(region.constraints, region.indices))
     chosen = next(c for c in region.compared if c.order == region.order)
-    assert chosen.rank <= NEAR * min(c.rank for c in region.compared)
+    assert chosen.rank <= COST_TOLERANCE * min(c.rank for c in region.compared)
     assert chosen_because(region).startswith("the nearest to the program")
     assert "all there are" in chosen_because(region)
 
@@ -95,7 +95,7 @@ def test_refused_orders_say_why():
 
 def test_a_sample_is_called_one():
     region = region_of(DENSE)
-    assert len(region.compared) == CANDIDATES and "a sample and what was found from its cheapest" in chosen_because(region)
+    assert len(region.compared) == MAX_CANDIDATES and "a sample and what was found from its cheapest" in chosen_because(region)
     assert len(list(islice(enumerate_orders(region.constraints, region.indices), 25))) == 25
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
 from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import CHOICES
+from fuseflow.schedule.entries import SETTINGS
 
 names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_size=8).filter(
     lambda s: s not in ("none", "layerwise", "full")
@@ -31,21 +31,21 @@ schedules = st.builds(
         names, st.sampled_from(["csr", "csf", "(dense, compressed) order (1,0)", "(compressed(nonunique),singleton)"]), max_size=3
     ).map(lambda d: tuple(d.items())),
     parallel=st.dictionaries(indices, st.integers(1, 64), max_size=3).map(lambda d: tuple(d.items())),
-    iteration=st.sampled_from(CHOICES["iteration"]),
+    iteration=st.sampled_from(SETTINGS["iteration"]),
     copies=st.booleans(),
-    locate=st.sampled_from(CHOICES["locate"]),
-    repeat=st.sampled_from(CHOICES["repeat"]),
-    order_policy=st.sampled_from(CHOICES["order_policy"]),
-    intermediates=st.sampled_from(CHOICES["intermediates"]),
+    locate=st.sampled_from(SETTINGS["locate"]),
+    repeat=st.sampled_from(SETTINGS["repeat"]),
+    order_policy=st.sampled_from(SETTINGS["order_policy"]),
+    intermediates=st.sampled_from(SETTINGS["intermediates"]),
     drop_zeros=st.lists(names, max_size=2).map(tuple),
 )
 
 
 @given(schedules)
 def test_yaml_round_trip(schedule: Schedule) -> None:
-    again = Schedule.from_yaml(schedule.to_yaml())
-    assert again == schedule
-    assert str(again) == str(schedule)
+    reread = Schedule.from_yaml(schedule.to_yaml())
+    assert reread == schedule
+    assert str(reread) == str(schedule)
 
 
 @given(schedules)

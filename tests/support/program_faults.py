@@ -44,8 +44,8 @@ def swapped_join() -> AbstractContextManager[Any]:
 
 @fault("implicit values are taken as 0")
 def zero_fills() -> AbstractContextManager[Any]:
-    real = FUSE.fills
-    return patch.object(FUSE, "fills", lambda *given: dict.fromkeys(real(*given), 0.0))
+    real = FUSE.implicit_values
+    return patch.object(FUSE, "implicit_values", lambda *given: dict.fromkeys(real(*given), 0.0))
 
 
 @fault("the implicit value of a producer is taken as 0 where its consumer reads it")
@@ -183,7 +183,7 @@ def inverse_order() -> AbstractContextManager[Any]:
 
 @fault("global iteration moves a sum out of a divisor")
 def sum_out_of_divisor() -> AbstractContextManager[Any]:
-    return patch.dict(iteration.LINEAR, div=(0, 1))
+    return patch.dict(iteration.LINEAR_OPERANDS, div=(0, 1))
 
 
 @fault("dropping zeros drops the number 0")

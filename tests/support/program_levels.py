@@ -21,11 +21,11 @@ from random_programs import Case
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
-from fuseflow.einsum.padding import inside
-from fuseflow.einsum.storage import in_blocks, in_elements
+from fuseflow.einsum.padding import guard_data
+from fuseflow.einsum.storage import to_blocks, to_elements
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
 from fuseflow.fusion import FusedRegion, search
-from fuseflow.fusion.orders import candidates
+from fuseflow.fusion.orders import candidate_orders
 from fuseflow.fusion.region_program import as_program
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
@@ -183,7 +183,7 @@ def ordered(case: Case) -> tuple[Schedule, Program, list[CompiledRegion]]:
 
 def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
     """A legal order: one that can be streamed."""
-    orders = candidates(region.constraints, region.indices, ORDERS)
+    orders = candidate_orders(region.constraints, region.indices, ORDERS)
     start = pick % len(orders)
     for order in islice((*orders[start:], *orders[:start]), 8):
         try:
@@ -196,8 +196,8 @@ def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
 
 def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegion]]:
     """All regions, their views merged as the compiler likes or in the one way that the case asks for."""
-    ways = search.MERGES if case.merge == "any" else (case.merge,)
-    with patch.object(search, "MERGES", ways):
+    ways = search.MERGE_POLICIES if case.merge == "any" else (case.merge,)
+    with patch.object(search, "MERGE_POLICIES", ways):
         program, made = lower(case.program, schedule, case.tensors)
     return program, list(made)
 
@@ -208,12 +208,12 @@ def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegio
 def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledRegion]) -> Iterator[Run]:
     """Run every region on what the ones before it really wrote. (What is not in the program is a copy: it is as its region means it.)"""
     types = lowered.declared
-    memory: dict[str, Tensor] = in_blocks(types, case.tensors)
-    memory |= {t.name: inside(t) for t in lowered.inputs if t.name not in memory}
+    memory: dict[str, Tensor] = to_blocks(types, case.tensors)
+    memory |= {t.name: guard_data(t) for t in lowered.inputs if t.name not in memory}
     for region in made:
         program = as_program(region.fused)
         types = types | {r.name: r.tensor for r in region.fused.results}
-        read = in_elements(types, {t.name: memory[t.name] for t in program.inputs})
+        read = to_elements(types, {t.name: memory[t.name] for t in program.inputs})
         meant = evaluate(program, {name: tensor.to_dense() for name, tensor in read.items()})
         outcome = simulated(region.graph, memory, case.limits)
         inputs = {name: memory[name] for name in region.graph.inputs}
@@ -222,7 +222,7 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
             agree(f"fused interpreter, region `{region.name}`", name, meant[name], due)
             memory[name] = assemble(region.graph.declared[name], outcome.written[name])
             order = ",".join(region.fused.order)
-            got = in_elements(types, {name: memory[name]})[name]
+            got = to_elements(types, {name: memory[name]})[name]
             agree(f"graph of region `{region.name}` in order {order}", name, got.to_dense(), due)
             if name in case.schedule.drop_zeros:
                 dropped(memory[name], name)

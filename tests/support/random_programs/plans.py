@@ -7,7 +7,7 @@ from dataclasses import replace
 import networkx as nx
 from hypothesis import strategies as st
 
-from fuseflow.einsum.blocks import with_blocks, with_vectors
+from fuseflow.einsum.blocks import propagate_blocks, vectorize
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ProgramError
@@ -42,7 +42,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates
     blocks = in_blocks(draw, program) if rare(False, True) else ()
     vector = 1 if blocks else rare(1, 2, 3)
     inferred = infer(program)
-    vector = vector if with_vectors(inferred, vector) != inferred else 1
+    vector = vector if vectorize(inferred, vector) != inferred else 1
     tiles = bool(blocks) or vector > 1
     return replace(
         schedule,
@@ -65,7 +65,7 @@ def in_blocks(draw: st.DrawFn, program: Program) -> tuple[tuple[str, tuple[int, 
         block = [*(inferred.declared[tensor.name].block or (1,) * len(tensor.shape))]
         block[dimension] = draw(st.sampled_from([2, 2, 3, 4, 8]))
         try:
-            inferred = with_blocks(inferred, {tensor.name: tuple(block)})
+            inferred = propagate_blocks(inferred, {tensor.name: tuple(block)})
         except ProgramError:
             continue  # it is in other blocks already, or a tile would have three dimensions
     return tuple((t.name, t.block) for t in inferred.inputs if t.block)
