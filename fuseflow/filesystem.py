@@ -33,7 +33,7 @@ def read_text(path: str | Path, what: str = "") -> str:
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replace_file(path: str | Path) -> Iterator[Path]:
     """A temporary name beside `path`, whose directory is made if need be. It replaces `path` at the end of the block; if the
     block fails it is removed. A link stays and its target is replaced; a device or a pipe is written to.
     Raises `FileError` where the file cannot be written."""
@@ -56,7 +56,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_directory(path: str | Path, manifest: str) -> Iterator[Path]:
+def replace_directory(path: str | Path, manifest: str) -> Iterator[Path]:
     """An empty directory beside `path` that replaces it at the end of the block; if the block fails it is removed.
 
     The block leaves a JSON file `manifest` in it whose `files` are those that it wrote; a directory is replaced only if it holds
@@ -65,7 +65,7 @@ def replacing_directory(path: str | Path, manifest: str) -> Iterator[Path]:
     target = _target(path)
     temporary = _beside(target)
     try:
-        refuse_foreign(Path(path), manifest)
+        refuse_foreign_files(Path(path), manifest)
         temporary.mkdir(parents=True)
         try:
             yield temporary
@@ -78,12 +78,12 @@ def replacing_directory(path: str | Path, manifest: str) -> Iterator[Path]:
         raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error
 
 
-def files_below(folder: Path) -> list[str]:
+def list_files(folder: Path) -> list[str]:
     """Every file in a directory and the directories in it, relative to it."""
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
 
 
-def refuse_foreign(path: Path, manifest: str) -> None:
+def refuse_foreign_files(path: Path, manifest: str) -> None:
     """Raise `FileError` if a directory `path` cannot be replaced without losing what somebody else put there."""
     if not path.exists():
         return
@@ -91,7 +91,7 @@ def refuse_foreign(path: Path, manifest: str) -> None:
         raise FileError(f"`{path}` is a file, not a directory")
     if not (path / manifest).is_file() and os.listdir(path):
         raise FileError(f"`{path}` is not empty and holds no `{manifest}` of an earlier run", hint="name a new directory")
-    if foreign := sorted(set(files_below(path)) - _listed(path / manifest)):
+    if foreign := sorted(set(list_files(path)) - _listed(path / manifest)):
         hint = "move it elsewhere, or name a new directory"
         raise FileError(f"`{path}` would be replaced, but its `{foreign[0]}` is not from an earlier run", hint=hint)
     if Path.cwd().is_relative_to(_target(path)):
@@ -115,5 +115,5 @@ def _beside(target: Path) -> Path:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in one step."""
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

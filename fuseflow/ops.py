@@ -233,7 +233,7 @@ REDUCERS: dict[str, Reducer] = {
     )
 }
 
-PARTIAL: dict[str, Operator] = {
+COMBINERS: dict[str, Operator] = {
     f"fold_{row.name}": Operator(f"fold_{row.name}", 2, row.array, row.scalar, unit=row.unit) for row in REDUCERS.values()
 }
 """What makes one of two partial results of a reduction: an operator without annihilators, unlike `add`, `min` and `mul`, so that infinities
@@ -242,7 +242,7 @@ and NaN come out as in one fold. In graphs only, where lanes end."""
 
 def operator(name: str) -> Operator:
     """The operator called `name`; raises `ProgramError` with the nearest right name."""
-    row = OPERATORS.get(name) or PARTIAL.get(name)
+    row = OPERATORS.get(name) or COMBINERS.get(name)
     if row is None:
         raise ProgramError(f"unknown operator `{name}`", hint=did_you_mean(name, OPERATORS))
     return row

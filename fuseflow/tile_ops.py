@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fuseflow.ops import OPERATORS, PARTIAL, REDUCERS, Operator, operator
+from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS, Operator, operator
 
-Tile: TypeAlias = tuple[int, ...]
+TileShape: TypeAlias = tuple[int, ...]
 """The shape of a tile: rows and columns; () for a scalar."""
 Array = npt.NDArray[np.float64]
 
@@ -36,19 +36,19 @@ class TileOperator:
     name: str
     arity: int
     takes: str
-    result: Callable[..., Tile | None]
+    result: Callable[..., TileShape | None]
     work: Callable[..., int]
     array: Callable[..., Any]
     per_work: int = 1
     unit: str = "add"
 
 
-def filled(tile: Tile, value: float) -> Any:
+def constant_tile(tile: TileShape, value: float) -> Any:
     """An element of the shape `tile` with one value everywhere: a number where `tile` is ()."""
     return _closed(np.full(tile, value, dtype=np.float64)) if tile else value
 
 
-def each(function: Callable[..., float], *operands: Any) -> Array:
+def map_elements(function: Callable[..., float], *operands: Any) -> Array:
     """A scalar function element by element; columns (b1 x 1), rows (1 x b2) and numbers stand for every column, row and element.
 
     >>> each(lambda a, b: a + b, np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[10.0], [20.0]])).tolist()
@@ -59,7 +59,7 @@ def each(function: Callable[..., float], *operands: Any) -> Array:
     return _closed(np.fromiter(values, np.float64, arrays[0].size).reshape(arrays[0].shape))
 
 
-def result_tile(function: str, tiles: Sequence[Tile]) -> Tile | None:
+def result_shape(function: str, tiles: Sequence[TileShape]) -> TileShape | None:
     """The shape of the result of an operator on streams of elements of shapes `tiles`; None if it does not take these.
 
     >>> result_tile("matmul", [(2, 3), (3, 4)]), result_tile("add", [(2, 1), (1, 4)]), result_tile("add", [(2, 4), (4, 2)])
@@ -68,10 +68,10 @@ def result_tile(function: str, tiles: Sequence[Tile]) -> Tile | None:
     if function in TILE_OPERATORS:
         row = TILE_OPERATORS[function]
         return row.result(*tiles) if len(tiles) == row.arity and all(tiles) else None
-    return joined(tiles)
+    return broadcast_shape(tiles)
 
 
-def joined(tiles: Sequence[Tile]) -> Tile | None:
+def broadcast_shape(tiles: Sequence[TileShape]) -> TileShape | None:
     """The shape of tiles that meet element by element, where one row, one column or a scalar stands for all; None if they do not fit."""
     shapes = [tile for tile in tiles if tile]
     if not shapes:
@@ -80,17 +80,17 @@ def joined(tiles: Sequence[Tile]) -> Tile | None:
     return sides if all(size in (1, side) for tile in shapes for size, side in zip(tile, sides, strict=True)) else None
 
 
-def work(function: str, tiles: Sequence[Tile]) -> int:
+def work_count(function: str, tiles: Sequence[TileShape]) -> int:
     """What an operator has to do on elements of these shapes: multiply-accumulates of a product, else elements."""
     if function in TILE_OPERATORS:
         return TILE_OPERATORS[function].work(*tiles)
-    return prod(joined(tiles) or ())
+    return prod(broadcast_shape(tiles) or ())
 
 
-def flops(function: str, tiles: Sequence[Tile]) -> int:
+def flops(function: str, tiles: Sequence[TileShape]) -> int:
     """FLOPs of an operator on one element of each of these shapes."""
     row = TILE_OPERATORS.get(function)
-    return work(function, tiles) * (row.per_work if row else operator(function).flops)
+    return work_count(function, tiles) * (row.per_work if row else operator(function).flops)
 
 
 def _closed(array: Array) -> Array:
@@ -98,7 +98,7 @@ def _closed(array: Array) -> Array:
     return array
 
 
-def _contracted(rows: int, columns: int) -> Tile:
+def _contracted(rows: int, columns: int) -> TileShape:
     """The shape of what a product or a fold leaves: one element is a scalar."""
     return (rows, columns) if rows * columns > 1 else ()
 
@@ -121,7 +121,7 @@ def _folded(reducer: str, axis: int, a: Array) -> Any:
     op = REDUCERS[reducer]
     total: Array = np.full(a.shape[1 - axis], op.identity)
     for k in range(a.shape[axis]):
-        total = each(op.scalar, total, a.take(k, axis))
+        total = map_elements(op.scalar, total, a.take(k, axis))
     return _element(np.expand_dims(total, axis))
 
 
@@ -150,22 +150,22 @@ _PRODUCTS = (
 
 _TRANSPOSE = TileOperator("transpose", 1, "a tile", lambda a: a[::-1], prod, lambda a: _closed(a.T.copy()), 0, "logic")
 
-FOLDS: Mapping[str, tuple[str, int]] = MappingProxyType(
+TILE_FOLDS: Mapping[str, tuple[str, int]] = MappingProxyType(
     {f"{what}_{name}": (name, axis) for what, axis in (("row", 1), ("col", 0)) for name in REDUCERS}
 )
 """Operators that fold the rows or the columns of a tile: the reducer, and the axis along which it runs."""
 
 
 def _fold(name: str, reducer: str, axis: int) -> TileOperator:
-    def result(a: Tile) -> Tile:
+    def result(a: TileShape) -> TileShape:
         return _contracted(a[0], 1) if axis == 1 else _contracted(1, a[1])
 
     return TileOperator(name, 1, "a tile", result, prod, partial(_folded, reducer, axis), 1, REDUCERS[reducer].unit)
 
 
-_ROWS = (*_PRODUCTS, _TRANSPOSE, *(_fold(name, *fold) for name, fold in FOLDS.items()))
+_ROWS = (*_PRODUCTS, _TRANSPOSE, *(_fold(name, *fold) for name, fold in TILE_FOLDS.items()))
 
 TILE_OPERATORS: Mapping[str, TileOperator] = MappingProxyType({row.name: row for row in _ROWS})
 
-FUNCTIONS: Mapping[str, Operator | TileOperator] = MappingProxyType({**OPERATORS, **PARTIAL, **TILE_OPERATORS})
+ALU_FUNCTIONS: Mapping[str, Operator | TileOperator] = MappingProxyType({**OPERATORS, **COMBINERS, **TILE_OPERATORS})
 """Everything that an `alu` computes."""

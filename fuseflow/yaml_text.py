@@ -14,7 +14,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from fuseflow.errors import FuseFlowError, Span, did_you_mean
 
-Path = tuple[int | str, ...]
+KeyPath = tuple[int | str, ...]
 """The keys and positions that lead to an entry."""
 
 
@@ -44,7 +44,7 @@ class YamlText:
         return Span(self.file, mark.line + 1, mark.column + 1) if mark else Span(self.file, 1)
 
     def explain(
-        self, error: ValidationError, keys: Collection[str], what: str, raised: type[FuseFlowError], above: Path = ()
+        self, error: ValidationError, keys: Collection[str], what: str, raised: type[FuseFlowError], above: KeyPath = ()
     ) -> FuseFlowError:
         """The first complaint about the entry `above`, which is `what` and may have `keys`, in the words of the file."""
         first = error.errors(include_url=False)[0]

@@ -36,7 +36,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.verify import extents
 from fuseflow.ops import operator, reducer
 from fuseflow.tensors import Format, Tensor, pack
-from fuseflow.tensors.blocks import blocked
+from fuseflow.tensors.blocks import to_blocks
 
 Known: TypeAlias = float | None
 """The value of an expression in the padding of an index; None if it may be anything."""
@@ -55,7 +55,7 @@ def guarded(program: Program) -> Program:
 def inside(vector: TensorType) -> Tensor:
     """The data of a guard: its implicit value is 1, so that it decides nothing where nothing is stored; its padding is 0."""
     ones = pack(np.ones(vector.shape, dtype=np.int32), Format.dense(1))
-    return replace(blocked(ones, vector.block), fill=1.0)
+    return replace(to_blocks(ones, vector.block), fill=1.0)
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ def to_torch(tensor: Tensor) -> torch.Tensor:
     """A packed tensor as a PyTorch tensor with the same stored entries: CSR, CSC, COO or dense, as its format says."""
     from fuseflow.frontend import torch_tensors
 
-    return torch_tensors.unpacked(tensor)
+    return torch_tensors.to_torch(tensor)
 
 
 def read_mlir(text: str, file: str = "<text>") -> Program:
@@ -46,6 +46,6 @@ def read_mlir(text: str, file: str = "<text>") -> Program:
     Arguments are called what their attribute `samml.name` says, or else the name of their location, or else arg0, arg1, ...
     Raises `FrontendError`.
     """
-    from fuseflow.frontend import linalg_files
+    from fuseflow.frontend import linalg_reader
 
-    return linalg_files.read(text, file)
+    return linalg_reader.read_program(text, file)

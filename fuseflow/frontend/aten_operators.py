@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OUTSIDE = "do it outside the model"
-EVAL = "call .eval() on the model"
-DROPOUT = f"{EVAL}; a dropout function needs `training=self.training` to notice"
-EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
+HINT_OUTSIDE = "do it outside the model"
+HINT_EVAL = "call .eval() on the model"
+HINT_DROPOUT = f"{HINT_EVAL}; a dropout function needs `training=self.training` to notice"
+HINT_EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ def _names(text: str) -> frozenset[str]:
 
 INDEXING = UnsupportedOperators(
     "indexing by a tensor",
-    OUTSIDE,
+    HINT_OUTSIDE,
     _names("""
         index index_select gather take take_along_dim masked_select masked_scatter nonzero nonzero_numpy embedding embedding_bag
         index_put index_put_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ scatter scatter_ scatter_add
         scatter_add_ scatter_reduce scatter_reduce_ put put_ one_hot _unsafe_index
     """),
 )
-PATTERN = UnsupportedOperators(
+STORED_PATTERN = UnsupportedOperators(
     "an operator on the stored pattern of a sparse tensor",
     "use the dense form of the operator: the layout of the arguments brings the pattern back",
     _names("""
@@ -50,7 +50,7 @@ SLICING = UnsupportedOperators(
 )
 SORTING = UnsupportedOperators(
     "sorting or scanning",
-    OUTSIDE,
+    HINT_OUTSIDE,
     _names("""
         topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
         unique_dim unique_consecutive searchsorted bucketize diff
@@ -66,9 +66,9 @@ LOOP_INDEX = UnsupportedOperators(
     "pass the result as a tensor (a buffer)",
     _names("argmax argmin arange eye tril triu tril_indices triu_indices linspace"),
 )
-REFUSED = (
+UNSUPPORTED_FAMILIES = (
     INDEXING,
-    PATTERN,
+    STORED_PATTERN,
     SORTING,
     SLICING,
     DIAGONAL,
@@ -88,7 +88,7 @@ REFUSED = (
     ),
     UnsupportedOperators(
         "random numbers",
-        EVAL,
+        HINT_EVAL,
         _names("""
             rand randn rand_like randn_like randint randint_like bernoulli bernoulli_ normal normal_ uniform uniform_ multinomial
             randperm exponential_ native_dropout
@@ -101,18 +101,18 @@ REFUSED = (
     ),
 )
 
-TRAINING = {
-    "dropout": ("random numbers", 2, DROPOUT),
-    "alpha_dropout": ("random numbers", 2, DROPOUT),
-    "feature_dropout": ("random numbers", 2, DROPOUT),
-    "feature_alpha_dropout": ("random numbers", 2, DROPOUT),
-    "rrelu": ("random numbers", 3, EVAL),
-    "batch_norm": ("statistics of the batch", 5, EVAL),
+TRAINING_FLAGS = {
+    "dropout": ("random numbers", 2, HINT_DROPOUT),
+    "alpha_dropout": ("random numbers", 2, HINT_DROPOUT),
+    "feature_dropout": ("random numbers", 2, HINT_DROPOUT),
+    "feature_alpha_dropout": ("random numbers", 2, HINT_DROPOUT),
+    "rrelu": ("random numbers", 3, HINT_EVAL),
+    "batch_norm": ("statistics of the batch", 5, HINT_EVAL),
     "instance_norm": ("statistics of the input", 5, "use LayerNorm, or call .eval() with track_running_stats=True"),
 }
 """Operators with a `train` flag: what it makes of them, its position, and the way out."""
 
-BY_PATTERN = {
+PATTERN_DEPENDENT = {
     "aten._sparse_mm.reduce": 0,
     "aten._sparse_mm_reduce_impl.default": 0,
     "aten.sparse_sampled_addmm.default": 0,
@@ -120,7 +120,7 @@ BY_PATTERN = {
 }
 """Operators whose result depends on which zeros are stored, and the position of the tensor that stores them."""
 
-LOWERED = _names("""
+LOWERABLE = _names("""
     mm bmm mv dot addmm baddbmm matmul
     permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
     _to_copy to

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from fuseflow.errors import DataError
 
-RANDOM = 2
+RANDOM_BLOCKS = 2
 """Random blocks of each block row, and the global block rows and columns."""
 
 
@@ -27,14 +27,17 @@ def bigbird_blocks(length: int, block: int, seed: int = 0) -> npt.NDArray[np.boo
             f"a mask of {length} positions has no blocks of {block}", hint="take a block size that divides the length"
         )
     count = length // block
-    if count < RANDOM:
-        raise DataError(f"a mask of {count} block needs {RANDOM} random ones in a row", hint=f"take blocks of {length // RANDOM}")
+    if count < RANDOM_BLOCKS:
+        raise DataError(
+            f"a mask of {count} block needs {RANDOM_BLOCKS} random ones in a row",
+            hint=f"take blocks of {length // RANDOM_BLOCKS}",
+        )
     random = np.random.RandomState(seed)
-    chosen = np.stack([random.choice(count, RANDOM, replace=False) for _ in range(count)])
+    chosen = np.stack([random.choice(count, RANDOM_BLOCKS, replace=False) for _ in range(count)])
     places = np.arange(count)
     blocks: npt.NDArray[np.bool_] = np.abs(places[:, None] - places) <= 1
     blocks[places[:, None], chosen] = True
-    blocks[:RANDOM] = blocks[:, :RANDOM] = True
+    blocks[:RANDOM_BLOCKS] = blocks[:, :RANDOM_BLOCKS] = True
     return blocks
 
 

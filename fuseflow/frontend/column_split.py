@@ -25,7 +25,7 @@ _KEEP_COLUMNS = (aten.view.default, aten.reshape.default, aten._unsafe_view.defa
 _CUTS = (aten.split.Tensor, aten.split.sizes, aten.split_with_sizes.default, aten.chunk.default)
 
 
-def separate_columns(program: ExportedProgram) -> None:
+def split_linear_columns(program: ExportedProgram) -> None:
     """Rewrite such layers of a traced program in place."""
     graph = program.graph_module.graph
     cuts = [(part, start, layer) for node in graph.nodes for part, start in _parts(node) if (layer := _layer(node.args[0]))]

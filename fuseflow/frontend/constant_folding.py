@@ -17,20 +17,20 @@ from torch.fx import Graph, Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING
-from fuseflow.frontend.einsum_names import Names
+from fuseflow.frontend.einsum_names import NameAllocator
 
-FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)
-_OPERATORS = frozenset().union(*(family.names for family in FAMILIES))
+FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)
+_OPERATORS = frozenset().union(*(family.names for family in FOLDABLE_FAMILIES))
 _SHOWN = 4
 
 
-def evaluate_known(program: ExportedProgram, tensors: dict[str, Tensor]) -> list[str]:
+def fold_constants(program: ExportedProgram, tensors: dict[str, Tensor]) -> list[str]:
     """Replace such operators of a traced program by new inputs, which are added to `tensors`; returns what the user is told."""
     graph = program.graph_module.graph
     found = list(_frontier(graph, values := _Values(program, tensors)))
     if not found:
         return []
-    names = Names()
+    names = NameAllocator()
     for name in tensors:
         names.unique(name)
     results = [values[node].detach() for node in found]  # before any of them is replaced: one may be made of another

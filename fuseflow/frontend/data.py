@@ -14,27 +14,27 @@ from scipy import sparse
 from fuseflow.errors import DataError, did_you_mean
 from fuseflow.frontend.bigbird import bigbird_mask
 from fuseflow.frontend.datasets import citation, images, ogb, planetoid
-from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalized
-from fuseflow.frontend.datasets.karate import karate
+from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency
+from fuseflow.frontend.datasets.karate import karate_club
 from fuseflow.frontend.datasets.random_graphs import random_graph
 from fuseflow.frontend.datasets.spec_options import SpecOptions
-from fuseflow.frontend.datasets.standins import PUBLISHED, standin
+from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS, generate_standin
 from fuseflow.frontend.datasets.torch_matrix import torch_matrix
 
 if TYPE_CHECKING:
     import torch
 
-FROM_FILES: dict[str, Callable[[str, Path | None], GraphData]] = {
-    **dict.fromkeys(planetoid.NAMES, planetoid.planetoid),
-    **dict.fromkeys(citation.NAMES, citation.citation),
-    **dict.fromkeys(ogb.NAMES, ogb.ogb),
+FILE_READERS: dict[str, Callable[[str, Path | None], GraphData]] = {
+    **dict.fromkeys(planetoid.TITLES, planetoid.read_planetoid),
+    **dict.fromkeys(citation.TITLES, citation.read_citation),
+    **dict.fromkeys(ogb.TITLES, ogb.read_ogb),
 }
 """Graphs that are read from files, by name."""
 
-VARIANTS = {"synthetic": tuple(PUBLISHED), "images": tuple(images.SIDES)}
+VARIANTS = {"synthetic": tuple(PUBLISHED_COUNTS), "images": tuple(images.IMAGE_SIDES)}
 """What is asked for as `NAME:variant`."""
 
-SPECS = ("karate", *FROM_FILES, "random", "synthetic", "images", "bigbird")
+DATASET_NAMES = ("karate", *FILE_READERS, "random", "synthetic", "images", "bigbird")
 ADJACENCIES = ("gcn", "raw")
 
 
@@ -73,7 +73,7 @@ class Data:
 
     def matrix(self, default: str = "gcn") -> sparse.csr_array:
         """The adjacency as the user asks for it, else the model's `default`: `raw`, the edges; `gcn`, D^-1/2 (A + I) D^-1/2."""
-        return self.edges if (self.adj or default) == "raw" else normalized(self.edges)
+        return self.edges if (self.adj or default) == "raw" else normalize_adjacency(self.edges)
 
     @property
     def adjacency(self) -> torch.Tensor:
@@ -92,16 +92,16 @@ class Data:
 
 
 def has_files(name: str, data_dir: Path) -> bool:
-    """Whether the raw files of a graph of `FROM_FILES` are in a directory."""
+    """Whether the raw files of a graph of `FILE_READERS` are in a directory."""
     try:
-        located(name, data_dir)
+        locate_files(name, data_dir)
     except DataError:
         return False
     return True
 
 
-def located(name: str, data_dir: Path) -> Path:
-    """The directory in `data_dir` that holds the raw files of a graph of `FROM_FILES`; raises `DataError`."""
+def locate_files(name: str, data_dir: Path) -> Path:
+    """The directory in `data_dir` that holds the raw files of a graph of `FILE_READERS`; raises `DataError`."""
     folder: Path = next(m for m in (planetoid, citation, ogb) if name in m.NAMES).locate(name, data_dir)
     return folder
 
@@ -109,15 +109,15 @@ def located(name: str, data_dir: Path) -> Path:
 def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     """Load the data that `spec` names; raises `DataError`.
 
-    `karate`, and the graphs that are read from the raw files in `data_dir` (`FROM_FILES`), take `:nodes=N` for the subgraph of the
+    `karate`, and the graphs that are read from the raw files in `data_dir` (`FILE_READERS`), take `:nodes=N` for the subgraph of the
     first N nodes. Generated, by `seed`, are `random` (nodes, degree, features, density, classes), `synthetic:NAME` (scale), a stand-in
     for a published graph, `images:NAME` (side, count, density), and `bigbird` (block, length, features), a sequence with its
     attention mask. Graphs take `adj=gcn` or `adj=raw`: which adjacency a model gets.
     """
     name = spec.partition(":")[0]
-    if name not in SPECS:
-        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, SPECS))
-    if data_dir is not None and name not in FROM_FILES:
+    if name not in DATASET_NAMES:
+        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES))
+    if data_dir is not None and name not in FILE_READERS:
         raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
     options = SpecOptions.parse(spec, VARIANTS.get(name, ()))
     if name == "images":
@@ -133,7 +133,7 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     nodes = options.integer("nodes", 0, 1) if "nodes" in options.given else None
     options.known.append("nodes")
     options.finish()
-    graph = karate() if name == "karate" else FROM_FILES[name](name, data_dir)
+    graph = karate_club() if name == "karate" else FILE_READERS[name](name, data_dir)
     return _of_graph(spec, _first(graph, nodes, spec), adj)
 
 
@@ -151,18 +151,20 @@ def _standin(options: SpecOptions, seed: int) -> tuple[GraphData, str]:
     scale, seed = options.number("scale", 1, 1e-6, 1), options.integer("seed", seed, 0)
     options.finish()
     if not options.variant:
-        raise DataError(f"data `{options.spec}`: a stand-in for which graph?", hint=f"as in `synthetic:{next(iter(PUBLISHED))}`")
+        raise DataError(
+            f"data `{options.spec}`: a stand-in for which graph?", hint=f"as in `synthetic:{next(iter(PUBLISHED_COUNTS))}`"
+        )
     name = options.variant
     part = "" if scale == 1 else f", scaled to {scale:g} of its nodes"
-    return standin(name, seed, scale), f"synthetic data: a generated stand-in for {name}{part}, not the published graph"
+    return generate_standin(name, seed, scale), f"synthetic data: a generated stand-in for {name}{part}, not the published graph"
 
 
 def _images(options: SpecOptions, seed: int) -> Data:
-    side = options.integer("side", images.SIDES.get(options.variant, 16), 1)
-    count, density = options.integer("count", images.IMAGES, 1), options.number("density", images.DENSITY, 0, 1)
+    side = options.integer("side", images.IMAGE_SIDES.get(options.variant, 16), 1)
+    count, density = options.integer("count", images.DEFAULT_COUNT, 1), options.number("density", images.DEFAULT_DENSITY, 0, 1)
     seed = options.integer("seed", seed, 0)
     options.finish()
-    pixels = images.sampled_images(count, side, density, seed)
+    pixels = images.sample_images(count, side, density, seed)
     description = f"{count} images, {side} x {side} pixels ({pixels.nnz} nonzero)"
     what = f"images of the size of {options.variant}'s" if options.variant else "images"
     return Data(options.spec, pixels, np.zeros(count, dtype=np.int64), 0, description, notice=f"synthetic data: random {what}")

@@ -239,7 +239,7 @@ def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = 
     return x
 
 
-DENSE: dict[object, Callable[..., Any]] = {
+DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten._sparse_mm.default: _spmm,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
@@ -286,7 +286,7 @@ DENSE: dict[object, Callable[..., Any]] = {
     ),
 }
 
-COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
+COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.softmax.int: ("softmax", _softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
     aten.logsumexp.default: ("logsumexp", _logsumexp),
@@ -326,19 +326,21 @@ COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
 """Operators that become several Einsums: their name prefixes the names of those (`log_softmax.max`)."""
 
 
-class Densify(torch.fx.Interpreter):
+class DensifyingInterpreter(torch.fx.Interpreter):
     """Runs an exported graph with the replacements, noting on every node that results which operator it comes from."""
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name, function = COMPOSITE.get(target, (short_name(target), DENSE.get(target, target)))
-        with annotate({"operator": f"{name}." if target in COMPOSITE else name}):
+        name, function = COMPOSITE_DECOMPOSITIONS.get(target, (short_name(target), DENSE_REPLACEMENTS.get(target, target)))
+        with annotate({"operator": f"{name}." if target in COMPOSITE_DECOMPOSITIONS else name}):
             return super().call_function(function, args, kwargs)
 
     def run_node(self, node: torch.fx.Node) -> Any:
         try:
             return super().run_node(node)
         except FrontendError as error:
-            raise FrontendError(f"{error.message}{fx_origin.at(node)}", hint=error.hint, span=fx_origin.span(node)) from None
+            raise FrontendError(
+                f"{error.message}{fx_origin.module_suffix(node)}", hint=error.hint, span=fx_origin.source_span(node)
+            ) from None
         except Exception as error:
-            message = f"`{node.target}`{fx_origin.at(node)} has no dense form: {error}"
-            raise FrontendError(message, span=fx_origin.span(node)) from error
+            message = f"`{node.target}`{fx_origin.module_suffix(node)} has no dense form: {error}"
+            raise FrontendError(message, span=fx_origin.source_span(node)) from error

@@ -10,7 +10,7 @@ from fuseflow.einsum.nodes import Access, Apply, Expr, Reduce, walk
 from fuseflow.frontend.mlir_locations import Origin
 
 
-class Names:
+class NameAllocator:
     """Hands out each name once; a second use gets `_2`, a third `_3`."""
 
     def __init__(self) -> None:
@@ -46,10 +46,10 @@ def einsum_name(body: Expr, origin: Origin) -> str:
     kind = _kind(body)
     if not prefix and origin.operator and _compound(body):
         kind = origin.operator.lstrip("_")
-    return qualified(origin, prefix + kind)
+    return qualified_name(origin, prefix + kind)
 
 
-def qualified(origin: Origin, name: str) -> str:
+def qualified_name(origin: Origin, name: str) -> str:
     return f"{origin.path}.{name}" if origin.path else name
 
 

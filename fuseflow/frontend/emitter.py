@@ -11,21 +11,21 @@ from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Reduce, Split, Te
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import einsum_names
 from fuseflow.frontend.mlir_locations import Origin
-from fuseflow.frontend.symbolic_values import SymbolicValue, placeholder, tensor, uses_undefined
+from fuseflow.frontend.symbolic_values import SymbolicValue, dimension_index, tensor_value, uses_undefined
 
 
-class Emitter:
+class EinsumEmitter:
     """Einsums in order, and the tensors that must be declared: the inputs, and intermediates whose extents or format do not follow."""
 
     def __init__(self) -> None:
         self.einsums: list[Einsum] = []
         self.declared: dict[str, TensorType] = {}
-        self._names = einsum_names.Names()
+        self._names = einsum_names.NameAllocator()
 
-    def declare(self, tensor: TensorType) -> str:
+    def declare(self, tensor_value: TensorType) -> str:
         """Declare an input under its own name, made unique."""
-        name = self._names.unique(tensor.name)
-        self.declared[name] = replace(tensor, name=name)
+        name = self._names.unique(tensor_value.name)
+        self.declared[name] = replace(tensor_value, name=name)
         return name
 
     def define(
@@ -33,15 +33,15 @@ class Emitter:
     ) -> SymbolicValue:
         """An Einsum for a value of the given type. Its indices are the dimensions that the value depends on: along the others it stays a
         broadcast, unless `full` asks for all. `force` declares the result with the type's format."""
-        dimensions = value.wide if full or force else value.bound
+        dimensions = value.nonunit_dimensions if full or force else value.bound
         letters = fresh_indices()
-        index: dict[str, Index] = {placeholder(p): next(letters) for p in dimensions}
+        index: dict[str, Index] = {dimension_index(p): next(letters) for p in dimensions}
         index |= {loop: next(letters) for loop in _reduced(value.expr)}
         body = substitute(value.expr, index)
-        indices = tuple(index[placeholder(p)] for p in dimensions)
+        indices = tuple(index[dimension_index(p)] for p in dimensions)
         type = replace(type, shape=tuple(value.shape[p] for p in dimensions))
         chosen = self._append(name or einsum_names.einsum_name(body, origin), indices, body, type, origin, force)
-        return SymbolicValue(value.shape, Access(chosen, tuple(placeholder(p) for p in dimensions)))
+        return SymbolicValue(value.shape, Access(chosen, tuple(dimension_index(p) for p in dimensions)))
 
     def split(self, value: SymbolicValue, at: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:
         """Dimension `at` of a value without dimensions of extent 1 becomes two: `T[i, j, k] = X[i, j*size + k]`."""
@@ -49,8 +49,8 @@ class Emitter:
         letters = _letters(len(shape))
         source: list[Index] = [*letters[:at], Split(letters[at], letters[at + 1], size), *letters[at + 2 :]]
         body = value.at(dict(enumerate(source)))
-        return tensor(
-            self._append(einsum_names.qualified(origin, "split"), letters, body, replace(type, shape=shape), origin), shape
+        return tensor_value(
+            self._append(einsum_names.qualified_name(origin, "split"), letters, body, replace(type, shape=shape), origin), shape
         )
 
     def merge(self, value: SymbolicValue, at: int, type: TensorType, origin: Origin) -> SymbolicValue:
@@ -60,8 +60,8 @@ class Emitter:
         letters = _letters(len(value.shape))
         indices: tuple[Index, ...] = (*letters[:at], Split(letters[at], letters[at + 1], size), *letters[at + 2 :])
         body = value.at(dict(enumerate(letters)))
-        return tensor(
-            self._append(einsum_names.qualified(origin, "merge"), indices, body, replace(type, shape=shape), origin), shape
+        return tensor_value(
+            self._append(einsum_names.qualified_name(origin, "merge"), indices, body, replace(type, shape=shape), origin), shape
         )
 
     def _append(

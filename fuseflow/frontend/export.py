@@ -22,12 +22,12 @@ from torch.utils import _pytree as pytree
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import fx_origin, screen
-from fuseflow.frontend.aten_operators import PATTERN
-from fuseflow.frontend.column_split import separate_columns
-from fuseflow.frontend.constant_folding import evaluate_known
-from fuseflow.frontend.densify import Densify
-from fuseflow.frontend.einsum_names import Names
+from fuseflow.frontend import fx_origin, operator_screen
+from fuseflow.frontend.aten_operators import STORED_PATTERN
+from fuseflow.frontend.column_split import split_linear_columns
+from fuseflow.frontend.constant_folding import fold_constants
+from fuseflow.frontend.densify import DensifyingInterpreter
+from fuseflow.frontend.einsum_names import NameAllocator
 from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.torch_tensors import storage_of
 
@@ -43,30 +43,30 @@ class ExportedGraph:
     notices: list[str]
 
 
-def export(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str]) -> ExportedGraph:
+def export_graph(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str]) -> ExportedGraph:
     """Trace `module` on `inputs`; `formats` overrides layouts by name. Raises `FrontendError` for what has no Einsum form."""
     inputs = pytree.tree_map_only(Tensor, _without_base, inputs)
     with _quiet(), torch.no_grad():
         traced = _trace(module, inputs)
         tensors = _arguments(traced, inputs)
-        separate_columns(traced)
-        notices = evaluate_known(traced, tensors)
-        screen.screen(traced, tensors)
+        split_linear_columns(traced)
+        notices = fold_constants(traced, tensors)
+        operator_screen.screen_program(traced, tensors)
         stored = storage_of(tensors, formats)
         graph = _replay(traced, tensors, stored)
-    screen.screen_lowered(graph)
-    screen.screen_mutation(graph, list(tensors))
+    operator_screen.screen_lowered(graph)
+    operator_screen.screen_mutation(graph, list(tensors))
     return ExportedGraph(graph, tensors, stored, notices)
 
 
-def eager(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
+def run_eagerly(module: nn.Module, inputs: tuple[Any, ...]) -> list[Tensor]:
     """The tensors that the model returns, in order. Raises `FrontendError` if PyTorch cannot run it."""
     try:
         with _quiet(), torch.no_grad():
             leaves = pytree.tree_leaves(module(*inputs))
     except Exception as error:  # whatever the model and PyTorch raise
         message = f"the model fails in PyTorch itself: {type(error).__name__}: {_first_line(error)}"
-        raise FrontendError(message, span=fx_origin.span_of_exception(error)) from error
+        raise FrontendError(message, span=fx_origin.exception_span(error)) from error
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
@@ -87,17 +87,17 @@ def _explained(error: Exception, module: nn.Module, inputs: tuple[Any, ...]) -> 
     """Say why a model cannot be traced: does it not run at all, does its control flow depend on data, is it the sparse layout?"""
     if isinstance(error, FrontendError):
         return error
-    span, text = fx_origin.span_of_exception(error), str(error)
+    span, text = fx_origin.exception_span(error), str(error)
     if "data-dependent" in text or "DataDependent" in type(error).__name__:
         hint = "compute the condition outside the model, or use `torch.where`"
         return FrontendError("control flow depends on data", hint=hint, span=span)
     try:
-        eager(module, inputs)
+        run_eagerly(module, inputs)
     except FrontendError as failure:
         return failure
-    for name in sorted(PATTERN.names, key=len, reverse=True):
+    for name in sorted(STORED_PATTERN.names, key=len, reverse=True):
         if re.search(rf"\b{name}\b", text):
-            return FrontendError(f"{PATTERN.what} (`{name}`)", hint=PATTERN.hint, span=span)
+            return FrontendError(f"{STORED_PATTERN.what} (`{name}`)", hint=STORED_PATTERN.hint, span=span)
     message = f"torch.export cannot trace the model: {type(error).__name__}: {_first_line(error)}"
     return FrontendError(message, hint=_sparse_attribute(module), span=span)
 
@@ -120,7 +120,7 @@ def _first_line(error: Exception) -> str:
 
 def _arguments(traced: ExportedProgram, inputs: tuple[Any, ...]) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
-    names = Names()
+    names = NameAllocator()
     leaves = iter(pytree.tree_leaves((inputs, {})))
     canonical = _names_of_shared(traced)
     for spec in traced.graph_signature.input_specs:
@@ -160,7 +160,7 @@ class _AllInputs(nn.Module):
 
     def forward(self, *tensors: Tensor) -> list[Tensor]:
         arguments = [t != 0 if truth else t for t, truth in zip(tensors, self.truths, strict=True)]
-        results = pytree.tree_leaves(Densify(self.graph).run(*arguments))  # type: ignore[arg-type]
+        results = pytree.tree_leaves(DensifyingInterpreter(self.graph).run(*arguments))  # type: ignore[arg-type]
         return [result for result in results if result is not None]
 
 

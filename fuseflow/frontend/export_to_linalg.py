@@ -13,15 +13,15 @@ from torch_mlir import ir
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import fx_origin, mlir
-from fuseflow.frontend.mlir_locations import Origin, to_mlir
-from fuseflow.frontend.sparse_encodings import Storage, named_in_mlir, to_encoding
+from fuseflow.frontend import fx_origin, linalg_modules
+from fuseflow.frontend.mlir_locations import Origin, to_location
+from fuseflow.frontend.sparse_encodings import Storage, has_encoding, to_encoding
 from fuseflow.tensors import Format
 
-TO_BACKEND = (
+BACKEND_PIPELINE = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{extra-library=})"
 )
-TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
+LINALG_PIPELINE = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
 
 
 class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
@@ -29,16 +29,16 @@ class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
 
     def get_node_location(self, node: Node) -> Any:
         if node.op != "call_function":
-            return to_mlir(Origin(), self._c)
+            return to_location(Origin(), self._c)
         name = fx_origin.operator_name(node)
         if fx_origin.in_library_module(node):
             name = name.removesuffix(".")  # `ln.sum` says enough for a LayerNorm called `ln`
-        return to_mlir(Origin(fx_origin.module_path(node), name, fx_origin.span(node)), self._c)
+        return to_location(Origin(fx_origin.module_path(node), name, fx_origin.source_span(node)), self._c)
 
 
-def lower(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
+def lower_to_linalg(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
     """A module with one function `name`; `stored` says how each argument is stored, in order. Raises `FrontendError`."""
-    context = mlir.new_context()
+    context = linalg_modules.new_context()
     importer = FxImporter(context=context)
     importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
     try:
@@ -46,18 +46,18 @@ def lower(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
     except Exception as error:  # the importer has no exception of its own
         raise FrontendError(f"torch-mlir cannot import the model: {error}") from error
     module = importer.module
-    mlir.run(module, TO_BACKEND, "lowering to torch-mlir's backend form")
-    mlir.run(module, TO_LINALG, "lowering to Linalg")
-    mlir.run(module, mlir.CLEANUP, "cleaning up the Linalg")
+    linalg_modules.run_pipeline(module, BACKEND_PIPELINE, "lowering to torch-mlir's backend form")
+    linalg_modules.run_pipeline(module, LINALG_PIPELINE, "lowering to Linalg")
+    linalg_modules.run_pipeline(module, linalg_modules.CLEANUP_PIPELINE, "cleaning up the Linalg")
     with context, ir.Location.unknown():
         _attach(module, stored)
-    mlir.verify(module)
+    linalg_modules.verify_module(module)
     return module
 
 
 def _attach(module: Any, stored: Mapping[str, Storage]) -> None:
     """Give the arguments their names and encodings. Their users accept a sparse operand with a dense result, so nothing else changes."""
-    function = mlir.function(module)
+    function = linalg_modules.only_function(module)
     arguments = function.body.blocks[0].arguments
     for argument, (format, block) in zip(arguments, stored.values(), strict=True):
         if block or format != Format.dense(format.rank):
@@ -71,7 +71,7 @@ def _attach(module: Any, stored: Mapping[str, Storage]) -> None:
 
 def _attributes(name: str, format: Format) -> Any:
     """What an argument is called, and its format where an encoding does not say all of it."""
-    found = {mlir.NAME: ir.StringAttr.get(name)}
-    if not named_in_mlir(format):
-        found[mlir.FORMAT] = ir.StringAttr.get(str(format))
+    found = {linalg_modules.NAME_ATTRIBUTE: ir.StringAttr.get(name)}
+    if not has_encoding(format):
+        found[linalg_modules.FORMAT_ATTRIBUTE] = ir.StringAttr.get(str(format))
     return ir.DictAttr.get(found)

@@ -31,7 +31,7 @@ def module_path(node: Node) -> str:
     return re.sub(r"@\d+", "", path)
 
 
-def at(node: Node) -> str:
+def module_suffix(node: Node) -> str:
     """ " at module 'layer1'", for messages; '' at the top."""
     path = module_path(node)
     return f" at module `{path}`" if path else ""
@@ -68,13 +68,13 @@ def is_whole_slice(node: Node) -> bool:
     return isinstance(source, Node) and isinstance(result, Tensor) and source.meta["val"].shape == result.shape
 
 
-def span(node: Node) -> Span | None:
+def source_span(node: Node) -> Span | None:
     """The innermost line of the user's own files (libraries left out) that led to the node."""
     frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
     return _innermost(frames)
 
 
-def span_of_exception(error: BaseException) -> Span | None:
+def exception_span(error: BaseException) -> Span | None:
     """The innermost line of the user's own files on the way to an exception."""
     while error.__cause__ is not None and not _innermost(_frames(error)):
         error = error.__cause__

@@ -10,29 +10,29 @@ from torch_mlir import ir
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Reduce, free_indices, walk
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.linalg_scalars import Scalars
-from fuseflow.frontend.symbolic_values import apply
+from fuseflow.frontend.linalg_scalars import ScalarEvaluator
+from fuseflow.frontend.symbolic_values import simplify_apply
 from fuseflow.ops import REDUCERS
 
 _COMBINE = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 _ACCUMULATOR = Access("%accumulator", ())
 
-Map = tuple[str | None, ...]
+IndexingMap = tuple[str | None, ...]
 """The loop that runs along each dimension of an operand; None where the dimension has extent 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loops:
+class LoopNest:
     """The loops of a generic, named `d0, d1, ...`; those of extent 1 do not exist."""
 
     extents: dict[str, int]
     reduced: tuple[str, ...]
-    maps: tuple[Map, ...]
+    maps: tuple[IndexingMap, ...]
 
     @classmethod
-    def of(cls, op: Any) -> Loops:
+    def of(cls, op: Any) -> LoopNest:
         extents: dict[str, int] = {}
-        maps: list[Map] = []
+        maps: list[IndexingMap] = []
         for operand, attribute in zip(op.operands, op.attributes["indexing_maps"], strict=True):
             shape = operand.type.shape if isinstance(operand.type, ir.RankedTensorType) else ()
             names = [_loop(e, size, attribute.value) for e, size in zip(attribute.value.results, shape, strict=True)]
@@ -52,9 +52,9 @@ def _loop(expression: Any, size: int, whole: Any) -> str | None:
     return f"d{expression.position}"
 
 
-def elements(
-    op: Any, loops: Loops, operand: Callable[[Any, Map], Expr], scalar: Callable[[Any], Expr]
-) -> list[tuple[Any, Expr, Map]]:
+def result_elements(
+    op: Any, loops: LoopNest, operand: Callable[[Any, IndexingMap], Expr], scalar: Callable[[Any], Expr]
+) -> list[tuple[Any, Expr, IndexingMap]]:
     """For each result that is used: the result, its element over the loops (reductions included) and its map.
 
     `operand` gives the element of an operand, `scalar` that of a tensor of one element read in the body. Raises `FrontendError` for a
@@ -69,12 +69,12 @@ def elements(
         if next(iter(result.uses), None) is None:
             continue  # such as the argmax that comes with every max
         accumulator = body.arguments[inputs + n]
-        expr = Scalars(known | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
+        expr = ScalarEvaluator(known | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
         found.append((result, _folded(expr, known[accumulator], loops), loops.maps[inputs + n]))
     return found
 
 
-def _folded(expr: Expr, start: Expr, loops: Loops) -> Expr:
+def _folded(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
     """What the loops make of the yielded expression, beginning with `start`."""
     if _ACCUMULATOR not in walk(expr):
         if loops.reduced:
@@ -88,7 +88,7 @@ def _folded(expr: Expr, start: Expr, loops: Loops) -> Expr:
     for name in loops.reduced:
         if name not in free:
             total = _repeated(reducer.name, total, loops.extents[name])
-    return total if start == Const(reducer.identity) else apply(operator, start, total)
+    return total if start == Const(reducer.identity) else simplify_apply(operator, start, total)
 
 
 def _combination(expr: Expr) -> tuple[str, Expr]:
@@ -110,7 +110,7 @@ def _repeated(reducer: str, total: Expr, times: int) -> Expr:
     """A reduction over an index that the value does not have."""
     match reducer:
         case "sum":
-            return apply("mul", total, Const(float(times)))
+            return simplify_apply("mul", total, Const(float(times)))
         case "prod":
-            return apply("pow", total, Const(float(times)))
+            return simplify_apply("pow", total, Const(float(times)))
     return total

@@ -16,27 +16,27 @@ from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Const, Expr, Program, Reduce, TensorType, accesses, walk
 from fuseflow.einsum.split_names import with_part_names
 from fuseflow.errors import FrontendError, TensorError
-from fuseflow.frontend import mlir
-from fuseflow.frontend.emitter import Emitter
-from fuseflow.frontend.linalg_generic import Loops, Map, elements
-from fuseflow.frontend.linalg_scalars import Scalars, constant
-from fuseflow.frontend.mlir_locations import Origin, from_mlir
+from fuseflow.frontend import linalg_modules
+from fuseflow.frontend.emitter import EinsumEmitter
+from fuseflow.frontend.linalg_generic import IndexingMap, LoopNest, result_elements
+from fuseflow.frontend.linalg_scalars import ScalarEvaluator, constant_value
+from fuseflow.frontend.mlir_locations import Origin, from_location
 from fuseflow.frontend.reshape import DimensionSplit, reshape_steps
 from fuseflow.frontend.sparse_encodings import from_encoding
-from fuseflow.frontend.symbolic_values import UNDEFINED, SymbolicValue, placeholder, tensor, uses_undefined
-from fuseflow.frontend.unit_dimensions import squeeze, squeezed_block, squeezed_shape
+from fuseflow.frontend.symbolic_values import UNDEFINED, SymbolicValue, dimension_index, tensor_value, uses_undefined
+from fuseflow.frontend.unit_dimensions import squeeze_block, squeeze_format, squeeze_shape
 from fuseflow.tensors import Format
 
 _DTYPES = {"f32": "f32", "f64": "f64", "i1": "i32", "i32": "i32", "i64": "i64"}
 """Truth values are numbers 0 and 1."""
 
 
-def extract(module: Any, file: str = "") -> Program:
+def extract_program(module: Any, file: str = "") -> Program:
     """The program of a module's function, named like it; `file` is the name of the text that the module was read from.
 
     Raises `FrontendError` with the module path and line of the operation that has no Einsum form.
     """
-    function = mlir.function(module)
+    function = linalg_modules.only_function(module)
     builder = _Builder(function, file)
     for op in function.body.blocks[0].operations:
         builder.visit(op.operation)
@@ -48,17 +48,19 @@ class _Builder:
 
     def __init__(self, function: Any, file: str) -> None:
         self._function, self._file = function, file
-        self._emitter = Emitter()
+        self._emitter = EinsumEmitter()
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
         for position, argument in enumerate(function.body.blocks[0].arguments):
-            name, format = (_attribute(function, position, key) for key in (mlir.NAME, mlir.FORMAT))
-            called = name or from_mlir(argument.location).path or f"arg{position}"
+            name, format = (
+                _attribute(function, position, key) for key in (linalg_modules.NAME_ATTRIBUTE, linalg_modules.FORMAT_ATTRIBUTE)
+            )
+            called = name or from_location(argument.location).path or f"arg{position}"
             name = self._emitter.declare(_declaration(called, argument.type, format))
-            self._values[argument] = tensor(name, tuple(argument.type.shape))
+            self._values[argument] = tensor_value(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
-        origin = from_mlir(op.location, self._file)
+        origin = from_location(op.location, self._file)
         handler = _HANDLERS.get(op.name)
         try:
             if handler is not None:
@@ -79,8 +81,8 @@ class _Builder:
     # Operations -------------------------------------------------------------------------------------------------------
 
     def generic(self, op: Any, origin: Origin) -> None:
-        for result, expr, loops in elements(op, Loops.of(op), self._operand, self._element):
-            back = {loop: placeholder(p) for p, loop in enumerate(loops) if loop is not None}
+        for result, expr, loops in result_elements(op, LoopNest.of(op), self._operand, self._element):
+            back = {loop: dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
             self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, back)), origin)
 
     def reshape(self, op: Any, origin: Origin) -> None:
@@ -104,7 +106,7 @@ class _Builder:
     def constant(self, op: Any, origin: Origin) -> None:
         result = op.results[0]
         if isinstance(result.type, ir.RankedTensorType):
-            self._values[result] = SymbolicValue(tuple(result.type.shape), constant(op.attributes["value"]))
+            self._values[result] = SymbolicValue(tuple(result.type.shape), constant_value(op.attributes["value"]))
 
     def filled(self, op: Any, origin: Origin) -> None:
         """`tensor.splat`, and `tensor.from_elements` of one element."""
@@ -138,17 +140,17 @@ class _Builder:
     def _whole_einsum(self, value: SymbolicValue) -> str:
         """The name of the Einsum that a value is, all of it and with its dimensions in order; '' if it is none."""
         expr = value.expr
-        if isinstance(expr, Access) and expr == tensor(expr.tensor, value.shape).expr:
+        if isinstance(expr, Access) and expr == tensor_value(expr.tensor, value.shape).expr:
             return next((e.name for e in self._emitter.einsums if e.name == expr.tensor), "")
         return ""
 
-    def _operand(self, ssa: Any, loops: Map) -> Expr:
+    def _operand(self, ssa: Any, loops: IndexingMap) -> Expr:
         if not isinstance(ssa.type, ir.RankedTensorType):
             return self._scalar(ssa)
         return self._values[ssa].at({p: loop for p, loop in enumerate(loops) if loop is not None})
 
     def _scalar(self, ssa: Any) -> Expr:
-        return Scalars({}, self._element).value(ssa)
+        return ScalarEvaluator({}, self._element).value(ssa)
 
     def _element(self, ssa: Any) -> Expr:
         """The element of a tensor that has only one."""
@@ -200,8 +202,12 @@ def _declaration(name: str, type: Any, format: str = "") -> TensorType:
         try:
             stored = Format.parse(format, len(shape))
         except TensorError as error:
-            raise FrontendError(f"tensor `{name}`, attribute `{mlir.FORMAT}`: {error.message}", hint=error.hint) from None
-    return TensorType(name, squeezed_shape(shape), squeeze(stored, shape), _DTYPES[dtype], block=squeezed_block(block, shape))
+            raise FrontendError(
+                f"tensor `{name}`, attribute `{linalg_modules.FORMAT_ATTRIBUTE}`: {error.message}", hint=error.hint
+            ) from None
+    return TensorType(
+        name, squeeze_shape(shape), squeeze_format(stored, shape), _DTYPES[dtype], block=squeeze_block(block, shape)
+    )
 
 
 def _is_truth(type: Any, expr: Expr) -> bool:

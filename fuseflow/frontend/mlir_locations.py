@@ -26,7 +26,7 @@ class Origin:
         return Location(self.path, self.span)
 
 
-def to_mlir(origin: Origin, context: Any) -> Any:
+def to_location(origin: Origin, context: Any) -> Any:
     location = ir.Location.unknown(context)
     if origin.span is not None:
         location = ir.Location.file(origin.span.file, origin.span.line, origin.span.column or 0, context)
@@ -36,7 +36,7 @@ def to_mlir(origin: Origin, context: Any) -> Any:
     return location
 
 
-def from_mlir(location: Any, file: str = "") -> Origin:
+def from_location(location: Any, file: str = "") -> Origin:
     """Read a location, ours or anybody's; `file` is the name of the text that the module was parsed from."""
     path = operator = ""
     location = ir.Location.from_attr(location.attr, location.context)  # diagnostics give it without its class
@@ -48,9 +48,9 @@ def from_mlir(location: Any, file: str = "") -> Origin:
             path = path or name
         location = location.child_loc
     if isinstance(location, ir.CallSiteLoc):
-        inner = from_mlir(location.callee, file)
+        inner = from_location(location.callee, file)
     elif isinstance(location, ir.FusedLoc):
-        inner = from_mlir(location.locations[0], file) if location.locations else Origin()
+        inner = from_location(location.locations[0], file) if location.locations else Origin()
     elif isinstance(location, ir.FileLineColLoc):
         inner = Origin(span=_span(location, file))
     else:

@@ -19,7 +19,7 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.data import Data, load_data
-from fuseflow.frontend.model_options import Interface
+from fuseflow.frontend.model_options import BuildSignature
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +70,7 @@ def load_model(
         with _blamed(path), _seeded_torch(seed, "torch" in text):
             exec(compile(text, str(path), "exec"), module.__dict__)
         build = _build(path, module)
-        interface = Interface.of(path, build)
+        interface = BuildSignature.of(path, build)
         values = interface.values(options or {})
         default = _default_data(path, module, values.get("small", False) is True)
         loaded = _data(interface, default, data, data_dir, seed)
@@ -83,7 +83,7 @@ def load_model(
     return LoadedModel(model, inputs, name, values, formats, indices, notice)
 
 
-def _data(interface: Interface, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:
+def _data(interface: BuildSignature, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:
     """The data set that was asked for, or the default one; None if `build` can do without and nothing says which."""
     if not interface.data and (data is not None or data_dir is not None):
         raise UsageError(f"{interface.path} takes no data", hint="leave `--data` out: its `build` makes the inputs itself")

@@ -18,7 +18,7 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class BuildOption:
     """`kind` is bool, int, float or str, or None where the file does not say: then the value is passed on as it is given."""
 
     name: str
@@ -34,17 +34,17 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class BuildSignature:
     """What `build` takes. `data`: its first parameter is the data set; `needs_data`: and has no default. `open`: it has `**options`."""
 
     path: Path
     data: bool
     needs_data: bool
-    options: tuple[Option, ...]
+    options: tuple[BuildOption, ...]
     open: bool
 
     @classmethod
-    def of(cls, path: Path, build: Callable[..., Any]) -> Interface:
+    def of(cls, path: Path, build: Callable[..., Any]) -> BuildSignature:
         """The first parameter is the data set, unless it has a default and another name than `data`. The others are options."""
         parameters = list(inspect.signature(build).parameters.values())
         data = bool(parameters) and _is_data(parameters[0])
@@ -72,7 +72,7 @@ class Interface:
     def _notes(self) -> tuple[str, ...]:
         return (f"its options: {', '.join(map(str, self.options))}",) if self.options else ()
 
-    def _value(self, option: Option, given: Any) -> Any:
+    def _value(self, option: BuildOption, given: Any) -> Any:
         where = f"option `{option.name}` of {self.path}"
         if option.choices:
             if given not in option.choices:
@@ -100,7 +100,7 @@ def _hints(build: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _option(parameter: Parameter, hint: Any) -> Option:
+def _option(parameter: Parameter, hint: Any) -> BuildOption:
     required = parameter.default is Parameter.empty
     default = None if required else parameter.default
     choices: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def _option(parameter: Parameter, hint: Any) -> Option:
     kind = type(default) if type(default) in _KINDS else next((h for h in said if h in _KINDS), None)
     if kind is int and hint is float:
         kind = float
-    return Option(parameter.name, kind, choices, required, default)
+    return BuildOption(parameter.name, kind, choices, required, default)
 
 
 def _read(text: str, kind: type) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fuseflow.frontend.unit_dimensions import squeezed_shape
+from fuseflow.frontend.unit_dimensions import squeeze_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def reshape_steps(
     [DimensionMerge(at=1)]
     """
     longer, expands = (result, True) if len(result) > len(source) else (source, False)
-    parts = [part for part in (squeezed_shape(tuple(longer[p] for p in group)) for group in groups) if part]
+    parts = [part for part in (squeeze_shape(tuple(longer[p] for p in group)) for group in groups) if part]
     steps: list[DimensionSplit | DimensionMerge] = []
     at = 0
     for part in parts:

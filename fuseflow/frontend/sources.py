@@ -21,7 +21,7 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.array_files import pack_declared, plain_array
+from fuseflow.tensors.array_files import as_array_or_sparse, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
@@ -153,6 +153,6 @@ def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> 
 def _packed(array: Any, declared: TensorType) -> Tensor:
     """Errors name the tensor."""
     try:
-        return pack_declared(plain_array(array), declared)
+        return pack_declared(as_array_or_sparse(array), declared)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error

@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 
 from fuseflow.errors import FrontendError, Span, TensorError
 from fuseflow.tensors import Format
-from fuseflow.tensors.blocks import Block, checked
+from fuseflow.tensors.blocks import Block, check_block
 
-WIDTH = 64
+INDEX_BITS = 64
 """Bits of positions and coordinates: PyTorch's int64 index arrays."""
 
 Storage: TypeAlias = tuple[Format, Block]
@@ -23,7 +23,7 @@ Storage: TypeAlias = tuple[Format, Block]
 _MAP = re.compile(r"map\s*=\s*\(([^()]*)\)\s*->\s*\((.*)\)\s*(?:,\s*\w+\s*=.*)?}\s*>", re.DOTALL)
 _EXPRESSION = re.compile(r"(\w+)(?:\s+(floordiv|mod)\s+(\d{1,9}))?")
 _ATTRIBUTE = re.compile(r"\bencoding\s*<\s*{.*?}\s*>", re.DOTALL)
-STAND_IN = "compressed"
+SUBSTITUTE_LEVEL = "compressed"
 """The level that stands for one which MLIR does not have; the format itself is then said beside the encoding (`named_in_mlir`)."""
 
 
@@ -49,14 +49,14 @@ def to_encoding(format: Format, block: Block = ()) -> str:
     names = [f"d{d}" for d in range(format.rank)]
     sizes = block or (1,) * format.rank
     outer = [
-        _Part(d, "floordiv" if sizes[d] > 1 else "", sizes[d], level.mlir or STAND_IN)
+        _Part(d, "floordiv" if sizes[d] > 1 else "", sizes[d], level.mlir or SUBSTITUTE_LEVEL)
         for level, d in zip(format.levels, format.order, strict=True)
     ]
     levels = ", ".join(f"{part.text(names)} : {part.level}" for part in (*outer, *_inside(outer)))
-    return f"#sparse_tensor.encoding<{{ map = ({', '.join(names)}) -> ({levels}), posWidth = {WIDTH}, crdWidth = {WIDTH} }}>"
+    return f"#sparse_tensor.encoding<{{ map = ({', '.join(names)}) -> ({levels}), posWidth = {INDEX_BITS}, crdWidth = {INDEX_BITS} }}>"
 
 
-def named_in_mlir(format: Format) -> bool:
+def has_encoding(format: Format) -> bool:
     """Whether an encoding says all of a format."""
     return all(level.mlir is not None for level in format.levels)
 
@@ -80,7 +80,7 @@ def from_encoding(text: str) -> Storage:
         if parts != [*outer, *_inside(outer)]:
             raise _no_block(parts, outer, names)
         format = Format.of(*(_level(part.level) for part in outer), order=tuple(part.dimension for part in outer))
-        return format, checked(tuple(sizes[d] for d in range(format.rank)), format.rank)
+        return format, check_block(tuple(sizes[d] for d in range(format.rank)), format.rank)
     except TensorError as error:
         shown = match[0].removesuffix("}>").strip()
         raise FrontendError(f"sparse encoding `{shown}`: {error.message}", hint=error.hint) from None

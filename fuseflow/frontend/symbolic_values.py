@@ -27,48 +27,48 @@ class SymbolicValue:
 
     def at(self, indices: Mapping[int, Index]) -> Expr:
         """The element at the given index of each dimension (dimensions of extent 1 may be left out)."""
-        return substitute(self.expr, {placeholder(p): index for p, index in indices.items()})
+        return substitute(self.expr, {dimension_index(p): index for p, index in indices.items()})
 
     @property
-    def wide(self) -> tuple[int, ...]:
+    def nonunit_dimensions(self) -> tuple[int, ...]:
         """The dimensions that have an index."""
-        return wide(self.shape)
+        return nonunit_dimensions(self.shape)
 
     @property
     def bound(self) -> tuple[int, ...]:
         """The dimensions that the element depends on; along the others it is broadcast."""
         found = free_indices(self.expr)
-        return tuple(p for p in self.wide if placeholder(p) in found)
+        return tuple(p for p in self.nonunit_dimensions if dimension_index(p) in found)
 
     def squeezed(self) -> SymbolicValue:
         """The same elements without the dimensions of extent 1."""
-        names = {placeholder(old): placeholder(new) for new, old in enumerate(self.wide)}
-        return SymbolicValue(tuple(self.shape[p] for p in self.wide), substitute(self.expr, names))
+        names = {dimension_index(old): dimension_index(new) for new, old in enumerate(self.nonunit_dimensions)}
+        return SymbolicValue(tuple(self.shape[p] for p in self.nonunit_dimensions), substitute(self.expr, names))
 
     def unsqueezed(self, shape: tuple[int, ...]) -> SymbolicValue:
         """The converse: a value without dimensions of extent 1 as one of the given shape."""
-        names = {placeholder(old): placeholder(new) for old, new in enumerate(wide(shape))}
+        names = {dimension_index(old): dimension_index(new) for old, new in enumerate(nonunit_dimensions(shape))}
         return SymbolicValue(shape, substitute(self.expr, names))
 
 
-def placeholder(dimension: int) -> str:
+def dimension_index(dimension: int) -> str:
     return f"%{dimension}"
 
 
-def wide(shape: Iterable[int]) -> tuple[int, ...]:
+def nonunit_dimensions(shape: Iterable[int]) -> tuple[int, ...]:
     return tuple(p for p, size in enumerate(shape) if size != 1)
 
 
-def tensor(name: str, shape: tuple[int, ...]) -> SymbolicValue:
+def tensor_value(name: str, shape: tuple[int, ...]) -> SymbolicValue:
     """The value of a named tensor, which is declared without its dimensions of extent 1."""
-    return SymbolicValue(shape, Access(name, tuple(placeholder(p) for p in wide(shape))))
+    return SymbolicValue(shape, Access(name, tuple(dimension_index(p) for p in nonunit_dimensions(shape))))
 
 
 def uses_undefined(expr: Expr) -> bool:
     return UNDEFINED in walk(expr)
 
 
-def apply(op: str, *args: Expr) -> Expr:
+def simplify_apply(op: str, *args: Expr) -> Expr:
     """An operator on its operands, simplified: constants folded, neutral operands dropped, and relu, min, max and sigmoid recognized in the
     comparisons and quotients that Linalg spells them with.
 
@@ -88,9 +88,9 @@ def apply(op: str, *args: Expr) -> Expr:
         case ("eq", (Apply("ne", (x, Const(0.0))), Const(0.0))):
             return Apply("eq", (x, Const(0.0)))
         case ("where", (Apply("gt" | "ge", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
-            return apply("max" if a == c else "min", a, b)
+            return simplify_apply("max" if a == c else "min", a, b)
         case ("where", (Apply("lt" | "le", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
-            return apply("min" if a == c else "max", a, b)
+            return simplify_apply("min" if a == c else "max", a, b)
         case ("pow", (x, Const(0.5))):
             return Apply("sqrt", (x,))
         case ("pow", (Access() as x, Const(2.0))):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fuseflow.errors import TensorError
 from fuseflow.tensors import Format
-from fuseflow.tensors.blocks import Block, tile_of
+from fuseflow.tensors.blocks import Block, tile_shape
 from fuseflow.tensors.levels import Compressed
 
 
-def squeezed_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+def squeeze_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(size for size in shape if size != 1)
 
 
-def squeeze(format: Format, shape: tuple[int, ...]) -> Format:
+def squeeze_format(format: Format, shape: tuple[int, ...]) -> Format:
     """The format without the levels of dimensions of extent 1.
 
     >>> str(squeeze(Format.parse("(dense, dense, compressed)", 3), (1, 5, 7)))
@@ -28,13 +28,13 @@ def squeeze(format: Format, shape: tuple[int, ...]) -> Format:
         return Format(tuple(Compressed() if part else level for part, level in zip(coo, levels, strict=True)), order)
 
 
-def squeezed_block(block: Block, shape: tuple[int, ...]) -> Block:
+def squeeze_block(block: Block, shape: tuple[int, ...]) -> Block:
     """The block without the sizes along dimensions of extent 1."""
     kept = tuple(b for b, size in zip(block, shape, strict=bool(block)) if size != 1)
-    return kept if tile_of(kept) else ()
+    return kept if tile_shape(kept) else ()
 
 
-def widen(format: Format, shape: tuple[int, ...]) -> Format:
+def unsqueeze_format(format: Format, shape: tuple[int, ...]) -> Format:
     """The converse: dense outermost levels for the dimensions of extent 1."""
     units = [d for d, size in enumerate(shape) if size == 1]
     others = [d for d, size in enumerate(shape) if size != 1]

@@ -11,7 +11,7 @@ from fuseflow.errors import FusionError
 from fuseflow.estimate import TensorStatistics
 from fuseflow.estimate.statistics import view_statistics
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.view import seen, seen_format
+from fuseflow.tensors.view import regroup_format, regroup_tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class TensorView:
     def of(self, tensor: Tensor) -> Tensor:
         """The stored tensor, seen so."""
         assert self.type.format is not None
-        return seen(tensor, self.type.format, self.type.stored_shape)
+        return regroup_tensor(tensor, self.type.format, self.type.stored_shape)
 
 
 def view_tensor(source: TensorType, format: Format, known: TensorStatistics, type: TensorType) -> TensorView:
@@ -48,7 +48,7 @@ def source_of(view: Einsum) -> Access:
 def view_format(view: Einsum, source: TensorType) -> Format | None:
     """The format in which `source` is seen, None if it cannot be seen so."""
     assert source.format is not None
-    return seen_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
+    return regroup_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
 
 
 def needed_order(view: Einsum, format: Format | None) -> tuple[int, ...]:

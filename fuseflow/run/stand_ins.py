@@ -18,7 +18,7 @@ from fuseflow.einsum.storage import in_elements
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check
 from fuseflow.tensors import Tensor, pack
-from fuseflow.tensors.blocks import blocked
+from fuseflow.tensors.blocks import to_blocks
 
 ZEROS = 0.6
 """The share of a stand-in's elements that are zero, stored like the others."""
@@ -30,10 +30,10 @@ def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
     rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
     numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)
     numbers = np.where(rng.random(shape) < ZEROS, 0, numbers)
-    made = blocked(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
+    made = to_blocks(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
     if not (type.block and computed.format.all_dense):
         return made
-    inside = blocked(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
+    inside = to_blocks(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
     return replace(made, values=np.where(inside.values, made.values, computed.values))
 
 

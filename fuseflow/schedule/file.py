@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
 from fuseflow.schedule.entries import CHOICES
-from fuseflow.yaml_text import Path, YamlText, read_yaml
+from fuseflow.yaml_text import KeyPath, YamlText, read_yaml
 
 
 def _listed(value: Any) -> Any:
@@ -58,7 +58,7 @@ class Document:
 
     sections: Sections
     text: YamlText
-    above: Path = ()
+    above: KeyPath = ()
 
     @contextmanager
     def blame(self, *path: str) -> Iterator[None]:
@@ -80,7 +80,7 @@ def read(text: str, file: str) -> Document:
     return document({} if parsed.content is None else parsed.content, parsed)
 
 
-def document(content: Any, text: YamlText, above: Path = ()) -> Document:
+def document(content: Any, text: YamlText, above: KeyPath = ()) -> Document:
     """The sections that the entry `above` of a text has as its content."""
     try:
         return Document(Sections.model_validate(content), text, above)

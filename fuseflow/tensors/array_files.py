@@ -14,8 +14,8 @@ import numpy.typing as npt
 from scipy import io, sparse
 
 from fuseflow.errors import FileError, FuseFlowError
-from fuseflow.filesystem import replacing
-from fuseflow.tensors.dtypes import dtype_named
+from fuseflow.filesystem import replace_file
+from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.pack import pack
 from fuseflow.tensors.tensor import Tensor
@@ -55,13 +55,13 @@ def load_array(path: str | Path) -> ArrayOrSparse:
     except Exception as error:  # the readers raise whatever their parsers meet in a damaged file
         problem = "Python objects, or no array at all" if "pickle" in str(error) else str(error)
         raise FileError(f"cannot read `{path}`: {problem}") from error
-    found = plain_array(array)
+    found = as_array_or_sparse(array)
     if found.dtype.kind not in "buif":
         raise FileError(f"`{path}` holds elements of type `{found.dtype}`", hint="store integers or real numbers")
     return found
 
 
-def plain_array(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> ArrayOrSparse:
+def as_array_or_sparse(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> ArrayOrSparse:
     """A NumPy array, or a scipy COO array of what is sparse."""
     return sparse.coo_array(array) if sparse.issparse(array) else np.asarray(array)
 
@@ -93,7 +93,7 @@ def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
         sizes = enumerate(zip(array.shape, declaration.shape, strict=False)) if array.ndim == len(declaration.shape) else ()
         wrong = next((f": dimension {d} has size {given}, not {size}" for d, (given, size) in sizes if given != size), "")
         raise FileError(f"shape {list(array.shape)}, declared {list(declaration.shape)}{wrong}")
-    dtype = dtype_named(declaration.dtype)
+    dtype = parse_dtype(declaration.dtype)
     exact = array if isinstance(array, np.ndarray) else array.data
     with np.errstate(invalid="ignore"):
         lost = dtype.kind == "i" and not np.array_equal(exact.astype(dtype), exact)
@@ -104,13 +104,13 @@ def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
 
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:
     """Write an array that `load_array` reads: `.npy` dense, `.npz` sparse or dense, `.mtx` a matrix."""
-    path, found = Path(path), plain_array(array)
+    path, found = Path(path), as_array_or_sparse(array)
     kind, suffixes = ("a dense", tuple(_READERS)) if isinstance(found, np.ndarray) else ("a sparse", (".npz", ".mtx"))
     if path.suffix not in suffixes:
         raise FileError(f"cannot write {kind} array to `{path}`", hint=f"known: {', '.join(suffixes)}")
     if path.suffix == ".mtx" and found.ndim != 2:
         raise FileError(f"cannot write an array of {found.ndim} dimensions to `{path}`", hint="`.mtx` holds matrices")
-    with replacing(path) as temporary, temporary.open("wb") as stream:
+    with replace_file(path) as temporary, temporary.open("wb") as stream:
         if path.suffix == ".mtx":
             io.mmwrite(stream, found)
         elif not isinstance(found, np.ndarray):

@@ -23,33 +23,33 @@ Block: TypeAlias = tuple[int, ...]
 """The size of a block along each dimension; () where every block is a single element."""
 
 
-LARGEST: Final = 1024
+MAX_BLOCK_SIDE: Final = 1024
 """The longest side of a block: a tile is one token of a stream."""
 
 
-def show_block(block: Block) -> str:
+def block_text(block: Block) -> str:
     """How a block is written: `16x16`, `1x16x16`."""
     return "x".join(map(str, block))
 
 
-def block_named(text: str, rank: int) -> Block:
+def parse_block(text: str, rank: int) -> Block:
     """Read `16x16`; raises `TensorError` unless it has a size for each of `rank` dimensions, two of them above 1 at most."""
     if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
         raise TensorError(f"cannot read the block `{text}`", hint="write its size along each dimension: `16x16`")
-    return checked(tuple(map(int, text.split("x"))), rank)
+    return check_block(tuple(map(int, text.split("x"))), rank)
 
 
-def checked(block: Block, rank: int) -> Block:
+def check_block(block: Block, rank: int) -> Block:
     """The block of a tensor with so many dimensions, () if it is a single element. Raises `TensorError` for what is none."""
     if len(block) != rank:
         dimensions = "1 dimension" if rank == 1 else f"{rank} dimensions"
-        raise TensorError(f"a block of {show_block(block)} has {len(block)} sizes, the tensor {dimensions}")
-    if any(size < 1 or size > LARGEST for size in block):
-        raise TensorError(f"a block of {show_block(block)}: its sizes are 1 to {LARGEST}")
-    return block if tile_of(block) else ()
+        raise TensorError(f"a block of {block_text(block)} has {len(block)} sizes, the tensor {dimensions}")
+    if any(size < 1 or size > MAX_BLOCK_SIDE for size in block):
+        raise TensorError(f"a block of {block_text(block)}: its sizes are 1 to {MAX_BLOCK_SIDE}")
+    return block if tile_shape(block) else ()
 
 
-def blocks_of(shape: tuple[int, ...], block: Block) -> tuple[int, ...]:
+def block_counts(shape: tuple[int, ...], block: Block) -> tuple[int, ...]:
     """How many blocks there are along each dimension.
 
     >>> blocks_of((64, 50), (16, 8))
@@ -58,7 +58,7 @@ def blocks_of(shape: tuple[int, ...], block: Block) -> tuple[int, ...]:
     return tuple(-(-size // b) for size, b in zip(shape, block, strict=True)) if block else shape
 
 
-def tile_of(block: Block) -> tuple[int, ...]:
+def tile_shape(block: Block) -> tuple[int, ...]:
     """The shape of a block as a tile: rows and columns, () for a single element.
 
     >>> tile_of((1, 16, 8)), tile_of((16, 1)), tile_of((1, 16)), tile_of((16,))
@@ -75,7 +75,7 @@ def tile_dimensions(block: Block) -> tuple[int | None, int | None]:
     Raises `TensorError` for more than two."""
     found = [d for d, size in enumerate(block) if size > 1]
     if len(found) > 2:
-        raise TensorError(f"a block of {show_block(block)} has {len(found)} dimensions", hint="at most two can be in blocks")
+        raise TensorError(f"a block of {block_text(block)} has {len(found)} dimensions", hint="at most two can be in blocks")
     match found:
         case [first, second]:
             return first, second
@@ -87,21 +87,21 @@ def tile_dimensions(block: Block) -> tuple[int | None, int | None]:
             return None, None
 
 
-def blocked(tensor: Tensor, block: Block) -> Tensor:
+def to_blocks(tensor: Tensor, block: Block) -> Tensor:
     """A tensor of single elements in blocks. Stored are the blocks in which it stores anything; the rest of them is implicit.
 
     >>> from fuseflow.tensors import Format
     >>> blocked(pack(np.eye(4), Format.parse("csr", 2)), (2, 2)).values[1].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    if not tile_of(block):
+    if not tile_shape(block):
         return tensor
     if tensor.format.all_dense:
-        tiles = dense_tiles(tensor.to_dense(), block, tensor.fill)
+        tiles = split_into_tiles(tensor.to_dense(), block, tensor.fill)
         stored = tiles.transpose((*tensor.format.order, tiles.ndim - 2, tiles.ndim - 1)).reshape(-1, *tiles.shape[-2:])
         levels = pack(np.broadcast_to(np.zeros((), np.int8), tiles.shape[:-2]), tensor.format).levels
         return Tensor(tiles.shape[:-2], tensor.format, levels, np.ascontiguousarray(stored), tensor.fill)
-    shape, tile = blocks_of(tensor.shape, block), tile_of(block)
+    shape, tile = block_counts(tensor.shape, block), tile_shape(block)
     coordinates = tensor.coordinates()
     sizes = np.array(block, dtype=np.int64)[:, None]
     outer, inner = np.divmod(coordinates, sizes)
@@ -116,13 +116,13 @@ def blocked(tensor: Tensor, block: Block) -> Tensor:
     return from_coordinates(shape, found, values, tensor.format, tensor.fill)
 
 
-def unblocked(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
+def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
     """A tensor in blocks as one of single elements, of this shape: every element of a stored block is stored, padding is left out."""
-    if not tile_of(block):
+    if not tile_shape(block):
         return tensor
     sides = tile_dimensions(block)
     if tensor.format.all_dense:
-        return pack(elements(tensor.to_dense(), shape, block), tensor.format, tensor.fill, copy=False)
+        return pack(join_tiles(tensor.to_dense(), shape, block), tensor.format, tensor.fill, copy=False)
     rows, columns = tensor.tile
     corner = np.repeat(tensor.coordinates() * np.array(block, dtype=np.int64)[:, None], rows * columns, axis=1)
     for side, steps in zip(sides, np.divmod(np.arange(rows * columns), columns), strict=True):
@@ -132,18 +132,18 @@ def unblocked(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
     return from_coordinates(shape, corner[:, inside], tensor.values.reshape(-1)[inside], tensor.format, tensor.fill)
 
 
-def dense_tiles(array: npt.NDArray[np.generic], block: Block, fill: float) -> npt.NDArray[np.generic]:
+def split_into_tiles(array: npt.NDArray[np.generic], block: Block, fill: float) -> npt.NDArray[np.generic]:
     """A dense array as [blocks of each dimension..., rows, columns], padded with `fill`."""
-    shape, rank = blocks_of(array.shape, block), array.ndim
+    shape, rank = block_counts(array.shape, block), array.ndim
     padded = np.full(tuple(n * b for n, b in zip(shape, block, strict=True)), fill, dtype=array.dtype)
     padded[tuple(slice(0, size) for size in array.shape)] = array
     apart = padded.reshape([length for pair in zip(shape, block, strict=True) for length in pair])
-    return apart.transpose((*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))).reshape(*shape, *tile_of(block))
+    return apart.transpose((*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))).reshape(*shape, *tile_shape(block))
 
 
-def elements(tiles: npt.NDArray[np.generic], shape: tuple[int, ...], block: Block) -> npt.NDArray[np.generic]:
+def join_tiles(tiles: npt.NDArray[np.generic], shape: tuple[int, ...], block: Block) -> npt.NDArray[np.generic]:
     """The array of this shape that `dense_tiles` took apart."""
-    counts, rank = blocks_of(shape, block), len(shape)
+    counts, rank = block_counts(shape, block), len(shape)
     apart = tiles.reshape(*counts, *block)
     whole = apart.transpose([axis for d in range(rank) for axis in (d, rank + d)])
     padded = whole.reshape([n * b for n, b in zip(counts, block, strict=True)])

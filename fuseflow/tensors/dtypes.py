@@ -16,7 +16,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
-def dtype_named(name: str) -> np.dtype[Any]:
+def parse_dtype(name: str) -> np.dtype[Any]:
     """The NumPy type called `name`; raises `TensorError` with the nearest right name."""
     if name not in DTYPES:
         raise TensorError(f"unknown dtype `{name}`", hint=did_you_mean(name, DTYPES))

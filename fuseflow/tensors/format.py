@@ -51,7 +51,7 @@ class Format:
             return str(self)  # a sparse vector is `coo` and `csf` alike
         for name in SHORT_NAMES:
             try:
-                if named(name, self.rank) == self:
+                if parse_short_name(name, self.rank) == self:
                     return name
             except TensorError:
                 continue
@@ -64,14 +64,14 @@ class Format:
     @classmethod
     def of(cls, *levels: str, order: tuple[int, ...] | None = None) -> Format:
         """From level names: `Format.of("dense", "compressed")`."""
-        return cls(tuple(level_named(name) for name in levels), tuple(range(len(levels))) if order is None else order)
+        return cls(tuple(parse_level(name) for name in levels), tuple(range(len(levels))) if order is None else order)
 
     @classmethod
     def parse(cls, text: str, rank: int) -> Format:
         """Read a short name or `(level, ...) [order (d, ...)]`; raises `TensorError` with the nearest right name."""
         text = text.strip()
         if not text.startswith("("):
-            return named(text, rank)
+            return parse_short_name(text, rank)
         match = re.fullmatch(r"\(([^()]*)\)\s*(?:order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\))?", _hide_nested(text))
         if not match:
             hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
@@ -86,13 +86,13 @@ class Format:
 SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
 
 
-def level_named(name: str) -> Level:
+def parse_level(name: str) -> Level:
     if name not in LEVELS:
         raise TensorError(f"unknown level format `{name}`", hint=did_you_mean(name, LEVELS))
     return LEVELS[name]
 
 
-def named(name: str, rank: int) -> Format:
+def parse_short_name(name: str, rank: int) -> Format:
     """The format with a short name, for tensors of this rank."""
     if name.startswith(("bsr", "bsc")):
         sizes = "x".join(re.findall(r"[0-9]{1,9}", name)) or "16x16"

@@ -21,7 +21,7 @@ from fuseflow.tensors.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TensorEntry:
     """One tensor: the file or folder that holds it, and where the YAML file says so.
 
     `lists` are the keys that were given of `order` (the indices in the order in which their levels are stored), `levels` (the level
@@ -58,11 +58,11 @@ def load_tensors(path: str | Path, inputs: Iterable[Declaration]) -> dict[str, T
     return tensors
 
 
-def read_entries(path: str | Path, known: Collection[str], owner: str, lists: Sequence[str] = ()) -> list[Entry]:
+def read_entries(path: str | Path, known: Collection[str], owner: str, lists: Sequence[str] = ()) -> list[TensorEntry]:
     """The entries of a YAML file, one for each of the tensors `known`, in their order. `owner` has these inputs; `lists` are the keys
     that its entries may have beside `path`. Raises `FileError` with the place of what is wrong."""
     path = Path(path)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, TensorEntry] = {}
     for name, value, span in _pairs(_composed(path), path, "a list of tensors, as in `A: {path: a.npz}`"):
         if name not in known:
             raise FileError(f"{owner} has no input `{name}`", hint=did_you_mean(name, known), span=span)
@@ -87,7 +87,7 @@ def _composed(path: Path) -> Node | None:
         raise FileError(f"not YAML: {problem}", span=span) from error
 
 
-def _entry(name: str, node: Node, place: Span, path: Path, lists: Sequence[str]) -> Entry:
+def _entry(name: str, node: Node, place: Span, path: Path, lists: Sequence[str]) -> TensorEntry:
     file = ""
     found: dict[str, tuple[str, ...]] = {}
     for key, value, span in _pairs(node, path, f"`{name}: {{path: FILE}}`"):
@@ -103,7 +103,7 @@ def _entry(name: str, node: Node, place: Span, path: Path, lists: Sequence[str])
             file = value.value
     if not file:
         raise FileError(f"tensor `{name}` has no `path`", hint=f"write `{name}: {{path: FILE}}`", span=_span(node, path))
-    return Entry(name, path.parent / file, place, found)
+    return TensorEntry(name, path.parent / file, place, found)
 
 
 def _words(key: str, node: Node, span: Span) -> tuple[str, ...]:

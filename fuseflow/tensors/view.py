@@ -15,11 +15,11 @@ from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers
 from fuseflow.tensors.tensor import Tensor
 
-Groups: TypeAlias = Sequence[Sequence[str]]
+DimensionGroups: TypeAlias = Sequence[Sequence[str]]
 """For each dimension the names of its parts, outermost first."""
 
 
-def seen_format(format: Format, before: Groups, after: Groups) -> Format | None:
+def regroup_format(format: Format, before: DimensionGroups, after: DimensionGroups) -> Format | None:
     """How a tensor is stored whose parts are grouped to other dimensions, or None if that is no way to see what is stored: a level
     would come apart that is not dense, or levels together that are not dense and next to each other, the outer one above."""
     stored = [part for d in format.order for part in before[d]]
@@ -34,7 +34,7 @@ def seen_format(format: Format, before: Groups, after: Groups) -> Format | None:
     return Format.of(*(level[after[d][0]] for d in order), order=tuple(order))
 
 
-def seen(tensor: Tensor, format: Format, shape: tuple[int, ...]) -> Tensor:
+def regroup_tensor(tensor: Tensor, format: Format, shape: tuple[int, ...]) -> Tensor:
     """The tensor in a format that `seen_format` gives, with the extents of its new dimensions. Nothing is copied."""
     sparse = iter(fibers for fibers, level in zip(tensor.levels, tensor.format.levels, strict=True) if not level.full)
     levels, parents = list[Fibers](), 1

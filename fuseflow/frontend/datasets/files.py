@@ -19,7 +19,7 @@ from fuseflow.errors import DataError
 T = TypeVar("T", bound=np.generic)
 
 
-def find(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
+def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
     """The first of the `places` in `data_dir` that holds all `files`; says what is missing, and that `source` has it."""
     get = f"get it from {source}"
     if data_dir is None:

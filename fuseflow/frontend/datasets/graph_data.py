@@ -31,7 +31,7 @@ class GraphData:
         return GraphData(self.edges[:nodes, :nodes].tocsr(), self.features[:nodes], self.labels[:nodes], self.classes)
 
 
-def undirected(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
+def undirected_adjacency(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
     """The symmetric 0/1 adjacency of a list of edges; duplicates and self loops are dropped.
 
     >>> undirected(3, [0, 0, 1], [1, 1, 1]).toarray().tolist()
@@ -43,7 +43,7 @@ def undirected(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> spars
     return _distinct(nodes, np.concatenate((row * nodes + column, column * nodes + row)))
 
 
-def directed(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
+def directed_adjacency(nodes: int, rows: npt.ArrayLike, columns: npt.ArrayLike) -> sparse.csr_array:
     """The 0/1 adjacency of a list of edges from row to column; duplicates are dropped."""
     return _distinct(nodes, np.asarray(rows, dtype=np.int64) * nodes + np.asarray(columns, dtype=np.int64))
 
@@ -55,7 +55,7 @@ def _distinct(nodes: int, keys: npt.NDArray[np.int64]) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(found), dtype=np.float32), (row, column)), shape=(nodes, nodes))
 
 
-def normalized(edges: sparse.csr_array) -> sparse.csr_array:
+def normalize_adjacency(edges: sparse.csr_array) -> sparse.csr_array:
     """D^-1/2 (A + I) D^-1/2 with D the row sums of A + I (Kipf and Welling, 2017), in f32."""
     looped = (edges.astype(np.float64) + sparse.eye_array(edges.shape[0], format="csr")).tocoo()
     scale = 1.0 / np.sqrt(np.bincount(looped.row, weights=looped.data, minlength=edges.shape[0]))

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.datasets.files import find, read_csv
-from fuseflow.frontend.datasets.graph_data import GraphData, directed, undirected
+from fuseflow.frontend.datasets.files import find_folder, read_csv
+from fuseflow.frontend.datasets.graph_data import GraphData, directed_adjacency, undirected_adjacency
 
-NAMES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
+TITLES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
 _CITES = "relations/paper___cites___paper/edge.csv.gz"
 _PAPERS = "node-feat/paper/node-feat.csv.gz"
 _VENUES = "node-label/paper/node-label.csv.gz"
@@ -31,21 +31,21 @@ _SOURCES = {
 }
 
 
-def ogb(name: str, data_dir: Path | None) -> GraphData:
+def read_ogb(name: str, data_dir: Path | None) -> GraphData:
     """Read `collab` or `mag`."""
     return _collab(data_dir) if name == "collab" else _mag(data_dir)
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
     """The directory in `data_dir` that holds the raw files."""
-    return find(NAMES[name], data_dir, _PLACES[name], _FILES[name], _SOURCES[name])
+    return find_folder(TITLES[name], data_dir, _PLACES[name], _FILES[name], _SOURCES[name])
 
 
 def _collab(data_dir: Path | None) -> GraphData:
     folder = locate("collab", data_dir)
     features = read_csv(folder / "node-feat.csv.gz", None, np.float32)
     edges = _edges(folder / "edge.csv.gz", len(features))
-    return GraphData(undirected(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
+    return GraphData(undirected_adjacency(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
 
 
 def _mag(data_dir: Path | None) -> GraphData:
@@ -57,7 +57,7 @@ def _mag(data_dir: Path | None) -> GraphData:
     if labels.min(initial=0) < 0:
         raise DataError(f"{folder / _VENUES}: a label is negative")
     edges = _edges(folder / _CITES, len(features))
-    return GraphData(directed(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
+    return GraphData(directed_adjacency(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
 
 
 def _edges(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

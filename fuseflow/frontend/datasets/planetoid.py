@@ -16,9 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.datasets.graph_data import GraphData, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
-NAMES = {"cora": "Cora", "citeseer": "CiteSeer"}
+TITLES = {"cora": "Cora", "citeseer": "CiteSeer"}
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
 
 
@@ -53,14 +53,14 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"`{module}.{name}` is not a numpy or scipy array")
 
 
-def planetoid(name: str, data_dir: Path | None) -> GraphData:
+def read_planetoid(name: str, data_dir: Path | None) -> GraphData:
     """Read `cora` or `citeseer` from DIR/Cora/raw, DIR/raw or DIR itself; without a directory, let PyTorch Geometric fetch it."""
     folder = locate(name, data_dir) if data_dir is not None else _downloaded(name)
     parts = {part: _load(folder / f"ind.{name}.{part}") for part in _PARTS}
     try:
         return _assemble(parts, _test_index(folder / f"ind.{name}.test.index"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"the Planetoid files of {NAMES[name]} in {folder} do not fit together: {error}") from error
+        raise DataError(f"the Planetoid files of {TITLES[name]} in {folder} do not fit together: {error}") from error
 
 
 def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) -> GraphData:
@@ -81,7 +81,7 @@ def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) 
     neighbours = parts["graph"]
     rows = np.repeat(list(neighbours), [len(found) for found in neighbours.values()])
     columns = np.concatenate([np.asarray(found, dtype=np.int64) for found in neighbours.values()])
-    return GraphData(undirected(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
+    return GraphData(undirected_adjacency(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
 
 
 def _load(file: Path) -> Any:
@@ -107,12 +107,12 @@ def _test_index(file: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def locate(name: str, data_dir: Path) -> Path:
     """The directory in `data_dir` that holds the raw files."""
-    tried = [data_dir / NAMES[name] / "raw", data_dir / NAMES[name], data_dir / "raw", data_dir]
+    tried = [data_dir / TITLES[name] / "raw", data_dir / TITLES[name], data_dir / "raw", data_dir]
     for folder in tried:
         if (folder / f"ind.{name}.x").is_file():
             return folder
     raise DataError(
-        f"no Planetoid files of {NAMES[name]} in {data_dir}",
+        f"no Planetoid files of {TITLES[name]} in {data_dir}",
         hint=f"put ind.{name}.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index there or in {tried[0]}",
     )
 
@@ -128,8 +128,8 @@ def _downloaded(name: str) -> Path:
         ) from None
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
     try:
-        return Path(Planetoid(root=str(cache), name=NAMES[name]).raw_dir)
+        return Path(Planetoid(root=str(cache), name=TITLES[name]).raw_dir)
     except Exception as error:  # no network, no space, a changed server: the loader raises what it likes
         raise DataError(
-            f"could not download {NAMES[name]}: {error}", hint="pass a directory with the raw files: --data-dir DIR"
+            f"could not download {TITLES[name]}: {error}", hint="pass a directory with the raw files: --data-dir DIR"
         ) from error

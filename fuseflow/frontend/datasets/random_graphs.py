@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.datasets.graph_data import GraphData, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
 _CHUNK = 1 << 22
 
@@ -17,7 +17,7 @@ def random_graph(nodes: int, degree: float, features: int, density: float, class
     pairs = _distinct_pairs(nodes, min(round(nodes * degree / 2), nodes * (nodes - 1) // 2), rng)
     rows = pairs // max(nodes, 1)
     return GraphData(
-        undirected(nodes, rows, pairs % max(nodes, 1)),
+        undirected_adjacency(nodes, rows, pairs % max(nodes, 1)),
         random_features(nodes, features, density, rng),
         rng.integers(classes, size=nodes),
         classes,

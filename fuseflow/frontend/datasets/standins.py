@@ -19,11 +19,11 @@ from fuseflow.frontend.datasets.graph_data import GraphData, Matrix
 
 Ints = npt.NDArray[np.int64]
 
-EXPONENT = 2.5
+DEGREE_EXPONENT = 2.5
 """Of the power law P(degree) ~ (degree + shift)^-EXPONENT, cut off at a largest degree; shift and cut-off follow from the counts."""
-OFF = 0.01
+SQUARES_TOLERANCE = 0.01
 """How far the sum of squares may be from the published one, as a share."""
-ROUNDS = 200
+MAX_ROUNDS = 200
 """Times that the ends of loops and repeated edges are dealt again."""
 
 
@@ -41,7 +41,7 @@ class PublishedCounts:
     directed: bool = False
 
 
-PUBLISHED = {
+PUBLISHED_COUNTS = {
     "cora": PublishedCounts(2_708, 10_556, 115_158 / 10_556, 1_433, 49_216 / (2_708 * 1_433), 7),
     "citeseer": PublishedCounts(3_327, 9_104, 62_940 / 9_104, 3_703, 105_165 / (3_327 * 3_703), 6),
     "cora_ml": PublishedCounts(2_995, 16_316, 17.9, 2_879, 0.0127, 7),
@@ -53,12 +53,12 @@ PUBLISHED = {
 densities of Cora_ML and DBLP are not published: that of Cora."""
 
 
-def standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
+def generate_standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
     """The stand-in for a data set. `scale` multiplies nodes and edges; degrees stay as they are, as far as the nodes allow.
 
     Raises `DataError` where the graph is too small for its degrees.
     """
-    known = PUBLISHED[name]
+    known = PUBLISHED_COUNTS[name]
     nodes = max(2, round(known.nodes * scale))
     step = 1 if known.directed else 2
     entries = step * round(known.entries * scale / step)
@@ -66,7 +66,7 @@ def standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
     squares = round(entries * known.neighbours)
     degrees = rng.permutation(_degrees(nodes, entries, squares))
     try:
-        if abs(int((degrees**2).sum()) - squares) > OFF * squares:
+        if abs(int((degrees**2).sum()) - squares) > SQUARES_TOLERANCE * squares:
             raise _Stuck
         rows, columns = _realize(degrees, known.directed, rng)
     except _Stuck:
@@ -101,7 +101,7 @@ def _degrees(nodes: int, total: int, squares: int) -> Ints:
 
 def _quantiles(ranks: npt.NDArray[np.float64], shift: float, cut: float) -> npt.NDArray[np.float64]:
     """Of the density (x - 1 + shift)^-EXPONENT on 1..cut, descending: the inverse of its distribution function."""
-    power = 1 - EXPONENT
+    power = 1 - DEGREE_EXPONENT
     low, high = shift**power, (max(cut - 1, 0) + shift) ** power
     return np.asarray((high + ranks * (low - high)) ** (1 / power) - shift + 1)
 
@@ -160,7 +160,7 @@ def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[I
         rows, columns = np.repeat(np.arange(nodes), degrees), ends
     else:
         rows, columns = ends[0::2].copy(), ends[1::2].copy()
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         bad = _bad(rows, columns, nodes, directed)
         if not len(bad):
             return (rows, columns) if directed else (np.concatenate((rows, columns)), np.concatenate((columns, rows)))

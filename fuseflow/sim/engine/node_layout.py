@@ -16,7 +16,7 @@ from fuseflow.sim.native.jit import Function, Library
 from fuseflow.sim.native.records import Record, address
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Level
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -46,12 +46,12 @@ class Link:
 Stream: TypeAlias = Port | Link
 
 
-def words(tile: Tile) -> int:
+def words(tile: TileShape) -> int:
     """Of an element. One of a single word may come in a run that repeats it, be it a scalar or a tile of 1 x 1."""
     return prod(tile)
 
 
-def fitting(limit: int, tile: Tile) -> int:
+def fitting(limit: int, tile: TileShape) -> int:
     """How many elements take up a limit of words: a power of two if that is one."""
     return max(limit >> (words(tile) - 1).bit_length(), 1)
 
@@ -118,7 +118,7 @@ class NodeLayout:
             made[name] = value
         return made
 
-    def filled(self, tile: Tile, value: float) -> int:
+    def filled(self, tile: TileShape, value: float) -> int:
         """The address of an element that holds one value."""
         return self.array(np.full(words(tile), value))
 

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.statistics import NodeStatistics
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 ENDING = (n.Root.op, n.WriteValues.op)
 """Of these the firing on `D` takes a cycle."""
@@ -38,7 +38,7 @@ def delays(graph: n.Graph) -> dict[n.Edge, int]:
     return found
 
 
-def interval(node: n.Node, tiles: Sequence[Tile]) -> int:
+def interval(node: n.Node, tiles: Sequence[TileShape]) -> int:
     """Cycles from one firing to the next, stops included: of a product of tiles one for each column of the first, of all else 1."""
     return tiles[0][1] if _multiplies(node) else 1
 
@@ -54,7 +54,7 @@ def lags(graph: n.Graph) -> dict[n.Port, int]:
     return {port: lag for port, lag in found.items() if lag}
 
 
-def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[Tile], result: Tile) -> int:
+def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[TileShape], result: TileShape) -> int:
     """Cycles from a firing to its value. An array multiplies, with a unit for each element of the result, rows and columns beginning one
     after the other; one operand is worked on by rows, a row a cycle; all else by elements."""
     if _multiplies(node):

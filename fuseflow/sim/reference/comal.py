@@ -34,7 +34,7 @@ from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, look, output
 from fuseflow.sim.reference.reduce import folding
 from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
-from fuseflow.tile_ops import filled
+from fuseflow.tile_ops import constant_tile
 
 
 class DelayedFifo(Fifo):
@@ -155,7 +155,7 @@ def _look_behind(seen: int, fifo: Fifo) -> Generator[Wait, None, int]:
 
 def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
     op, (value,) = reducer(node.function), place.types
-    return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
+    return place.process(_reduce, folding(op, value.tile), constant_tile(value.tile, op.identity))
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:

@@ -14,7 +14,7 @@ from fuseflow.sim.outcome.statistics import Array
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, look, room
 from fuseflow.tensors.levels import Fibers
-from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
+from fuseflow.tile_ops import TILE_OPERATORS, TileShape, constant_tile, map_elements
 
 
 def locate(node: n.Locate, place: NodeContext) -> Sequence[Process]:
@@ -30,7 +30,9 @@ def load(node: n.Load, place: NodeContext) -> Sequence[Process]:
     decl = place.declared[node.tensor]
     values = place.tensors[node.tensor].values.astype(float)
     values.flags.writeable = False
-    return place.process(_load, list(values) if decl.tile else values.tolist(), filled(decl.tile, decl.fill), prod(decl.tile))
+    return place.process(
+        _load, list(values) if decl.tile else values.tolist(), constant_tile(decl.tile, decl.fill), prod(decl.tile)
+    )
 
 
 def alu(node: n.Alu, place: NodeContext) -> Sequence[Process]:
@@ -39,18 +41,18 @@ def alu(node: n.Alu, place: NodeContext) -> Sequence[Process]:
     return place.process(by_arity.get(len(place.inputs), _many), _applied(_function(node.function, tiles), _slots(node, tiles)))
 
 
-def _function(name: str, tiles: Sequence[Tile]) -> Callable[..., Any]:
+def _function(name: str, tiles: Sequence[TileShape]) -> Callable[..., Any]:
     """The operator on elements of these shapes."""
     if name in TILE_OPERATORS:
         return TILE_OPERATORS[name].array
     scalar = operator(name).scalar
-    return partial(each, scalar) if any(tiles) else scalar
+    return partial(map_elements, scalar) if any(tiles) else scalar
 
 
-def _slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
+def _slots(node: n.Alu, tiles: Sequence[TileShape]) -> list[tuple[Any, bool]]:
     """Of each operand its constant or what `N` stands for, and whether it is a constant."""
     shapes = iter(tiles)
-    return [(o.value if o.constant else filled(next(shapes), o.value), o.constant) for o in node.operands]
+    return [(o.value if o.constant else constant_tile(next(shapes), o.value), o.constant) for o in node.operands]
 
 
 def located(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:

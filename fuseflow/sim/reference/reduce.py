@@ -12,18 +12,18 @@ from fuseflow.samml.tokens import D, N, Stop
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, room
-from fuseflow.tile_ops import Tile, each, filled
+from fuseflow.tile_ops import TileShape, constant_tile, map_elements
 
 
 def reduce(node: n.Reduce, place: NodeContext) -> Sequence[Process]:
     (value,) = place.types
     op = reducer(node.function)
-    return place.process(_reduce, folding(op, value.tile), filled(value.tile, op.identity))
+    return place.process(_reduce, folding(op, value.tile), constant_tile(value.tile, op.identity))
 
 
-def folding(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
+def folding(op: Reducer, tile: TileShape) -> Callable[[Any, Any], Any]:
     """The reduction of two values, element by element if they are tiles."""
-    return partial(each, op.scalar) if tile else op.scalar
+    return partial(map_elements, op.scalar) if tile else op.scalar
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:

@@ -23,7 +23,7 @@ from fuseflow.sim.reference.scan import scan_steps
 from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import StoredArray
-from fuseflow.tile_ops import filled
+from fuseflow.tile_ops import constant_tile
 
 Reading: TypeAlias = DemandPort | PrefetchPort
 HANDED_ON = 1
@@ -83,7 +83,7 @@ class RemoteProcesses:
         tensor = place.tensors[node.tensor].values.astype(float)
         tensor.flags.writeable = False
         values: list[Any] = list(tensor) if decl.tile else tensor.tolist()
-        fill = filled(decl.tile, decl.fill)
+        fill = constant_tile(decl.tile, decl.fill)
         port, fetching = self.read(node, (node.tensor, -1, "val"))
         asker, link = self._asker(node, place.inputs, port)
         width, words = self.places[node.tensor, -1, "val"].width, prod(decl.tile)

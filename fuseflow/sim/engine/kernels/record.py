@@ -9,13 +9,13 @@ from fuseflow.sim.engine.node_layout import Array, Part, fitting, words
 from fuseflow.sim.engine.node_records import ENDED, GROW, awaits, node_at, source
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, SLICE, copy, element, head_run, take, visible, word_in
 from fuseflow.sim.native.records import Record, address, set_int
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 RECORD = Record("tokens count limit words")
 state_at = RECORD.at
 
 
-def recorder(port: Port, tile: Tile, limit: int, keep: dict[int, Array]) -> Part:
+def recorder(port: Port, tile: TileShape, limit: int, keep: dict[int, Array]) -> Part:
     """A part that reads the stream: (kind, visible cycle, word or words) of every token."""
     limit = fitting(limit, tile)
     tokens, state = np.zeros((limit, 2 + words(tile)), np.int64), RECORD.array(1)

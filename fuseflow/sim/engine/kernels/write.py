@@ -25,7 +25,7 @@ from fuseflow.sim.engine.stream_rings import (  # fmt: skip
     word_in,
 )
 from fuseflow.sim.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 FIELDS = "elements count words narrow ends ended limit total behind"
 WRITE = Record(FIELDS)
@@ -54,7 +54,7 @@ def value_buffers(node: n.WriteValues, place: NodeLayout) -> dict[str, int]:
     return _buffers(place, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
 
 
-def _buffers(place: NodeLayout, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
+def _buffers(place: NodeLayout, kind: Any, ends: int, tile: TileShape = ()) -> dict[str, int]:
     """Buffers for elements of a dtype, and for the ends of fibers."""
     limit, width = fitting(place.limits.written, tile), words(tile)
     return {

@@ -11,16 +11,16 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.passmanager import PassManager
 
 from fuseflow.errors import FrontendError, Span
-from fuseflow.frontend.mlir_locations import from_mlir
+from fuseflow.frontend.mlir_locations import from_location
 
-NAME = "samml.name"
-FORMAT = "samml.format"
+NAME_ATTRIBUTE = "samml.name"
+FORMAT_ATTRIBUTE = "samml.format"
 """The argument attribute that holds a tensor's name in the user's model."""
 
-CLEANUP = "builtin.module(func.func(linalg-generalize-named-ops,linalg-fold-unit-extent-dims),canonicalize,cse)"
+CLEANUP_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops,linalg-fold-unit-extent-dims),canonicalize,cse)"
 """For modules without encodings: the unit-dimension pass does not know them."""
 
-GENERALIZE = "builtin.module(func.func(linalg-generalize-named-ops),canonicalize,cse)"
+GENERALIZE_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops),canonicalize,cse)"
 """For modules with encodings."""
 
 
@@ -30,19 +30,19 @@ def new_context() -> Any:
     return context
 
 
-def parse(text: str, file: str) -> Any:
+def parse_module(text: str, file: str) -> Any:
     """Read a module; a syntax or verification error becomes a `FrontendError` at its place in `file`."""
     with new_context() as context, _diagnostics(context, f"{file} is not a valid MLIR module", file):
         return ir.Module.parse(text)
 
 
-def run(module: Any, pipeline: str, what: str, file: str = "") -> None:
+def run_pipeline(module: Any, pipeline: str, what: str, file: str = "") -> None:
     """Run a pass pipeline on a module in place; `what` says in an error what was being done."""
     with module.context, _diagnostics(module.context, f"{what} failed in torch-mlir", file):
         PassManager.parse(pipeline).run(module.operation)
 
 
-def verify(module: Any) -> None:
+def verify_module(module: Any) -> None:
     with _diagnostics(module.context, "the Linalg does not verify", ""):
         module.operation.verify()
 
@@ -52,7 +52,7 @@ def print_module(module: Any) -> str:
     return str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=16, large_resource_limit=16))
 
 
-def function(module: Any) -> Any:
+def only_function(module: Any) -> Any:
     """The one function of a module."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     if len(functions) != 1:
@@ -68,14 +68,14 @@ def _diagnostics(context: Any, message: str, file: str) -> Iterator[None]:
     found: list[tuple[Any, str]] = []
 
     def collect(diagnostic: Any) -> bool:
-        found.append((from_mlir(diagnostic.location, file), diagnostic.message))
+        found.append((from_location(diagnostic.location, file), diagnostic.message))
         return True
 
     handler = context.attach_diagnostic_handler(collect)
     try:
         yield
     except ir.MLIRError as error:
-        found += [(from_mlir(d.location, file), d.message) for d in error.error_diagnostics]
+        found += [(from_location(d.location, file), d.message) for d in error.error_diagnostics]
         spans: list[Span] = [origin.span for origin, _ in found if origin.span is not None]
         notes = [" ".join(text.split())[:300] for _, text in found] or [str(error)[:300]]
         paths = [origin.path for origin, _ in found if origin.path]

@@ -16,11 +16,21 @@ from torch.fx import Graph, Node
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
-from fuseflow.frontend.aten_operators import BY_PATTERN, EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
-from fuseflow.frontend.torch_tensors import BY_COLUMN, BY_ROW
+from fuseflow.frontend.aten_operators import (
+    HINT_EDGE_INDEX,
+    HINT_EVAL,
+    HINT_OUTSIDE,
+    INDEXING,
+    LOWERABLE,
+    PATTERN_DEPENDENT,
+    SLICING,
+    TRAINING_FLAGS,
+    UNSUPPORTED_FAMILIES,
+)
+from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS
 
 
-def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
+def screen_program(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
     """Refuse what is known to have no Einsum form, in the user's own operators; raises `FrontendError` with module and line."""
     for name, tensor in tensors.items():
         _screen_tensor(name, tensor)
@@ -39,9 +49,9 @@ def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
             hint = "leave the `with` block out of forward" if block else "write it without `torch.cond` and the like"
             raise _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
         name = fx_origin.short_name(node.target)
-        for family in REFUSED:
+        for family in UNSUPPORTED_FAMILIES:
             if name in family.names and not fx_origin.is_whole_slice(node):
-                hint = EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
+                hint = HINT_EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
                 raise _refusal(node, f"{family.what} (`{node.target}`)", hint)
 
 
@@ -52,7 +62,7 @@ def screen_mutation(graph: Graph, names: list[str]) -> None:
         if node.op == "call_function" and fx_origin.short_name(node.target) == "copy_":
             target = arguments.get(node.args[0], "a constant")
             raise FrontendError(
-                f"the model mutates `{target}`", hint=f"{EVAL}, or return the new value instead of writing it in place"
+                f"the model mutates `{target}`", hint=f"{HINT_EVAL}, or return the new value instead of writing it in place"
             )
 
 
@@ -60,10 +70,10 @@ def screen_lowered(graph: Graph) -> None:
     """Let only operators through that are known to lower to Linalg, on numbers that an Einsum can hold."""
     for node in _live_calls(graph):
         name = fx_origin.short_name(node.target)
-        if name not in LOWERED:
+        if name not in LOWERABLE:
             asked = fx_origin.operator_name(node).removesuffix(".")
             through = f", through `{node.target}`," if asked != name else ""
-            raise _refusal(node, f"`{asked}`{through} has no Einsum form", OUTSIDE)
+            raise _refusal(node, f"`{asked}`{through} has no Einsum form", HINT_OUTSIDE)
         for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, Tensor) and (value.is_complex() or value.dtype in (torch.float16, torch.bfloat16)):
                 raise _refusal(node, f"values of type {value.dtype} (`{node.target}`)", "use float32 or float64")
@@ -71,15 +81,15 @@ def screen_lowered(graph: Graph) -> None:
 
 def _screen_training(node: Node) -> None:
     name = fx_origin.short_name(node.target)
-    if name in TRAINING:
-        what, position, hint = TRAINING[name]
+    if name in TRAINING_FLAGS:
+        what, position, hint = TRAINING_FLAGS[name]
         if len(node.args) > position and node.args[position]:
             raise _refusal(node, f"{what}: `{name}` in training mode", hint)
 
 
 def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> None:
     """The dense form of an operator on a pattern (`densify`) takes what is not zero for the pattern."""
-    position = BY_PATTERN.get(str(node.target))
+    position = PATTERN_DEPENDENT.get(str(node.target))
     argument = None if position is None else node.args[position]
     if not isinstance(argument, Node) or argument not in arguments or "sum" in node.args:
         return
@@ -93,7 +103,7 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
 def _screen_tensor(name: str, tensor: Tensor) -> None:
     if tensor.is_meta:
         raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
-    if tensor.layout not in (torch.strided, torch.sparse_coo, *BY_ROW, *BY_COLUMN):
+    if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
         raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint="use CSR, CSC, BSR, BSC, COO or dense")
     if tensor.layout != torch.strided and (tensor.dense_dim() or tensor.sparse_dim() != tensor.dim()):
         message = f"tensor `{name}` is a batch of sparse matrices or has dense dimensions"
@@ -109,7 +119,7 @@ def _invalid(tensor: Tensor) -> str:
         if tensor.layout == torch.sparse_coo:
             torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
         else:
-            by_row = tensor.layout in BY_ROW
+            by_row = tensor.layout in ROW_LAYOUTS
             positions, minor = (
                 (tensor.crow_indices(), tensor.col_indices()) if by_row else (tensor.ccol_indices(), tensor.row_indices())
             )
@@ -120,7 +130,7 @@ def _invalid(tensor: Tensor) -> str:
 
 
 def _refusal(node: Node, message: str, hint: str) -> FrontendError:
-    return FrontendError(f"{message}{fx_origin.at(node)}", hint=hint, span=fx_origin.span(node))
+    return FrontendError(f"{message}{fx_origin.module_suffix(node)}", hint=hint, span=fx_origin.source_span(node))
 
 
 def _live_calls(graph: Graph) -> list[Node]:
