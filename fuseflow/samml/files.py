@@ -57,7 +57,7 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     turned: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
     for entry in entries:
         decl = graph.declared[entry.name]
-        with entry.blamed():
+        with entry.named_in_errors():
             dims = _dimensions(decl, entry, named.get(entry.name, ()))
             if named and decl.tile:
                 turned[entry.name] = _of_file(entry, dims)
@@ -72,7 +72,7 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
         )
     found = {}
     for entry in entries:
-        with entry.blamed():
+        with entry.named_in_errors():
             found[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not named)
     return graph, found
 

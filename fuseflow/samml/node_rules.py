@@ -130,7 +130,7 @@ def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[OutputFacts]:
 
 def _refuse_tiles(c: Context, node: n.Alu, inputs: Streams) -> NoReturn:
     row = TILE_OPERATORS.get(node.function)
-    takes = row.takes if row else "tiles of one shape, rows and columns of it, and scalars"
+    takes = row.operands if row else "tiles of one shape, rows and columns of it, and scalars"
     c.refuse(node, f"`{node.function}` takes {takes}, not {' and '.join(str(x.type) for x in inputs)}")
 
 
