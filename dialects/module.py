@@ -31,8 +31,8 @@ def _declaration_text(dialect: str) -> str:
 
 @contextmanager
 def context(*dialects: str, error: type[FuseFlowError], file: str = "<mlir>") -> Iterator[None]:
-    """Enter a new MLIR context that knows these dialects. An MLIR error inside the block is raised as an `error` with its place in `file`.
-    """
+    """Enter a new MLIR context that knows these dialects. An MLIR error inside the block is raised as an `error` with its place in
+    `file`."""
     with ir.Context(), ir.Location.unknown():
         for dialect in dialects:
             irdl.load_dialects(ir.Module.parse(_declaration_text(dialect)))

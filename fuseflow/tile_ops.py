@@ -73,7 +73,8 @@ def result_shape(function: str, tiles: Sequence[TileShape]) -> TileShape | None:
 
 
 def broadcast_shape(tiles: Sequence[TileShape]) -> TileShape | None:
-    """Return the shape to which tiles broadcast, where a single row, a single column or a scalar is repeated, or None if they do not fit."""
+    """Return the shape to which tiles broadcast, where a single row, a single column or a scalar is repeated, or None if they do not
+    fit."""
     shapes = [tile for tile in tiles if tile]
     if not shapes:
         return ()

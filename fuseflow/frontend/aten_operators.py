@@ -1,4 +1,4 @@
-"""Which ATen operators have no Einsum form and why, and which ones are known to lower."""
+"""Tables of ATen operators: those that have no Einsum form, with the reason, and those that are known to lower to Linalg."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ HINT_EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of e
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedOperators:
-    """A family of operators: what it is, and the way out."""
+    """A family of operators without an Einsum form, with a description of the family and a hint what to do instead."""
 
-    what: str
+    description: str
     hint: str
     names: frozenset[str]
 
@@ -110,7 +110,7 @@ TRAINING_FLAGS = {
     "batch_norm": ("statistics of the batch", 5, HINT_EVAL),
     "instance_norm": ("statistics of the input", 5, "use LayerNorm, or call .eval() with track_running_stats=True"),
 }
-"""Operators with a `train` flag: what it makes of them, its position, and the way out."""
+"""Operators with a `train` flag. Each row says what the flag makes of the operator, at which position it stands, and what to do instead."""
 
 PATTERN_DEPENDENT = {
     "aten._sparse_mm.reduce": 0,
@@ -118,7 +118,7 @@ PATTERN_DEPENDENT = {
     "aten.sparse_sampled_addmm.default": 0,
     "aten.sparse_mask.default": 1,
 }
-"""Operators whose result depends on which zeros are stored, and the position of the tensor that stores them."""
+"""Operators whose result depends on which zeros are stored, with the position of the tensor that stores them."""
 
 LOWERABLE = _names("""
     mm bmm mv dot addmm baddbmm matmul
@@ -131,4 +131,4 @@ LOWERABLE = _names("""
     sum mean amax amin prod max min linalg_vector_norm
     full full_like fill scalar_tensor zeros ones zeros_like ones_like empty empty_strided convert_element_type
 """)
-"""What may be left after decomposition: lowers to Linalg without incident, and mostly has an Einsum form."""
+"""The operators that may be left after decomposition. They lower to Linalg without a failure, and most of them have an Einsum form."""

@@ -1,4 +1,4 @@
-"""The front end from end to end: a module and its inputs to Einsums and numbers."""
+"""The whole way of a PyTorch module through the front end, from the module and its inputs to an Einsum program and packed tensors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from fuseflow.frontend.torch_tensors import dense_array, from_torch
 
 
 def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str], name: str) -> ModelImport:
+    """Import a PyTorch module as a program called `name`; see `fuseflow.frontend.import_model`."""
     if not isinstance(module, nn.Module):
         raise FrontendError(f"the model is a {type(module).__name__}", hint="pass a torch.nn.Module")
     exported = export_graph(module, inputs, formats)
@@ -33,7 +34,7 @@ def import_model(module: nn.Module, inputs: tuple[Any, ...], formats: Mapping[st
 def _outputs(program: Program, module: nn.Module, inputs: tuple[Any, ...]) -> list[Any]:
     try:
         results = run_eagerly(module, inputs)
-    except FrontendError as error:  # some products of sparse layouts can be traced, but have no kernel
+    except FrontendError as error:  # PyTorch can trace some products of sparse layouts for which it has no kernel.
         error.hint = "`.to_dense()` in the model changes nothing in how a tensor is stored here; `--no-check` needs no PyTorch"
         raise
     return [dense_array(result, name) for name, result in zip(program.outputs, results, strict=True)]

@@ -1,4 +1,4 @@
-"""The meaning of one `linalg.generic`: an expression for each result over the loops of the operation."""
+"""The meaning of a `linalg.generic`: for each result an expression over the loops of the operation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ _COMBINE = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 _ACCUMULATOR = Access("%accumulator", ())
 
 IndexingMap = tuple[str | None, ...]
-"""The loop that runs along each dimension of an operand; None where the dimension has extent 1."""
+"""For each dimension of an operand, the loop that runs along it, or None where the dimension has extent 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:
-    """The loops of a generic, named `d0, d1, ...`; those of extent 1 do not exist."""
+    """The loops of a generic, which are called `d0, d1, ...`. Loops of extent 1 are left out.
+
+    `extents` has the number of iterations of each loop, `reduced` the reduction loops, and `maps` the indexing map of each operand.
+    """
 
     extents: dict[str, int]
     reduced: tuple[str, ...]
@@ -31,6 +34,7 @@ class LoopNest:
 
     @classmethod
     def of(cls, op: Any) -> LoopNest:
+        """Return the loops of an operation. Raise `FrontendError` for an indexing map that is not a list of loops."""
         extents: dict[str, int] = {}
         maps: list[IndexingMap] = []
         for operand, attribute in zip(op.operands, op.attributes["indexing_maps"], strict=True):
@@ -43,11 +47,11 @@ class LoopNest:
         return cls(extents, reduced, tuple(maps))
 
 
-def _loop(expression: Any, size: int, whole: Any) -> str | None:
+def _loop(expression: Any, size: int, indexing_map: Any) -> str | None:
     if size == 1:
         return None
     if not isinstance(expression, ir.AffineDimExpr):
-        message = f"the indexing map {whole} is not a list of loop indices"
+        message = f"the indexing map {indexing_map} is not a list of loop indices"
         raise FrontendError(message, hint="sliding windows and strides have no Einsum form")
     return f"d{expression.position}"
 
@@ -55,27 +59,27 @@ def _loop(expression: Any, size: int, whole: Any) -> str | None:
 def result_elements(
     op: Any, loops: LoopNest, operand: Callable[[Any, IndexingMap], Expr], scalar: Callable[[Any], Expr]
 ) -> list[tuple[Any, Expr, IndexingMap]]:
-    """For each result that is used: the result, its element over the loops (reductions included) and its map.
+    """Return each result that is used, with its element as an expression over the loops (reductions included) and its indexing map.
 
-    `operand` gives the element of an operand, `scalar` that of a tensor of one element read in the body. Raises `FrontendError` for a
-    body that has no Einsum form.
+    `operand` computes the element of an operand, and `scalar` that of a tensor of one element that the body reads. Raise
+    `FrontendError` for a body that has no Einsum form.
     """
     body = op.regions[0].blocks[0]
     inputs = op.attributes["operandSegmentSizes"][0]
-    known = {argument: operand(op.operands[n], loops.maps[n]) for n, argument in enumerate(body.arguments)}
+    arguments = {argument: operand(op.operands[n], loops.maps[n]) for n, argument in enumerate(body.arguments)}
     yielded = body.operations[len(body.operations) - 1].operation.operands
-    found = []
+    elements = []
     for n, result in enumerate(op.results):
         if next(iter(result.uses), None) is None:
-            continue  # such as the argmax that comes with every max
+            continue  # An example is the argmax that comes with every max.
         accumulator = body.arguments[inputs + n]
-        expr = ScalarEvaluator(known | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
-        found.append((result, _folded(expr, known[accumulator], loops), loops.maps[inputs + n]))
-    return found
+        expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
+        elements.append((result, _reduction(expr, arguments[accumulator], loops), loops.maps[inputs + n]))
+    return elements
 
 
-def _folded(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
-    """What the loops make of the yielded expression, beginning with `start`."""
+def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
+    """Return the value of a result after all loops, given the yielded expression and the value `start` before the first iteration."""
     if _ACCUMULATOR not in walk(expr):
         if loops.reduced:
             raise FrontendError("a reduction that overwrites its result has no Einsum form", hint="use sum, max, min or prod")
@@ -92,7 +96,7 @@ def _folded(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
 
 
 def _combination(expr: Expr) -> tuple[str, Expr]:
-    """The operator that combines the accumulator with a value, and the value."""
+    """Return the operator that combines the accumulator with a value, and the value. Raise `FrontendError` if the body has another form."""
     if expr == _ACCUMULATOR:
         return "add", Const(0.0)
     if expr == Apply("relu", (_ACCUMULATOR,)):
@@ -107,7 +111,7 @@ def _combination(expr: Expr) -> tuple[str, Expr]:
 
 
 def _repeated(reducer: str, total: Expr, times: int) -> Expr:
-    """A reduction over an index that the value does not have."""
+    """Return the reduction of a value over an index that it does not depend on."""
     match reducer:
         case "sum":
             return simplify_apply("mul", total, Const(float(times)))

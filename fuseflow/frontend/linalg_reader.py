@@ -1,4 +1,4 @@
-"""Linalg modules from a user's file."""
+"""The reader of Linalg modules that a user wrote."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fuseflow.frontend.sparse_encodings import screen_encodings
 
 
 def read_program(text: str, file: str) -> Program:
+    """Read a Linalg module as an Einsum program; see `fuseflow.frontend.read_mlir`."""
     screen_encodings(text, file)
     module = linalg_modules.parse_module(text, file)
     linalg_modules.run_pipeline(module, linalg_modules.GENERALIZE_PIPELINE, f"reading {file}", file)

@@ -1,4 +1,4 @@
-"""The scalar body of a Linalg operation as an expression."""
+"""The scalar body of a Linalg operation as an Einsum expression."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SIMPLE = {
     **{f"math.{name}": name for name in ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf")},
 }
 _CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui")
-"""Changes of type that keep the number (narrowing rounds)."""
+"""Conversions of type, which keep the number except that narrowing rounds it."""
 
 _FLOAT_PREDICATES = {
     1: "eq",
@@ -52,7 +52,7 @@ _FLOAT_PREDICATES = {
     12: "le",
     13: "ne",
 }
-"""Ordered and unordered alike: they differ on NaN only."""
+"""The comparison of each predicate of `arith.cmpf`. Ordered and unordered predicates are the same here, since they differ on NaN only."""
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
 
 _DERIVED: dict[str, Callable[[Expr], Expr]] = {
@@ -65,24 +65,25 @@ _DERIVED: dict[str, Callable[[Expr], Expr]] = {
 
 
 class ScalarEvaluator:
-    """Evaluates scalar SSA values on demand, so that only what a live result needs is looked at.
+    """An evaluator of scalar SSA values. It works on demand, so that it reads only the operations that a used result needs.
 
-    `known` holds the values of block arguments; what is defined by operations follows from theirs. `element` gives the element of a
-    tensor of one element.
+    `arguments` has the expressions of block arguments, from which those of all other values follow. `element` computes the element of
+    a tensor of one element.
     """
 
-    def __init__(self, known: dict[Any, Expr], element: Callable[[Any], Expr]) -> None:
-        self._known = dict(known)
+    def __init__(self, arguments: dict[Any, Expr], element: Callable[[Any], Expr]) -> None:
+        self._expressions = dict(arguments)
         self._element = element
 
     def value(self, ssa: Any) -> Expr:
-        if ssa not in self._known:
+        """Return the expression of an SSA value. Raise `FrontendError` if it has no Einsum form."""
+        if ssa not in self._expressions:
             owner = ssa.owner
             if isinstance(owner, ir.Block):
                 raise FrontendError("a scalar argument of the function is used as a number", hint="make it a tensor")
-            self._known[ssa] = self._result(owner.operation if hasattr(owner, "operation") else owner)
-        found: Expr = self._known[ssa]
-        return found
+            self._expressions[ssa] = self._result(owner.operation if hasattr(owner, "operation") else owner)
+        expression: Expr = self._expressions[ssa]
+        return expression
 
     def _result(self, op: Any) -> Expr:
         name = op.name
@@ -114,7 +115,7 @@ class ScalarEvaluator:
 
 
 def _xor(a: Expr, b: Expr) -> Expr:
-    """Of truth values: `x xor true` is `x == 0`."""
+    """Return the exclusive or of two truth values. `x xor true` is `x == 0`."""
     return simplify_apply("eq", a, Const(0.0)) if b == Const(1.0) else simplify_apply("ne", a, b)
 
 
@@ -127,7 +128,7 @@ _READABLE = frozenset((*_SIMPLE, *_CONVERSIONS, *_DERIVED, *_BOOLEAN, "arith.cmp
 
 
 def constant_value(attribute: Any) -> Expr:
-    """The number in the `value` of an `arith.constant`; of a tensor, only if all its elements are equal."""
+    """Return the number in the `value` of an `arith.constant`. Raise `FrontendError` for a tensor whose elements are not all equal."""
     if isinstance(attribute, ir.DenseElementsAttr):
         if not attribute.is_splat:
             raise FrontendError(

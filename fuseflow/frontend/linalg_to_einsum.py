@@ -1,8 +1,9 @@
-"""From Linalg on tensors to Einsums: one for each operation that computes something.
+"""Translation of Linalg on tensors to Einsums: each operation that computes something becomes one Einsum.
 
-Rules: a reduction's body combines the accumulator with a value, and a fill with the identity is its start; what only renames, permutes,
-broadcasts, fills or compares becomes part of what consumes it (`symbolic`); scalar constants are folded; results nobody uses are
-dropped; a reshape that splits or merges dimensions is an Einsum with a `DimensionSplit` index; dimensions of extent 1 vanish.
+The body of a reduction combines the accumulator with a value, and a fill with the identity is its start. An operation that only
+renames, permutes, broadcasts, fills or compares becomes part of the operation that reads its result (see `symbolic_values`). Scalar
+constants are folded, and unused results are dropped. A reshape that splits or merges dimensions is an Einsum with a `Split` index.
+Dimensions of extent 1 vanish.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from fuseflow.frontend.unit_dimensions import squeeze_block, squeeze_format, squ
 from fuseflow.tensors import Format
 
 _DTYPES = {"f32": "f32", "f64": "f64", "i1": "i32", "i32": "i32", "i64": "i64"}
-"""Truth values are numbers 0 and 1."""
+"""The dtype of each element type of MLIR. Truth values are the numbers 0 and 1."""
 
 
 def extract_program(module: Any, file: str = "") -> Program:
-    """The program of a module's function, named like it; `file` is the name of the text that the module was read from.
+    """Return the program of the function of a module. It has the name of the function; `file` is the text that the module was read from.
 
-    Raises `FrontendError` with the module path and line of the operation that has no Einsum form.
+    Raise `FrontendError` with the module path and the line of an operation that has no Einsum form.
     """
     function = linalg_modules.only_function(module)
     builder = _Builder(function, file)
@@ -44,7 +45,7 @@ def extract_program(module: Any, file: str = "") -> Program:
 
 
 class _Builder:
-    """Walks the function once, from inputs to outputs, keeping the meaning of every tensor value."""
+    """A builder that visits the operations of a function once, from inputs to outputs, and keeps the symbolic value of every tensor."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._function, self._file = function, file
@@ -55,8 +56,8 @@ class _Builder:
             name, format = (
                 _attribute(function, position, key) for key in (linalg_modules.NAME_ATTRIBUTE, linalg_modules.FORMAT_ATTRIBUTE)
             )
-            called = name or from_location(argument.location).path or f"arg{position}"
-            name = self._emitter.declare(_declaration(called, argument.type, format))
+            user_name = name or from_location(argument.location).path or f"arg{position}"
+            name = self._emitter.declare(_declaration(user_name, argument.type, format))
             self._values[argument] = tensor_value(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
@@ -68,8 +69,8 @@ class _Builder:
             elif not _is_scalar(op.name):
                 raise FrontendError(f"`{op.name}` has no Einsum form", hint="do it outside the model")
         except FrontendError as error:
-            where = f" at module `{origin.path}`" if origin.path else ""
-            raise FrontendError(error.message + where, hint=error.hint, span=error.span or origin.span) from None
+            place = f" at module `{origin.path}`" if origin.path else ""
+            raise FrontendError(error.message + place, hint=error.hint, span=error.span or origin.span) from None
 
     def program(self) -> Program:
         einsums = self._emitter.einsums
@@ -82,8 +83,8 @@ class _Builder:
 
     def generic(self, op: Any, origin: Origin) -> None:
         for result, expr, loops in result_elements(op, LoopNest.of(op), self._operand, self._element):
-            back = {loop: dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
-            self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, back)), origin)
+            dimensions = {loop: dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
+            self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, dimensions)), origin)
 
     def reshape(self, op: Any, origin: Origin) -> None:
         source, shape = self._values[op.operands[0]], tuple(op.results[0].type.shape)
@@ -97,7 +98,7 @@ class _Builder:
                     value = self._emitter.merge(value, merge.at, type, origin)
         self._values[op.results[0]] = value.unsqueezed(shape)
 
-    def same(self, op: Any, origin: Origin) -> None:
+    def forward(self, op: Any, origin: Origin) -> None:
         self._bind(op.results[0], SymbolicValue(tuple(op.results[0].type.shape), self._values[op.operands[0]].expr), origin)
 
     def empty(self, op: Any, origin: Origin) -> None:
@@ -108,16 +109,17 @@ class _Builder:
         if isinstance(result.type, ir.RankedTensorType):
             self._values[result] = SymbolicValue(tuple(result.type.shape), constant_value(op.attributes["value"]))
 
-    def filled(self, op: Any, origin: Origin) -> None:
-        """`tensor.splat`, and `tensor.from_elements` of one element."""
+    def fill(self, op: Any, origin: Origin) -> None:
+        """Bind the result of a `tensor.splat`, or of a `tensor.from_elements` with one element."""
         if len(op.operands) != 1:
             raise FrontendError(
                 f"`{op.name}` of several elements has no Einsum form", hint="make it a buffer of the module or an input"
             )
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
-    def returned(self, op: Any, origin: Origin) -> None:
-        """An Einsum is an output as it is; anything else (an input, a transposed or broadcast tensor, a second mention) is copied."""
+    def return_values(self, op: Any, origin: Origin) -> None:
+        """Make every returned value an output. An Einsum is an output as it is. An input, a transposed or broadcast tensor, and an
+        Einsum that is returned twice are copied."""
         for operand in op.operands:
             type, value = _declaration("output", operand.type), self._values[operand]
             if not accesses(value.expr) or uses_undefined(value.expr):
@@ -131,14 +133,14 @@ class _Builder:
     # Values -----------------------------------------------------------------------------------------------------------
 
     def _bind(self, result: Any, value: SymbolicValue, origin: Origin) -> None:
-        """The result is the value itself if that only renames something, or else a new Einsum."""
+        """Bind a result to its value if the value is an access, a constant or a truth value, or else to a new Einsum."""
         encoded = result.type.encoding is not None
-        if encoded or (not isinstance(value.expr, Access | Const) and not _is_truth(result.type, value.expr)):
+        if encoded or (not isinstance(value.expr, Access | Const) and not _is_truth_value(result.type, value.expr)):
             value = self._emitter.define(value, _declaration("", result.type), origin, force=encoded)
         self._values[result] = value
 
     def _whole_einsum(self, value: SymbolicValue) -> str:
-        """The name of the Einsum that a value is, all of it and with its dimensions in order; '' if it is none."""
+        """Return the name of the Einsum that a value is equal to, with the dimensions in the same order, or '' if there is none."""
         expr = value.expr
         if isinstance(expr, Access) and expr == tensor_value(expr.tensor, value.shape).expr:
             return next((e.name for e in self._emitter.einsums if e.name == expr.tensor), "")
@@ -153,7 +155,7 @@ class _Builder:
         return ScalarEvaluator({}, self._element).value(ssa)
 
     def _element(self, ssa: Any) -> Expr:
-        """The element of a tensor that has only one."""
+        """Return the element of a tensor that has only one."""
         return self._values[ssa].expr
 
 
@@ -161,24 +163,24 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
     "linalg.generic": _Builder.generic,
     "tensor.expand_shape": _Builder.reshape,
     "tensor.collapse_shape": _Builder.reshape,
-    "tensor.cast": _Builder.same,
-    "sparse_tensor.convert": _Builder.same,
+    "tensor.cast": _Builder.forward,
+    "sparse_tensor.convert": _Builder.forward,
     "tensor.empty": _Builder.empty,
     "bufferization.alloc_tensor": _Builder.empty,
     "arith.constant": _Builder.constant,
-    "tensor.splat": _Builder.filled,
-    "tensor.from_elements": _Builder.filled,
-    "func.return": _Builder.returned,
+    "tensor.splat": _Builder.fill,
+    "tensor.from_elements": _Builder.fill,
+    "func.return": _Builder.return_values,
 }
 
 
 def _is_scalar(name: str) -> bool:
-    """Scalars are evaluated where they are used, and checks not at all."""
+    """Return whether an operation is scalar or a check. Scalars are evaluated where they are used, and checks are ignored."""
     return name.startswith(("arith.", "math.")) or name in ("tensor.extract", "cf.assert")
 
 
 def _attribute(function: Any, position: int, key: str) -> str:
-    """What the attribute of an argument says; nothing if there is none."""
+    """Return the text of an attribute of an argument, or '' if the argument does not have it."""
     if "arg_attrs" in function.attributes:
         attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
         if key in attributes:
@@ -187,8 +189,8 @@ def _attribute(function: Any, position: int, key: str) -> str:
 
 
 def _declaration(name: str, type: Any, format: str = "") -> TensorType:
-    """The type without dimensions of extent 1. `format`: how it is stored, where its encoding does not say that. Raises `FrontendError`
-    for unknown extents and element types."""
+    """Return the declaration of a tensor, without its dimensions of extent 1. `format` is its storage format where the encoding of its
+    type does not have it. Raise `FrontendError` for unknown extents and element types."""
     if not isinstance(type, ir.RankedTensorType):
         raise FrontendError(f"`{name}` is a {type}", hint="the arguments and results of the function are tensors of known rank")
     if not type.has_static_shape:
@@ -210,5 +212,5 @@ def _declaration(name: str, type: Any, format: str = "") -> TensorType:
     )
 
 
-def _is_truth(type: Any, expr: Expr) -> bool:
+def _is_truth_value(type: Any, expr: Expr) -> bool:
     return str(type.element_type) == "i1" and not any(isinstance(node, Reduce) for node in walk(expr))

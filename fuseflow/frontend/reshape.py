@@ -1,4 +1,4 @@
-"""Reshapes as splits of one dimension into two and merges of two into one. Dimensions of extent 1 do not count."""
+"""Reshapes as splits of one dimension into two and merges of two dimensions into one. Dimensions of extent 1 do not count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.frontend.unit_dimensions import squeeze_shape
 
 @dataclass(frozen=True, slots=True)
 class DimensionSplit:
-    """Dimension `at` becomes `at` and `at + 1`, the inner one of extent `size`."""
+    """A split of dimension `at` into dimensions `at` and `at + 1`, of which the inner one has the extent `size`."""
 
     at: int
     size: int
@@ -19,7 +19,7 @@ class DimensionSplit:
 
 @dataclass(frozen=True, slots=True)
 class DimensionMerge:
-    """Dimensions `at` and `at + 1` become one."""
+    """A merge of dimensions `at` and `at + 1` into one."""
 
     at: int
 
@@ -27,8 +27,9 @@ class DimensionMerge:
 def reshape_steps(
     source: tuple[int, ...], result: tuple[int, ...], groups: Sequence[Sequence[int]]
 ) -> list[DimensionSplit | DimensionMerge]:
-    """The steps of a `tensor.expand_shape` or `tensor.collapse_shape`. `groups` is its reassociation: for each dimension of the shorter
-    shape the dimensions of the longer one.
+    """Return the steps of a `tensor.expand_shape` or a `tensor.collapse_shape`.
+
+    `groups` is the reassociation of the operation: for each dimension of the shorter shape, the dimensions of the longer one.
 
     >>> reshape_steps((1, 5, 6), (1, 5, 2, 3), [[0], [1], [2, 3]])
     [DimensionSplit(at=1, size=3)]

@@ -1,4 +1,4 @@
-"""PyTorch tensors as packed tensors: the format follows the layout, unless the user says otherwise."""
+"""Conversion between PyTorch tensors and packed tensors. The format follows from the layout, unless the user names another one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from fuseflow.tensors import Format, Tensor, from_coordinates, pack
 from fuseflow.tensors.blocks import Block, check_block
 
 TORCH_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
+"""The name of each PyTorch dtype that a packed tensor can have. Truth values are integers."""
 MAX_DENSE_ELEMENTS = 1 << 28
-"""Elements; a sparse output of more is not turned into an array."""
+"""The greatest number of elements of a sparse output that is turned into a dense array."""
 
 ROW_LAYOUTS = (torch.sparse_csr, torch.sparse_bsr)
 COLUMN_LAYOUTS = (torch.sparse_csc, torch.sparse_bsc)
@@ -33,9 +34,9 @@ _LAYOUTS = {
 
 
 def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Storage]:
-    """The format and the block of every tensor, by name; `annotated` overrides the format that follows from the layout.
+    """Return the format and the block of every tensor, by name. `annotated` overrides the format that follows from the layout.
 
-    Raises `FrontendError` for an unknown tensor or format.
+    Raise `FrontendError` for an unknown tensor or format.
     """
     for name in annotated:
         if name not in tensors:
@@ -55,7 +56,7 @@ def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
     except TensorError as error:
         if len(kept) == len(shape):
             raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
-    try:  # `csr` for a (1, 1, n, n) mask
+    try:  # An example is `csr` for a mask of shape (1, 1, n, n).
         return unsqueeze_format(Format.parse(text, len(kept)), shape)
     except TensorError as error:
         raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
@@ -72,10 +73,10 @@ def _block(name: str, tensor: torch.Tensor) -> Block:
 
 
 def from_torch(tensor: torch.Tensor, type: TensorType) -> Tensor:
-    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too: those
-    of a stored block all are.
+    """Return a PyTorch tensor as a packed tensor of the declared type, without dimensions of extent 1.
 
-    A dense tensor is not copied: the result shares PyTorch's memory, and cannot be written to.
+    The entries of a sparse layout stay stored, even zeros, and a stored block stores all its elements. A dense tensor is not copied:
+    the result shares PyTorch's memory and is read-only.
     """
     assert type.format is not None
     if tensor.layout == torch.strided:
@@ -85,23 +86,24 @@ def from_torch(tensor: torch.Tensor, type: TensorType) -> Tensor:
     coordinates, values = _entries(tensor)
     if not type.shape:
         return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), type.format)
-    wide = [d for d, size in enumerate(tensor.shape) if size != 1]
-    return from_coordinates(type.shape, coordinates[wide], values, type.format)
+    dimensions = [d for d, size in enumerate(tensor.shape) if size != 1]
+    return from_coordinates(type.shape, coordinates[dimensions], values, type.format)
 
 
 def to_torch(tensor: Tensor) -> torch.Tensor:
-    """The PyTorch tensor with the same stored entries: CSR, CSC and COO in that layout, dense where every level is, else COO.
+    """Return a packed tensor as a PyTorch tensor with the same stored entries.
 
-    Raises `FrontendError` where PyTorch cannot hold it: an implicit value other than 0 beside stored entries.
+    Formats of the layouts CSR and CSC get these layouts, a tensor of dense levels is dense, and any other format becomes COO. Raise
+    `FrontendError` for a tensor that PyTorch cannot hold because its implicit value is not 0.
     """
     if tensor.format.all_dense:
         return torch.from_numpy(np.ascontiguousarray(tensor.to_dense()))
     if tensor.fill != 0:
         message = f"PyTorch's sparse tensors have the implicit value 0, this one has {tensor.fill:g}"
         raise FrontendError(message, hint="take its `to_dense()`")
-    found = tensor.to_scipy()
+    entries = tensor.to_scipy()
     coo = torch.sparse_coo_tensor(
-        torch.from_numpy(np.array(found.coords, dtype=np.int64)), torch.from_numpy(found.data.copy()), tensor.shape
+        torch.from_numpy(np.array(entries.coords, dtype=np.int64)), torch.from_numpy(entries.data.copy()), tensor.shape
     )
     match tensor.format.short():
         case "csr":
@@ -113,7 +115,7 @@ def to_torch(tensor: Tensor) -> torch.Tensor:
 
 
 def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:
-    """The array of an output, without dimensions of extent 1."""
+    """Return an output of a model as an array, without dimensions of extent 1. Raise `FrontendError` if it is too large."""
     if tensor.layout != torch.strided:
         if tensor.numel() > MAX_DENSE_ELEMENTS:
             shape = " x ".join(map(str, tensor.shape))
@@ -129,7 +131,7 @@ def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
 
 
 def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]:
-    """Coordinates [rank, stored] and values of a sparse tensor."""
+    """Return the coordinates [rank, stored] and the values [stored] of a sparse tensor."""
     if tensor.layout == torch.sparse_coo:
         return tensor._indices().numpy().astype(np.int64), _array(tensor._values())
     by_row = tensor.layout in ROW_LAYOUTS

@@ -40,7 +40,8 @@ def parse_block(text: str, rank: int) -> Block:
 
 
 def check_block(block: Block, rank: int) -> Block:
-    """Return the block of a tensor of this rank, or () if the block is a single element. Raise `TensorError` if the sizes are not a block."""
+    """Return the block of a tensor of this rank, or () if the block is a single element. Raise `TensorError` if the sizes are not a
+    block."""
     if len(block) != rank:
         dimensions = "1 dimension" if rank == 1 else f"{rank} dimensions"
         raise TensorError(f"a block of {block_text(block)} has {len(block)} sizes, the tensor {dimensions}")
@@ -120,7 +121,8 @@ def to_blocks(tensor: Tensor, block: Block) -> Tensor:
 
 
 def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
-    """Store a tensor in blocks as one of single elements, which has this shape. It stores every element of a stored block except padding."""
+    """Store a tensor in blocks as one of single elements, which has this shape. It stores every element of a stored block except
+    padding."""
     if not tile_shape(block):
         return tensor
     sides = tile_dimensions(block)

@@ -71,7 +71,8 @@ class Format:
 
     @classmethod
     def parse(cls, text: str, rank: int) -> Format:
-        """Read a short name or `(level, ...) [order (d, ...)]`. Raise `TensorError` if the text is not a format for tensors of this rank."""
+        """Read a short name or `(level, ...) [order (d, ...)]`. Raise `TensorError` if the text is not a format for tensors of this
+        rank."""
         text = text.strip()
         if not text.startswith("("):
             return parse_short_name(text, rank)

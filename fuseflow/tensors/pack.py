@@ -98,7 +98,8 @@ def _sorted(columns: Ints, values: npt.NDArray[np.generic]) -> tuple[Ints, npt.N
 
 
 def _refine(prefixes: Ints, crds: Ints) -> Ints:
-    """Number the coordinate prefixes one level further in. Entries share a number if they shared the last one and have the same coordinate."""
+    """Number the coordinate prefixes one level further in. Entries share a number if they shared the last one and have the same
+    coordinate."""
     change = np.zeros(len(crds), dtype=np.int64)
     change[1:] = (np.diff(prefixes) != 0) | (np.diff(crds) != 0)
     return np.cumsum(change)
