@@ -58,8 +58,8 @@ def parse(text: str, file: str, dialects: Sequence[str], error: type[FuseFlowErr
     module = Module(ir.Module.parse(text), file, error)
     for op in module.operations:
         if op.name.partition(".")[0] not in dialects:
-            known = " and ".join(f"`{dialect}`" for dialect in dialects)
-            op.refuse("does not belong here", f"the module should hold operations of {known} alone")
+            dialect_names = " and ".join(f"`{dialect}`" for dialect in dialects)
+            op.refuse("does not belong here", f"the module should hold operations of {dialect_names} alone")
     return module
 
 
@@ -149,16 +149,16 @@ class Operation:
     def booleans(self, name: str) -> tuple[bool, ...]:
         return self.read(name, booleans, "truth values such as `array<i1: true, false>`")
 
-    def read(self, name: str, reader: Callable[[ir.Attribute], T], wanted: str) -> T:
-        """Return the result of `reader` on an attribute. `wanted` says in words which attributes the reader accepts."""
+    def read(self, name: str, reader: Callable[[ir.Attribute], T], expected: str) -> T:
+        """Return the result of `reader` on an attribute. `expected` says in words which attributes the reader accepts."""
         attribute = self.op.attributes[name]
         try:
             return reader(attribute)
         except (ValueError, TypeError, RuntimeError):
             # A list or attribute of other elements than it should have, or a string that is no UTF-8.
             text = str(attribute)
-            shown = text if len(text) < 100 else f"{text[:100]} ..."
-            self.refuse(f"has the attribute `{name}` = {shown}; it should be {wanted}")
+            excerpt = text if len(text) < 100 else f"{text[:100]} ..."
+            self.refuse(f"has the attribute `{name}` = {excerpt}; it should be {expected}")
 
 
 def _span(location: ir.Location, file: str) -> Span | None:

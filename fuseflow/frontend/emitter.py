@@ -47,22 +47,30 @@ class EinsumEmitter:
         result = self._append(name or einsum_names.einsum_name(body, origin), indices, body, type, origin, force)
         return SymbolicValue(value.shape, Access(result, tuple(dimension_index(p) for p in dimensions)))
 
-    def split(self, value: SymbolicValue, at: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:
-        """Split dimension `at` of a value without dimensions of extent 1 into two, as in `T[i, j, k] = X[i, j*size + k]`."""
-        shape = (*value.shape[:at], value.shape[at] // size, size, *value.shape[at + 1 :])
+    def split(self, value: SymbolicValue, dimension: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:
+        """Split a dimension of a value without dimensions of extent 1 into two, as in `T[i, j, k] = X[i, j*size + k]`."""
+        shape = (*value.shape[:dimension], value.shape[dimension] // size, size, *value.shape[dimension + 1 :])
         letters = _letters(len(shape))
-        source: list[Index] = [*letters[:at], Split(letters[at], letters[at + 1], size), *letters[at + 2 :]]
+        source: list[Index] = [
+            *letters[:dimension],
+            Split(letters[dimension], letters[dimension + 1], size),
+            *letters[dimension + 2 :],
+        ]
         body = value.at(dict(enumerate(source)))
         return tensor_value(
             self._append(einsum_names.qualified_name(origin, "split"), letters, body, replace(type, shape=shape), origin), shape
         )
 
-    def merge(self, value: SymbolicValue, at: int, type: TensorType, origin: Origin) -> SymbolicValue:
-        """Merge dimensions `at` and `at + 1` of a value into one, as in `T[i, j*size + k] = X[i, j, k]`."""
-        size = value.shape[at + 1]
-        shape = (*value.shape[:at], value.shape[at] * size, *value.shape[at + 2 :])
+    def merge(self, value: SymbolicValue, dimension: int, type: TensorType, origin: Origin) -> SymbolicValue:
+        """Merge a dimension of a value with the next one, as in `T[i, j*size + k] = X[i, j, k]`."""
+        size = value.shape[dimension + 1]
+        shape = (*value.shape[:dimension], value.shape[dimension] * size, *value.shape[dimension + 2 :])
         letters = _letters(len(value.shape))
-        indices: tuple[Index, ...] = (*letters[:at], Split(letters[at], letters[at + 1], size), *letters[at + 2 :])
+        indices: tuple[Index, ...] = (
+            *letters[:dimension],
+            Split(letters[dimension], letters[dimension + 1], size),
+            *letters[dimension + 2 :],
+        )
         body = value.at(dict(enumerate(letters)))
         return tensor_value(
             self._append(einsum_names.qualified_name(origin, "merge"), indices, body, replace(type, shape=shape), origin), shape

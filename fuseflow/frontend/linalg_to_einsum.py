@@ -9,7 +9,7 @@ Dimensions of extent 1 vanish.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from torch_mlir import ir
 
@@ -22,7 +22,7 @@ from fuseflow.frontend.emitter import EinsumEmitter
 from fuseflow.frontend.linalg_generic import IndexingMap, LoopNest, result_elements
 from fuseflow.frontend.linalg_scalars import ScalarEvaluator, constant_value
 from fuseflow.frontend.mlir_locations import Origin, from_location
-from fuseflow.frontend.reshape import DimensionSplit, reshape_steps
+from fuseflow.frontend.reshape import DimensionMerge, DimensionSplit, reshape_steps
 from fuseflow.frontend.sparse_encodings import from_encoding
 from fuseflow.frontend.symbolic_values import UNDEFINED, SymbolicValue, dimension_index, tensor_value, uses_undefined
 from fuseflow.frontend.unit_dimensions import squeeze_block, squeeze_format, squeeze_shape
@@ -92,10 +92,12 @@ class _Builder:
         value, type = source.squeezed(), _declaration("", op.results[0].type)
         for step in reshape_steps(source.shape, shape, groups):
             match step:
-                case DimensionSplit(at, size):
-                    value = self._emitter.split(value, at, size, type, origin)
-                case merge:
-                    value = self._emitter.merge(value, merge.at, type, origin)
+                case DimensionSplit(dimension, size):
+                    value = self._emitter.split(value, dimension, size, type, origin)
+                case DimensionMerge(dimension):
+                    value = self._emitter.merge(value, dimension, type, origin)
+                case _:
+                    assert_never(step)
         self._values[op.results[0]] = value.unsqueezed(shape)
 
     def forward(self, op: Any, origin: Origin) -> None:

@@ -45,7 +45,8 @@ def random_features(nodes: int, features: int, density: float, rng: np.random.Ge
     whole."""
     step = max(1, _CHUNK // features)
     hits = [
-        np.flatnonzero(rng.random(min(step, nodes - at) * features) < density) + at * features for at in range(0, nodes, step)
+        np.flatnonzero(rng.random(min(step, nodes - start) * features) < density) + start * features
+        for start in range(0, nodes, step)
     ]
     flat = np.concatenate([np.zeros(0, dtype=np.int64), *hits])
     values = (1.0 - rng.random(len(flat))).astype(np.float32)

@@ -137,14 +137,14 @@ def _with_squares(degrees: Ints, squares: int) -> Ints:
     adjusted = degrees.copy()
     for _ in range(1_000):
         error = squares - int((adjusted**2).sum())
-        apart = error // 2 - 1  # one edge from degree d to degree d + apart changes the sum by 2 (apart + 1)
+        distance = error // 2 - 1  # one edge from degree d to degree d + distance changes the sum by 2 (distance + 1)
         fewest = np.where(adjusted > 0, adjusted, len(adjusted))
-        if apart >= 0:
+        if distance >= 0:
             giver = int(np.argmin(fewest))
-            taker = int(np.argmin(np.abs(adjusted - (adjusted[giver] + apart))))
+            taker = int(np.argmin(np.abs(adjusted - (adjusted[giver] + distance))))
         else:
             taker = int(np.argmin(fewest))
-            giver = int(np.argmin(np.abs(adjusted - (adjusted[taker] - apart))))
+            giver = int(np.argmin(np.abs(adjusted - (adjusted[taker] - distance))))
         change = 2 * int(adjusted[taker] - adjusted[giver] + 1)
         if taker == giver or abs(error - change) >= abs(error):
             break
