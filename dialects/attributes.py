@@ -1,4 +1,4 @@
-"""Values as MLIR attributes. Every call belongs to the current context (`module.context`)."""
+"""Python values as MLIR attributes. Every function here needs a current MLIR context, such as that of `module.context`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections.abc import Iterable, Sequence
 
 from torch_mlir import ir
 
-WIDEST = 2**63 - 1
-"""The largest integer of an `i64`."""
+MAX_INTEGER = 2**63 - 1
+"""The largest integer that an `i64` attribute holds."""
 
 
-class NoAttributeError(ValueError):
-    """A value that MLIR's attributes cannot hold."""
+class UnrepresentableError(ValueError):
+    """A value has no form as an MLIR attribute."""
 
 
 def unit() -> ir.Attribute:
-    """What stands for a value that is not there."""
+    """Return the attribute that stands for an absent value."""
     return ir.UnitAttr.get()
 
 
 def string(value: str) -> ir.Attribute:
+    """Return a string attribute. Raise `UnrepresentableError` for a text that UTF-8 cannot encode."""
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise NoAttributeError(f"the text {value!r} has no UTF-8 form") from None
+        raise UnrepresentableError(f"the text {value!r} has no UTF-8 form") from None
     return ir.StringAttr.get(value)
 
 
@@ -40,11 +41,12 @@ def booleans(values: Iterable[bool]) -> ir.Attribute:
 
 
 def integer(value: int) -> ir.Attribute:
-    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _narrow(value))
+    """Return an `i64` attribute. Raise `UnrepresentableError` for a number that needs more than 64 bits."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _checked_i64(value))
 
 
 def integers(values: Iterable[int]) -> ir.Attribute:
-    return ir.DenseI64ArrayAttr.get([_narrow(value) for value in values])
+    return ir.DenseI64ArrayAttr.get([_checked_i64(value) for value in values])
 
 
 def real(value: float) -> ir.Attribute:
@@ -60,22 +62,22 @@ def array(items: Iterable[ir.Attribute]) -> ir.Attribute:
 
 
 def declared(name: str, *parameters: ir.Attribute) -> ir.Attribute:
-    """An attribute that a dialect declares: `declared("einsum.split", ...)`."""
+    """Return an attribute of a kind that a dialect declares, as in `declared("einsum.split", ...)`."""
     return ir.DynamicAttr.get(name, list(parameters))
 
 
 def declared_type(name: str, *parameters: ir.Attribute) -> ir.Type:
-    """A type that a dialect declares: `declared_type("samml.crd", integer(2))`."""
+    """Return a type of a kind that a dialect declares, as in `declared_type("samml.crd", integer(2))`."""
     return ir.DynamicType.get(name, list(parameters))
 
 
 def segments(operands: Sequence[int], results: Sequence[int]) -> dict[str, ir.Attribute]:
-    """How many operands and results there are of each group that an operation declares."""
+    """Return the two attributes that say how many operands and results each group of an operation has."""
     sizes = ir.DenseI32ArrayAttr.get
     return {"operandSegmentSizes": sizes(list(operands)), "resultSegmentSizes": sizes(list(results))}
 
 
-def _narrow(value: int) -> int:
-    if abs(value) > WIDEST:
-        raise NoAttributeError(f"the number {value} does not fit into 64 bits")
+def _checked_i64(value: int) -> int:
+    if abs(value) > MAX_INTEGER:
+        raise UnrepresentableError(f"the number {value} does not fit into 64 bits")
     return value

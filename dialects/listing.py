@@ -1,6 +1,6 @@
-"""What a dialect declares, as a list for readers: its types, attributes and operations, with what each of their parts may be.
+"""A list, for readers, of what a dialect defines: its types, attributes and operations, and what their operands and parameters may be.
 
-Everything is read from the declaration. The comment above an entry is its description.
+Everything is read from the declaration of the dialect. The comment above a definition is its description.
 """
 
 from __future__ import annotations
@@ -15,70 +15,68 @@ from fuseflow.dialects import declaration
 
 _COMMENTED = re.compile(r"((?:^ *//.*\n)*)^ *irdl\.(?:type|attribute|operation) @(\w+)", re.MULTILINE)
 _NAMES = {"operands": "names", "results": "names", "parameters": "names", "attributes": "attributeValueNames"}
-
-
 _SIGILS = {"type": "!", "attribute": "#", "operation": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """An operand, a result, an attribute or a parameter. `count` is `single`, `optional` or `variadic`."""
+class Member:
+    """An operand, a result, an attribute or a parameter of a definition. `count` is `single`, `optional` or `variadic`."""
 
     name: str
     kind: str
     count: str = "single"
 
     def __str__(self) -> str:
-        many = {"single": "", "optional": ", or nothing", "variadic": ", any number"}
-        return f"`{self.name}`: {self.kind}{many[self.count]}"
+        suffixes = {"single": "", "optional": ", or nothing", "variadic": ", any number"}
+        return f"`{self.name}`: {self.kind}{suffixes[self.count]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A type, an attribute or an operation. `what` says which."""
+class Definition:
+    """A type, an attribute or an operation that a dialect defines. `category` is `type`, `attribute` or `operation`."""
 
-    what: str
+    category: str
     name: str
     text: str
-    operands: tuple[Part, ...] = ()
-    results: tuple[Part, ...] = ()
-    attributes: tuple[Part, ...] = ()
-    parameters: tuple[Part, ...] = ()
+    operands: tuple[Member, ...] = ()
+    results: tuple[Member, ...] = ()
+    attributes: tuple[Member, ...] = ()
+    parameters: tuple[Member, ...] = ()
 
 
-def entries(dialect: str) -> tuple[Entry, ...]:
-    """What a dialect declares, in order."""
+def definitions(dialect: str) -> tuple[Definition, ...]:
+    """Return the types, attributes and operations that a dialect defines, in the order of its declaration."""
     text = declaration(dialect).read_text(encoding="utf-8")
     comments = {name: " ".join(re.findall(r"// ?(.*)", comment)) for comment, name in _COMMENTED.findall(text)}
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        declared = module.body.operations[0].operation.regions[0].blocks[0].operations
-        sigils = {f"@{dialect}::@{_name(op)}": _SIGILS[_what(op)] for op in declared}
-        return tuple(_entry(op.operation, comments, sigils) for op in declared)
+        declarations = module.body.operations[0].operation.regions[0].blocks[0].operations
+        sigils = {f"@{dialect}::@{_name(op)}": _SIGILS[_category(op)] for op in declarations}
+        return tuple(_definition(op.operation, comments, sigils) for op in declarations)
 
 
 def markdown(dialect: str) -> str:
-    """The list as a part of a page."""
+    """Return the list of the definitions of a dialect as a part of a Markdown page."""
     lines: list[str] = []
-    for entry in entries(dialect):
-        lines += [f"#### `{_SIGILS[entry.what]}{dialect}.{entry.name}`", "", entry.text, ""]
+    for entry in definitions(dialect):
+        lines += [f"#### `{_SIGILS[entry.category]}{dialect}.{entry.name}`", "", entry.text, ""]
         groups = (("parameter", entry.parameters), ("operand", entry.operands), ("result", entry.results))
-        for what, parts in (*groups, ("attribute", entry.attributes)):
-            lines += [f"- {what} {part}" for part in parts]
-        lines += [""] if any(parts for _, parts in groups) or entry.attributes else []
+        for group, members in (*groups, ("attribute", entry.attributes)):
+            lines += [f"- {group} {member}" for member in members]
+        lines += [""] if any(members for _, members in groups) or entry.attributes else []
     return "\n".join(lines)
 
 
-def _entry(op: ir.Operation, comments: Mapping[str, str], sigils: Mapping[str, str]) -> Entry:
-    parts: dict[str, tuple[Part, ...]] = dict.fromkeys(_NAMES, ())
+def _definition(op: ir.Operation, comments: Mapping[str, str], sigils: Mapping[str, str]) -> Definition:
+    members: dict[str, tuple[Member, ...]] = dict.fromkeys(_NAMES, ())
     for inner in op.regions[0].blocks[0].operations:
-        what = inner.operation.name.removeprefix("irdl.")
-        if what in parts:
-            parts[what] = tuple(_parts(inner.operation, what, sigils))
-    return Entry(_what(op), _name(op), comments[_name(op)], **parts)
+        group = inner.operation.name.removeprefix("irdl.")
+        if group in members:
+            members[group] = tuple(_members(inner.operation, group, sigils))
+    return Definition(_category(op), _name(op), comments[_name(op)], **members)
 
 
-def _what(op: ir.Operation | ir.OpView) -> str:
+def _category(op: ir.Operation | ir.OpView) -> str:
     return str(op.operation.name).removeprefix("irdl.")
 
 
@@ -86,13 +84,13 @@ def _name(op: ir.Operation | ir.OpView) -> str:
     return str(ir.StringAttr(op.operation.attributes["sym_name"]).value)
 
 
-def _parts(op: ir.Operation, what: str, sigils: Mapping[str, str]) -> Iterator[Part]:
-    names = [ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[_NAMES[what]])]
+def _members(op: ir.Operation, group: str, sigils: Mapping[str, str]) -> Iterator[Member]:
+    names = [ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[_NAMES[group]])]
     counts = ["single"] * len(names)
-    if what in ("operands", "results"):
+    if group in ("operands", "results"):
         counts = re.findall(r"single|optional|variadic", str(op.attributes["variadicity"]).partition("[")[2])
     for name, count, value in zip(names, counts, op.operands, strict=True):
-        yield Part(name, _constraint(value.owner.operation, sigils), count)
+        yield Member(name, _constraint(value.owner.operation, sigils), count)
 
 
 _WORDS = {
@@ -106,7 +104,7 @@ _WORDS = {
 
 
 def _constraint(op: ir.Operation, sigils: Mapping[str, str]) -> str:
-    """What a constraint lets pass, in words."""
+    """Return in words what a constraint accepts."""
     match op.name:
         case "irdl.is":
             return f"`{op.attributes['expected']}`"
@@ -127,7 +125,7 @@ def _constraint(op: ir.Operation, sigils: Mapping[str, str]) -> str:
 
 
 def _parameter(op: ir.Operation) -> str:
-    """A parameter of a type: its value, or one letter for what is the same wherever the letter stands."""
+    """Return the value of a parameter of a type, or a letter that stands for the same value wherever it occurs."""
     return str(op.attributes["expected"]) if op.name == "irdl.is" else "d"
 
 

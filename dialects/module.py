@@ -1,6 +1,7 @@
-"""Reading and writing modules of the dialects: a context that has them, and operations whose attributes are read with their types.
+"""Reading and writing MLIR modules of the dialects: a context that knows them, and operations whose attributes are read with their types.
 
-MLIR checks an operation against its declaration when a text is parsed. What a reader still refuses, it refuses with the operation's place.
+MLIR checks an operation against its declaration when a text is parsed. A reader that refuses an operation afterwards gives its place in
+the text.
 """
 
 from __future__ import annotations
@@ -16,54 +17,55 @@ from torch_mlir import ir
 from torch_mlir.dialects import irdl
 
 from fuseflow.dialects import declaration
-from fuseflow.dialects.attributes import NoAttributeError
-from fuseflow.dialects.screen import screen
+from fuseflow.dialects.attributes import UnrepresentableError
+from fuseflow.dialects.text_screen import screen_text
 from fuseflow.errors import FuseFlowError, Span
 
 T = TypeVar("T")
 
 
 @cache
-def _declared(dialect: str) -> str:
+def _declaration_text(dialect: str) -> str:
     return declaration(dialect).read_text(encoding="utf-8")
 
 
 @contextmanager
 def context(*dialects: str, error: type[FuseFlowError], file: str = "<mlir>") -> Iterator[None]:
-    """A fresh MLIR context with these dialects. What MLIR refuses in it becomes an `error`."""
+    """Enter a new MLIR context that knows these dialects. An MLIR error inside the block is raised as an `error` with its place in
+    `file`."""
     with ir.Context(), ir.Location.unknown():
         for dialect in dialects:
-            irdl.load_dialects(ir.Module.parse(_declared(dialect)))
+            irdl.load_dialects(ir.Module.parse(_declaration_text(dialect)))
         try:
             yield
         except ir.MLIRError as problem:
             first = problem.error_diagnostics[0]
             notes = [str(note) for note in first.notes if "see current operation" not in str(note)]
             raise error(f"MLIR: {first.message}", notes=notes, span=_span(first.location, file)) from None
-        except NoAttributeError as problem:
+        except UnrepresentableError as problem:
             raise error(f"there is no MLIR form: {problem}") from None
 
 
 def show(module: ir.Module) -> str:
-    """The module in generic form, verified."""
+    """Verify a module and return its text in MLIR's generic form."""
     module.operation.verify()
     return str(module.operation.get_asm(assume_verified=True))
 
 
 def parse(text: str, file: str, dialects: Sequence[str], error: type[FuseFlowError]) -> Module:
-    """The module that a text is. The context must be the one of these dialects, and the module must hold their operations alone."""
-    screen(text, file, dialects, error)
+    """Parse a text in the current context, which must know `dialects`. Raise `error` if the module holds operations of other dialects."""
+    screen_text(text, file, dialects, error)
     module = Module(ir.Module.parse(text), file, error)
     for op in module.operations:
         if op.name.partition(".")[0] not in dialects:
-            known = " and ".join(f"`{dialect}`" for dialect in dialects)
-            op.refuse("does not belong here", f"the module should hold operations of {known} alone")
+            dialect_names = " and ".join(f"`{dialect}`" for dialect in dialects)
+            op.refuse("does not belong here", f"the module should hold operations of {dialect_names} alone")
     return module
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A module that was parsed. Its operations keep it alive, for MLIR's Python objects do not."""
+    """A parsed module. Its operations hold a reference to it, because MLIR's Python objects do not keep it alive."""
 
     handle: ir.Module
     file: str
@@ -71,24 +73,25 @@ class Module:
 
     @property
     def operations(self) -> list[Operation]:
-        """The operations in order."""
+        """The operations of the module, in order."""
         return [Operation(op.operation, self) for op in self.handle.body.operations]
 
     def only(self, name: str) -> Operation:
-        """The one operation with this name."""
+        """Return the one operation with this name. Raise the error of the module if there is none or more than one."""
         operations = self.operations
-        these = [op for op in operations if op.name == name]
-        if len(these) > 1:
-            these[1].refuse("stands here a second time", "a module holds one")
-        if not these:
-            held = ", ".join(list(dict.fromkeys(op.name for op in operations))[:10]) or "nothing"
-            raise self.error(f"the module has no `{name}`; it holds {held}", span=Span(self.file, 1))
-        return these[0]
+        matches = [op for op in operations if op.name == name]
+        if len(matches) > 1:
+            matches[1].refuse("stands here a second time", "a module holds one")
+        if not matches:
+            contents = ", ".join(list(dict.fromkeys(op.name for op in operations))[:10]) or "nothing"
+            raise self.error(f"the module has no `{name}`; it holds {contents}", span=Span(self.file, 1))
+        return matches[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of a module. Its methods read an attribute as a Python value, and refuse one of another type with the place."""
+    """An operation of a module. Each reading method returns an attribute as a Python value and raises an error with the place of the
+    operation if the attribute has another type."""
 
     op: ir.Operation
     module: Module
@@ -107,14 +110,16 @@ class Operation:
 
     @property
     def place(self) -> Span | None:
-        """Where the operation stands in the text."""
+        """The place of the operation in the text, or None if the text does not tell."""
         return _span(self.op.location, self.module.file)
 
-    def refuse(self, why: str, hint: str = "") -> NoReturn:
-        raise self.module.error(f"`{self.name}` {why}", hint=hint, span=self.place)
+    def refuse(self, reason: str, hint: str = "") -> NoReturn:
+        """Raise the error of the module with the place of this operation."""
+        raise self.module.error(f"`{self.name}` {reason}", hint=hint, span=self.place)
 
     def operand(self, position: int, values: Mapping[ir.Value, T]) -> T:
-        """What `values` holds for an operand. Operations of a module need not stand in order, so it may come too late."""
+        """Return the entry of `values` for an operand. MLIR lets an operation stand before the one that makes its operand; this method
+        refuses that."""
         value = self.op.operands[position]
         if value not in values:
             self.refuse(f"reads its operand {position} before it is made", "an operation stands after those that it reads")
@@ -144,25 +149,25 @@ class Operation:
     def booleans(self, name: str) -> tuple[bool, ...]:
         return self.read(name, booleans, "truth values such as `array<i1: true, false>`")
 
-    def read(self, name: str, reader: Callable[[ir.Attribute], T], wanted: str) -> T:
-        """What `reader` makes of an attribute; `wanted` says in words what it takes."""
+    def read(self, name: str, reader: Callable[[ir.Attribute], T], expected: str) -> T:
+        """Return the result of `reader` on an attribute. `expected` says in words which attributes the reader accepts."""
         attribute = self.op.attributes[name]
         try:
             return reader(attribute)
         except (ValueError, TypeError, RuntimeError):
             # A list or attribute of other elements than it should have, or a string that is no UTF-8.
             text = str(attribute)
-            shown = text if len(text) < 100 else f"{text[:100]} ..."
-            self.refuse(f"has the attribute `{name}` = {shown}; it should be {wanted}")
+            excerpt = text if len(text) < 100 else f"{text[:100]} ..."
+            self.refuse(f"has the attribute `{name}` = {excerpt}; it should be {expected}")
 
 
 def _span(location: ir.Location, file: str) -> Span | None:
-    """The place in the text that was parsed, unless the text itself says where the operation comes from."""
+    """Return the place of a location in the parsed text, or None if the text itself gives the operation another location."""
     place = re.fullmatch(r'loc\("-":(\d+):(\d+)\)', str(location))
     return Span(file, int(place[1]), int(place[2])) if place else None
 
 
-# Attributes as values. Each raises `ValueError` for an attribute of another type.
+# The functions below return the value of an attribute. Each of them raises `ValueError` for an attribute of another type.
 
 
 def string(attribute: ir.Attribute) -> str:
@@ -204,12 +209,12 @@ def booleans(attribute: ir.Attribute) -> tuple[bool, ...]:
 
 
 def optional(reader: Callable[[ir.Attribute], T]) -> Callable[[ir.Attribute], T | None]:
-    """The same reader, with None for `unit`."""
+    """Return a reader that gives None for the attribute `unit` and is `reader` for any other."""
     return lambda attribute: None if isinstance(attribute.maybe_downcast(), ir.UnitAttr) else reader(attribute)
 
 
 def parameters(attribute: ir.Attribute, name: str) -> list[Any]:
-    """The parameters of an attribute that a dialect declares under this name."""
+    """Return the parameters of an attribute that a dialect declares as `name`. Raise `ValueError` for another attribute."""
     dynamic = ir.DynamicAttr(attribute)
     if dynamic.attr_name != name:
         raise ValueError(f"{dynamic.attr_name} is not {name}")

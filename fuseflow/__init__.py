@@ -1,4 +1,4 @@
-"""fuseflow: sparse PyTorch models to fused sparse dataflow graphs, executed cycle by cycle.
+"""fuseflow compiles sparse PyTorch models to fused sparse dataflow graphs and simulates them cycle by cycle.
 
 >>> import fuseflow as ff
 >>> print(ff.Schedule.fuse("layer1"), end="")

@@ -1,4 +1,4 @@
-"""`python -m fuseflow` is the command `fuseflow`."""
+"""The module that `python -m fuseflow` runs: it is the command `fuseflow`."""
 
 from fuseflow.cli.main import main
 

@@ -1,7 +1,7 @@
-"""The exception root and one subclass for each stage.
+"""The root of all exceptions of fuseflow, and one subclass for each stage.
 
-A message says what was asked, why it cannot be, and what can, in the user's words: the names of their tensors, indices, modules and
-files. The command line prints it without a traceback and exits with the class's `exit_status`.
+A message says what was asked, why it is impossible, and what would work. It uses the names of the user's own tensors, indices, modules and
+files. The command line prints the message without a traceback and exits with the `exit_status` of the class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a text that the user wrote: a file (or `<text>`), a line and a column, both counted from 1."""
+    """A place in a text that the user wrote: a file (or `<text>`), a line and a column. Lines and columns are counted from 1."""
 
     file: str
     line: int
@@ -25,7 +25,7 @@ class Span:
 
 
 class FuseFlowError(Exception):
-    """Root of everything that fuseflow raises on purpose.
+    """The root of all exceptions that fuseflow raises on purpose.
 
     >>> print(FuseFlowError("no tensor `B`", hint="did you mean `b`?", span=Span("p.ein", 3, 7)))
     p.ein:3:7: error[error]: no tensor `B`
@@ -33,7 +33,7 @@ class FuseFlowError(Exception):
     """
 
     code: ClassVar[str] = "error"
-    exit_status: ClassVar[int] = 2  # 2: bad input or usage; 1: a run or a check failed
+    exit_status: ClassVar[int] = 2  # The status is 2 for bad input or usage, and 1 for a run or a check that failed.
 
     def __init__(self, message: str, *, hint: str = "", notes: Iterable[str] = (), span: Span | None = None) -> None:
         super().__init__(message)
@@ -43,112 +43,112 @@ class FuseFlowError(Exception):
         self.span = span
 
     def __str__(self) -> str:
-        where = f"{self.span}: " if self.span else ""
-        lines = [f"{where}error[{self.code}]: {self.message}"]
+        place = f"{self.span}: " if self.span else ""
+        lines = [f"{place}error[{self.code}]: {self.message}"]
         lines += [f"  note: {note}" for note in self.notes]
         lines += [f"  hint: {self.hint}"] if self.hint else []
         return "\n".join(lines)
 
 
 class UsageError(FuseFlowError):
-    """A flag, option or argument that cannot be acted on."""
+    """A flag, an option or an argument is wrong."""
 
     code = "usage"
 
 
 class FileError(FuseFlowError):
-    """A file or directory that is missing, unreadable, malformed or not writable."""
+    """A file or a directory is missing, unreadable, malformed or not writable."""
 
     code = "file"
 
 
 class TensorError(FuseFlowError):
-    """A format or an array that cannot be packed."""
+    """A format is wrong, or an array cannot be packed in it."""
 
     code = "tensor"
 
 
 class ProgramError(FuseFlowError):
-    """An Einsum program that does not parse or verify."""
+    """An Einsum program does not parse or verify."""
 
     code = "program"
 
 
 class FrontendError(FuseFlowError):
-    """A PyTorch model or a Linalg module that has no Einsum form."""
+    """A PyTorch model or a Linalg module has no Einsum form."""
 
     code = "frontend"
 
 
 class DataError(FuseFlowError):
-    """A data set that is unknown or cannot be loaded."""
+    """A data set is unknown or cannot be loaded."""
 
     code = "data"
 
 
 class ScheduleError(FuseFlowError):
-    """A schedule that names something that is not there, or asks for what cannot be done."""
+    """A schedule names something that does not exist, or asks for something impossible."""
 
     code = "schedule"
 
 
 class FusionError(FuseFlowError):
-    """A region that cannot be fused, or not in the order asked for."""
+    """A region cannot be fused at all, or not in the loop order that was asked for."""
 
     code = "fusion"
 
 
 class GraphError(FuseFlowError):
-    """A SAMML graph that does not verify, parse or translate."""
+    """A SAMML graph does not verify, parse or translate."""
 
     code = "graph"
 
 
 class MachineError(FuseFlowError):
-    """A machine description that is unknown or invalid."""
+    """A machine description is unknown or invalid."""
 
     code = "machine"
 
 
 class SimulationError(FuseFlowError):
-    """A run that cannot finish."""
+    """A simulation cannot finish."""
 
     code = "simulation"
     exit_status = 1
 
 
 class DeadlockError(SimulationError):
-    """No firing is possible and some stream has not ended."""
+    """No node of a graph can fire, and some stream has not ended."""
 
     code = "deadlock"
 
 
 class CheckError(FuseFlowError):
-    """An output that differs from its reference."""
+    """An output differs from its reference."""
 
     code = "check"
     exit_status = 1
 
 
 class SweepError(FuseFlowError):
-    """A sweep that cannot be read, kept or run."""
+    """A sweep cannot be read, stored or run."""
 
     code = "sweep"
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """A hint that names the nearest right name, or lists what there is.
+    """Return a hint that names the choice nearest to `name`, or lists the choices if none is near.
 
     >>> did_you_mean("lyaer1", ["layer1", "layer2"]), did_you_mean("CSR", ["csc", "csr"])
     ('did you mean `layer1`?', 'did you mean `csr`?')
     """
-    known = sorted(set(choices))
-    folded = {k.casefold(): k for k in reversed(known)}  # of names that differ in case only, the first
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-    near = near or [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
-    if near:
-        return f"did you mean `{near[0]}`?"
-    if not known:
+    names = sorted(set(choices))
+    folded = {k.casefold(): k for k in reversed(names)}  # Of names that differ in case only, the first one stays.
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.8)
+    matches = matches or [folded[k] for k in difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
+    if matches:
+        return f"did you mean `{matches[0]}`?"
+    if not names:
         return ""
-    shown = ", ".join(f"`{k}`" for k in known[:12])
-    return f"known: {shown}" + (f" and {len(known) - 12} more" if len(known) > 12 else "")
+    first_names = ", ".join(f"`{k}`" for k in names[:12])
+    return f"known: {first_names}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")

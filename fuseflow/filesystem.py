@@ -1,4 +1,4 @@
-"""The user's files: read as text, written in one step, so that a reader sees the old file or the new one, never half of it."""
+"""Reading and writing the user's files. A file is written in one step, so a reader sees the old file or the new one, never half of it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 from fuseflow.errors import FileError
 
 
-def read_bytes(path: str | Path, what: str = "") -> bytes:
-    """The content of a file, called `what` in messages; raises `FileError` if it cannot be read."""
+def read_bytes(path: str | Path, kind: str = "") -> bytes:
+    """Return the bytes of a file. Raise `FileError` if it cannot be read; the message calls the file `kind`, such as "the model file"."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise FileError(f"cannot read {f'{what} `{path}`'.strip()}: {error.strerror}") from error
+        raise FileError(f"cannot read {f'{kind} `{path}`'.strip()}: {error.strerror}") from error
 
 
-def read_text(path: str | Path, what: str = "") -> str:
-    """The text of a file, called `what` in messages; raises `FileError` if it cannot be read."""
-    name = f"{what} `{path}`".strip()
+def read_text(path: str | Path, kind: str = "") -> str:
+    """Return the UTF-8 text of a file. Raise `FileError` if it cannot be read; the message calls the file `kind`."""
+    name = f"{kind} `{path}`".strip()
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -33,18 +33,20 @@ def read_text(path: str | Path, what: str = "") -> str:
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary name beside `path`, whose directory is made if need be. It replaces `path` at the end of the block; if the
-    block fails it is removed. A link stays and its target is replaced; a device or a pipe is written to.
-    Raises `FileError` where the file cannot be written."""
-    given, target = Path(path), _target(path)
+def replace_file(path: str | Path) -> Iterator[Path]:
+    """Give a temporary file name that replaces `path` at the end of the block.
+
+    The directory of `path` is created if it does not exist. If the block fails, the temporary file is removed. A link stays and its
+    target is replaced; a device or a pipe is written to. Raise `FileError` where the file cannot be written.
+    """
+    destination, target = Path(path), _target(path)
     try:
-        if given.exists() and not (given.is_file() or given.is_dir()):
+        if destination.exists() and not (destination.is_file() or destination.is_dir()):
             with tempfile.TemporaryDirectory() as folder:
                 yield Path(folder) / "content"
-                given.write_bytes((Path(folder) / "content").read_bytes())
+                destination.write_bytes((Path(folder) / "content").read_bytes())
             return
-        temporary = _beside(target)
+        temporary = _temporary_name(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
@@ -56,16 +58,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_directory(path: str | Path, manifest: str) -> Iterator[Path]:
-    """An empty directory beside `path` that replaces it at the end of the block; if the block fails it is removed.
+def replace_directory(path: str | Path, manifest: str) -> Iterator[Path]:
+    """Give an empty temporary directory that replaces `path` at the end of the block. If the block fails, it is removed.
 
-    The block leaves a JSON file `manifest` in it whose `files` are those that it wrote; a directory is replaced only if it holds
-    nothing else. Raises `FileError` where it cannot be written, or must not be.
+    The block writes a JSON file called `manifest` into the directory, whose key `files` lists the files that it wrote. A directory is
+    replaced only if it holds no file that its manifest does not list. Raise `FileError` where the directory cannot or must not be written.
     """
     target = _target(path)
-    temporary = _beside(target)
+    temporary = _temporary_name(target)
     try:
-        refuse_foreign(Path(path), manifest)
+        refuse_foreign_files(Path(path), manifest)
         temporary.mkdir(parents=True)
         try:
             yield temporary
@@ -78,27 +80,27 @@ def replacing_directory(path: str | Path, manifest: str) -> Iterator[Path]:
         raise FileError(f"cannot write `{path}`: {error.strerror or error}") from error
 
 
-def files_below(folder: Path) -> list[str]:
-    """Every file in a directory and the directories in it, relative to it."""
+def list_files(folder: Path) -> list[str]:
+    """Return the path of every file below a directory, relative to it, in alphabetical order."""
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
 
 
-def refuse_foreign(path: Path, manifest: str) -> None:
-    """Raise `FileError` if a directory `path` cannot be replaced without losing what somebody else put there."""
+def refuse_foreign_files(path: Path, manifest: str) -> None:
+    """Raise `FileError` if replacing the directory `path` would lose a file that its `manifest` does not list."""
     if not path.exists():
         return
     if not path.is_dir():
         raise FileError(f"`{path}` is a file, not a directory")
     if not (path / manifest).is_file() and os.listdir(path):
         raise FileError(f"`{path}` is not empty and holds no `{manifest}` of an earlier run", hint="name a new directory")
-    if foreign := sorted(set(files_below(path)) - _listed(path / manifest)):
+    if foreign := sorted(set(list_files(path)) - _manifest_files(path / manifest)):
         hint = "move it elsewhere, or name a new directory"
         raise FileError(f"`{path}` would be replaced, but its `{foreign[0]}` is not from an earlier run", hint=hint)
     if Path.cwd().is_relative_to(_target(path)):
         raise FileError(f"`{path}` would be replaced, and is where you are", hint="change to another directory")
 
 
-def _listed(manifest: Path) -> set[str]:
+def _manifest_files(manifest: Path) -> set[str]:
     try:
         return {manifest.name, *json.loads(manifest.read_text(encoding="utf-8"))["files"]}
     except (OSError, ValueError, KeyError, TypeError):
@@ -109,11 +111,11 @@ def _target(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _beside(target: Path) -> Path:
+def _temporary_name(target: Path) -> Path:
     return target.with_name(f".{target.name}.{os.getpid()}")
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in one step."""
-    with replacing(path) as temporary:
+    """Write a text file in one step. Raise `FileError` where it cannot be written."""
+    with replace_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

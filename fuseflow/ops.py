@@ -1,10 +1,10 @@
-"""The operator table: what every pointwise operator and reduction means, at stored and at implicit operands.
+"""The table of operators: the meaning of every pointwise operator and reduction, on stored and on implicit operands.
 
 One row defines an operator for the dense interpreters (`array`), the simulators (`scalar`), the join rules (`annihilators`), the
-FLOP count (`flops`) and the machine's latency class (`unit`). Adding an operator is adding a row.
+FLOP count (`flops`) and the latency class of the machine (`unit`). A new operator is one new row.
 
-An annihilator fixes the result whatever the other operands are, infinities and NaN included (0 * inf = 0, 0 / 0 = 0,
--inf - -inf = -inf), so that entries which a join leaves out agree with entries that are computed.
+An annihilator is an operand value that fixes the result whatever the other operands are, even infinities and NaN: 0 * inf = 0, 0 / 0 = 0,
+-inf - -inf = -inf. So entries that a join leaves out agree with entries that are computed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Array = npt.NDArray[np.float64]
 class Operator:
     """A pointwise operator.
 
-    `array` works on float64 arrays, `scalar` on Python floats; both give the same value. `annihilators` holds rows
-    (operand position, operand value, result). `symbol` is its infix form in program text, with its binding `precedence`.
-    `ieee` is `scalar` where that one must catch an exception of Python's `math`.
+    `array` works on float64 arrays and `scalar` on Python floats; both give the same value. Each row of `annihilators` is an operand
+    position, an operand value and the result that they fix. `symbol` is the infix form of the operator in program text, and `precedence`
+    says how tightly it binds. `ieee` replaces `scalar` in compiled code where `scalar` catches an exception of Python's `math`.
     """
 
     name: str
@@ -39,44 +39,46 @@ class Operator:
     scalar: Callable[..., float]
     annihilators: tuple[tuple[int, float, float], ...] = ()
     flops: int = 1
-    unit: str = "add"  # latency class of the machine: add, mul, div, transcendental, logic
+    unit: str = "add"  # the latency class of the machine: add, mul, div, transcendental or logic
     symbol: str = ""
     precedence: int = 0
     ieee: Callable[..., float] | None = None
 
     @property
     def compiled(self) -> Callable[..., float]:
-        """`scalar` as a compiler takes it: one function of floats and `math`, without exceptions, since compiled `math` has none."""
+        """The form of `scalar` that a compiler accepts: it uses floats and `math` only and catches no exceptions, because compiled `math`
+        raises none."""
         return self.scalar if self.ieee is None else self.ieee
 
     def annihilated(self, position: int, value: float, constants: Sequence[float | None] = ()) -> float | None:
-        """The result that operand `position` being `value` fixes, or None if the other operands matter.
+        """Return the result of the operator if its operand at `position` has this value, or None if the other operands matter.
 
-        `constants` gives the value of the operands that are constants (None elsewhere). They fix a `where` too: by its condition, if
-        the branch that this chooses is a constant; by a branch, if the other one is a constant equal to it, whatever the condition is.
+        `constants` gives the value of each operand that is a constant, and None for the others. Constants fix a `where` as well: its
+        condition fixes the result if the chosen branch is a constant, and a branch fixes it if the other branch is a constant equal to
+        it.
         """
         if self.name == "where" and len(constants) == 3:
             if position == 0:
                 return constants[1] if value != 0 else constants[2]
             return value if constants[3 - position] == value else None
-        for at, operand, result in self.annihilators:
-            if at == position and operand == value:
+        for operand_position, operand, result in self.annihilators:
+            if operand_position == position and operand == value:
                 return result
         return None
 
     def __call__(self, *operands: npt.ArrayLike) -> Array:
-        """Evaluate on arrays, with annihilators winning."""
+        """Evaluate the operator on arrays. Where an operand is an annihilator, the result is the one that it fixes."""
         values = [np.asarray(x, dtype=np.float64) for x in operands]
         with np.errstate(all="ignore"):
             result = np.asarray(self.array(*values), dtype=np.float64)
-        for at, operand, fixed in self.annihilators:
-            result = np.where(values[at] == operand, fixed, result)
+        for position, operand, fixed in self.annihilators:
+            result = np.where(values[position] == operand, fixed, result)
         return result
 
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
-    """An associative, commutative reduction: its binary operator, its identity and the fold of equal values."""
+    """An associative and commutative reduction, with its binary operator as `array` and as `scalar`, and its identity."""
 
     name: str
     array: np.ufunc
@@ -85,7 +87,7 @@ class Reducer:
     unit: str = "add"
 
     def repeated(self, value: float, count: int) -> float:
-        """The reduction of `count` equal values.
+        """Return the reduction of `count` equal values.
 
         >>> REDUCERS["sum"].repeated(2.0, 3), REDUCERS["max"].repeated(2.0, 0)
         (6.0, -inf)
@@ -98,7 +100,7 @@ class Reducer:
 
 
 def _guarded(function: Callable[..., float]) -> Callable[..., float]:
-    """Give a `math` function the IEEE results of NumPy where `math` raises."""
+    """Return the function with NaN, NumPy's IEEE result, as its value where `math` raises an exception."""
 
     def call(*operands: float) -> float:
         try:
@@ -233,23 +235,23 @@ REDUCERS: dict[str, Reducer] = {
     )
 }
 
-PARTIAL: dict[str, Operator] = {
+COMBINERS: dict[str, Operator] = {
     f"fold_{row.name}": Operator(f"fold_{row.name}", 2, row.array, row.scalar, unit=row.unit) for row in REDUCERS.values()
 }
-"""What makes one of two partial results of a reduction: an operator without annihilators, unlike `add`, `min` and `mul`, so that infinities
-and NaN come out as in one fold. In graphs only, where lanes end."""
+"""Operators that combine two partial results of a reduction into one. Unlike `add`, `min` and `mul` they have no annihilators, so that
+infinities and NaN come out as in a single fold. They occur in graphs only, where lanes are merged."""
 
 
 def operator(name: str) -> Operator:
-    """The operator called `name`; raises `ProgramError` with the nearest right name."""
-    row = OPERATORS.get(name) or PARTIAL.get(name)
+    """Return the operator called `name`. Raise `ProgramError` with the nearest right name if there is none."""
+    row = OPERATORS.get(name) or COMBINERS.get(name)
     if row is None:
         raise ProgramError(f"unknown operator `{name}`", hint=did_you_mean(name, OPERATORS))
     return row
 
 
 def reducer(name: str) -> Reducer:
-    """The reduction called `name`; raises `ProgramError` with the nearest right name."""
+    """Return the reduction called `name`. Raise `ProgramError` with the nearest right name if there is none."""
     if name not in REDUCERS:
         raise ProgramError(f"unknown reduction `{name}`", hint=did_you_mean(name, REDUCERS))
     return REDUCERS[name]

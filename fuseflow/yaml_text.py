@@ -1,4 +1,4 @@
-"""YAML that a user wrote: its content, and where in the text each entry stands, so that an error can name the place."""
+"""YAML texts of a user: their content, and the place of each entry in the text, so that an error can name it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from fuseflow.errors import FuseFlowError, Span, did_you_mean
 
-Path = tuple[int | str, ...]
-"""The keys and positions that lead to an entry."""
+KeyPath = tuple[int | str, ...]
+"""The keys and list positions that lead from the top of a YAML text to an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlText:
-    """The content of a text, with the parse tree that says where it is."""
+    """The content of a YAML text, with the parse tree that tells where each entry stands."""
 
     content: Any
     file: str
     root: Node | None
 
     def place(self, *path: int | str) -> Span:
-        """Where an entry stands, as deep as the path to it can be followed: that of its key in a mapping."""
+        """Return the place of an entry, which is the place of its key if it stands in a mapping. Where the path leads to nothing, the
+        place is that of the last entry on it."""
         node = self.root
         mark = node.start_mark if node is not None else None
         for step in path:
@@ -44,37 +45,40 @@ class YamlText:
         return Span(self.file, mark.line + 1, mark.column + 1) if mark else Span(self.file, 1)
 
     def explain(
-        self, error: ValidationError, keys: Collection[str], what: str, raised: type[FuseFlowError], above: Path = ()
+        self, error: ValidationError, keys: Collection[str], entry: str, error_class: type[FuseFlowError], above: KeyPath = ()
     ) -> FuseFlowError:
-        """The first complaint about the entry `above`, which is `what` and may have `keys`, in the words of the file."""
+        """Return the first problem that pydantic found in the entry at `above`, as an error in the words of the file.
+
+        `entry` says what the entry is, and `keys` are the keys that it may have.
+        """
         first = error.errors(include_url=False)[0]
-        path = tuple(step for step in first["loc"] if step != "[key]")  # of a key that is no string
+        path = tuple(step for step in first["loc"] if step != "[key]")  # pydantic adds this step for a key that is not a string
         key = ".".join(map(str, path))
         span = self.place(*above, *path)
         if first["type"] == "extra_forbidden":
-            return raised(f"unknown key `{key}`", hint=did_you_mean(str(path[-1]), keys), span=span)
+            return error_class(f"unknown key `{key}`", hint=did_you_mean(str(path[-1]), keys), span=span)
         if first["type"] == "missing":
-            return raised(f"{what} needs the key `{key}`", span=span)
+            return error_class(f"{entry} needs the key `{key}`", span=span)
         if not path:
-            return raised(f"{what} is a mapping", hint=f"keys: {', '.join(keys)}", span=span)
-        return raised(f"`{key}`: {first['msg'][0].lower()}{first['msg'][1:]}, not `{first['input']}`", span=span)
+            return error_class(f"{entry} is a mapping", hint=f"keys: {', '.join(keys)}", span=span)
+        return error_class(f"`{key}`: {first['msg'][0].lower()}{first['msg'][1:]}, not `{first['input']}`", span=span)
 
 
-def read_yaml(text: str, file: str, raised: type[FuseFlowError]) -> YamlText:
-    """Parse a text; raises `raised` with the line and column of what is no YAML."""
+def read_yaml(text: str, file: str, error_class: type[FuseFlowError]) -> YamlText:
+    """Parse a YAML text. Raise an `error_class` with the line and the column where it is not YAML."""
     try:
         root = _yaml().compose(io.StringIO(text))
         return YamlText(_yaml().load(io.StringIO(text)), file, root)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         span = Span(file, mark.line + 1, mark.column + 1) if mark else Span(file, 1)
-        raise raised(f"not YAML: {error.problem or error.context}", span=span) from error
+        raise error_class(f"not YAML: {error.problem or error.context}", span=span) from error
     except YAMLError as error:  # characters that no YAML text may hold
-        raise raised(f"not YAML: {error}", span=Span(file, 1)) from error
+        raise error_class(f"not YAML: {error}", span=Span(file, 1)) from error
 
 
 def write_yaml(sections: Mapping[str, Any]) -> str:
-    """YAML of the sections, in their order, leaf lists on one line."""
+    """Return the sections as YAML, in their order. A list or mapping of scalars is written on one line."""
     out = io.StringIO()
     _yaml().dump(dict(sections), out)
     return out.getvalue()

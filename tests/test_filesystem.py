@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from fuseflow.errors import FileError
-from fuseflow.filesystem import files_below, replacing, replacing_directory, write_text
+from fuseflow.filesystem import list_files, replace_directory, replace_file, write_text
 
 
 def test_a_file_and_its_folder_are_made(tmp_path):
@@ -22,7 +22,7 @@ def test_a_block_that_fails_leaves_the_old_file(tmp_path):
     path.write_text("old")
 
     def fail():
-        with replacing(path) as temporary:
+        with replace_file(path) as temporary:
             temporary.write_text("half")
             raise KeyError("stop")
 
@@ -35,7 +35,7 @@ def test_a_block_that_fails_leaves_the_old_file(tmp_path):
 def test_the_old_file_is_there_until_the_block_ends(tmp_path):
     path = tmp_path / "file.txt"
     path.write_text("old")
-    with replacing(path) as temporary:
+    with replace_file(path) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -81,16 +81,16 @@ def test_standard_output_by_its_path_may_be_a_pipe():
 
 
 def write_folder(path, **files):
-    with replacing_directory(path, "about.json") as folder:
+    with replace_directory(path, "about.json") as folder:
         for name, text in files.items():
             (folder / name).write_text(text)
-        (folder / "about.json").write_text(json.dumps({"files": files_below(folder)}))
+        (folder / "about.json").write_text(json.dumps({"files": list_files(folder)}))
 
 
 def test_a_directory_is_replaced_whole(tmp_path):
     write_folder(tmp_path / "d", a="1", b="2")
     write_folder(tmp_path / "d", a="3")
-    assert files_below(tmp_path / "d") == ["a", "about.json"]
+    assert list_files(tmp_path / "d") == ["a", "about.json"]
     assert (tmp_path / "d" / "a").read_text() == "3"
 
 
@@ -99,7 +99,7 @@ def test_a_link_to_a_directory_stays(tmp_path):
     (tmp_path / "link").symlink_to("real")
     write_folder(tmp_path / "link", a="1")
     assert (tmp_path / "link").is_symlink()
-    assert files_below(tmp_path / "real") == ["a", "about.json"]
+    assert list_files(tmp_path / "real") == ["a", "about.json"]
 
 
 @pytest.mark.parametrize("manifest", ['{"files": ["a"]}', "{}", "[]", "not JSON"])
@@ -123,7 +123,7 @@ def test_a_directory_whose_block_fails_is_as_before(tmp_path):
     write_folder(tmp_path / "d", a="1")
 
     def fail():
-        with replacing_directory(tmp_path / "d", "about.json") as folder:
+        with replace_directory(tmp_path / "d", "about.json") as folder:
             (folder / "a").write_text("half")
             raise KeyError("stop")
 

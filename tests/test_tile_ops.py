@@ -11,8 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fuseflow.ops import OPERATORS, PARTIAL, REDUCERS
-from fuseflow.tile_ops import FOLDS, FUNCTIONS, TILE_OPERATORS, each, filled, flops, result_tile, work
+from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS
+from fuseflow.tile_ops import (
+    ALU_FUNCTIONS,
+    TILE_FOLDS,
+    TILE_OPERATORS,
+    constant_tile,
+    flops,
+    map_elements,
+    result_shape,
+    work_count,
+)
 
 sides = st.integers(1, 4)
 numbers = st.floats(-1e3, 1e3)
@@ -49,10 +58,10 @@ def test_a_zero_annihilates_in_a_product() -> None:
     assert TILE_OPERATORS["matmul"].array(a, b) == 6.0
 
 
-@given(st.data(), st.sampled_from(sorted(FOLDS)), sides, sides)
+@given(st.data(), st.sampled_from(sorted(TILE_FOLDS)), sides, sides)
 def test_folds_run_over_columns_or_rows_in_order(data: st.DataObject, name: str, rows: int, columns: int) -> None:
     a = data.draw(tiles(rows, columns))
-    reducer, axis = FOLDS[name]
+    reducer, axis = TILE_FOLDS[name]
     found, op = TILE_OPERATORS[name].array(a), REDUCERS[reducer]
     wanted = []
     for line in a if axis == 1 else a.T:
@@ -60,7 +69,7 @@ def test_folds_run_over_columns_or_rows_in_order(data: st.DataObject, name: str,
         for value in line.tolist():
             total = op.scalar(total, value)
         wanted.append(total)
-    assert np.shape(found) == result_tile(name, [a.shape])
+    assert np.shape(found) == result_shape(name, [a.shape])
     assert np.ravel(found).tolist() == wanted
     assert (name.startswith("row") and len(wanted) == rows) or (name.startswith("col") and len(wanted) == columns)
 
@@ -69,7 +78,7 @@ def test_folds_run_over_columns_or_rows_in_order(data: st.DataObject, name: str,
 def test_transpose(rows: int, columns: int) -> None:
     a = np.arange(rows * columns, dtype=float).reshape(rows, columns)
     found = TILE_OPERATORS["transpose"].array(a)
-    assert found.shape == result_tile("transpose", [a.shape]) == (columns, rows)
+    assert found.shape == result_shape("transpose", [a.shape]) == (columns, rows)
     assert found.ravel().tolist() == [a[i, j] for j in range(columns) for i in range(rows)]
 
 
@@ -78,7 +87,9 @@ def test_what_is_left_as_one_element_is_a_number() -> None:
     assert TILE_OPERATORS["matmul"].array(row, column) == 11.0 == TILE_OPERATORS["matmul_t"].array(row, column.T)
     assert TILE_OPERATORS["row_max"].array(row) == 2.0 and TILE_OPERATORS["col_prod"].array(column) == 12.0
     assert TILE_OPERATORS["col_prod"].array(row).tolist() == [[1.0, 2.0]]
-    assert result_tile("matmul", [(1, 2), (2, 1)]) == result_tile("row_sum", [(1, 2)]) == result_tile("col_sum", [(1, 1)]) == ()
+    assert (
+        result_shape("matmul", [(1, 2), (2, 1)]) == result_shape("row_sum", [(1, 2)]) == result_shape("col_sum", [(1, 1)]) == ()
+    )
 
 
 @given(st.data(), st.sampled_from(sorted(OPERATORS)), sides, sides)
@@ -86,11 +97,11 @@ def test_elementwise_is_the_scalar_operator(data: st.DataObject, name: str, rows
     op = OPERATORS[name]
     shapes = [data.draw(st.sampled_from([(rows, columns), (rows, 1), (1, columns), (1, 1), ()])) for _ in range(op.arity)]
     operands = [data.draw(tiles(*shape, st.floats()) if shape else st.floats()) for shape in shapes]
-    result = result_tile(name, shapes)
+    result = result_shape(name, shapes)
     assert result == (np.broadcast_shapes(*shapes))
     if not result:
         return
-    found = each(op.scalar, *operands)
+    found = map_elements(op.scalar, *operands)
     assert found.shape == result
     for i, j in np.ndindex(*found.shape):
         wanted = op.scalar(*(float(np.broadcast_to(x, result)[i, j]) for x in operands))
@@ -132,26 +143,30 @@ def test_elementwise_is_the_scalar_operator(data: st.DataObject, name: str, rows
     ],
 )
 def test_forms_are_chosen_by_type(name: str, shapes: list[tuple[int, ...]], result: tuple[int, ...] | None) -> None:
-    assert result_tile(name, shapes) == result
+    assert result_shape(name, shapes) == result
 
 
 def test_work_and_flops() -> None:
-    assert (work("matmul", [(2, 3), (3, 4)]), flops("matmul", [(2, 3), (3, 4)])) == (24, 48)
-    assert (work("matmul_t", [(2, 3), (4, 3)]), flops("matmul_t", [(2, 3), (4, 3)])) == (24, 48)
-    assert (work("row_sum", [(2, 3)]), flops("row_sum", [(2, 3)])) == (6, 6)
-    assert (work("mul", [(2, 1), (2, 3)]), flops("mul", [(2, 1), (2, 3)]), flops("copy", [(2, 3)])) == (6, 6, 0)
-    assert (work("add", [(2, 1), (1, 3)]), flops("add", [(2, 1), ()]), flops("where", [(2, 1), (), ()])) == (6, 2, 0)
-    assert (work("transpose", [(2, 3)]), flops("transpose", [(2, 3)]), flops("col_max", [(2, 3)])) == (6, 0, 6)
-    assert (work("mul", [(), ()]), flops("mul", [(), ()])) == (1, 1)
+    assert (work_count("matmul", [(2, 3), (3, 4)]), flops("matmul", [(2, 3), (3, 4)])) == (24, 48)
+    assert (work_count("matmul_t", [(2, 3), (4, 3)]), flops("matmul_t", [(2, 3), (4, 3)])) == (24, 48)
+    assert (work_count("row_sum", [(2, 3)]), flops("row_sum", [(2, 3)])) == (6, 6)
+    assert (work_count("mul", [(2, 1), (2, 3)]), flops("mul", [(2, 1), (2, 3)]), flops("copy", [(2, 3)])) == (6, 6, 0)
+    assert (work_count("add", [(2, 1), (1, 3)]), flops("add", [(2, 1), ()]), flops("where", [(2, 1), (), ()])) == (6, 2, 0)
+    assert (work_count("transpose", [(2, 3)]), flops("transpose", [(2, 3)]), flops("col_max", [(2, 3)])) == (6, 0, 6)
+    assert (work_count("mul", [(), ()]), flops("mul", [(), ()])) == (1, 1)
 
 
 def test_nobody_writes_to_a_tile() -> None:
-    for tile in (filled((2, 2), 1.0), each(lambda a: a, np.zeros((2, 2))), TILE_OPERATORS["matmul"].array(np.eye(2), np.eye(2))):
+    for tile in (
+        constant_tile((2, 2), 1.0),
+        map_elements(lambda a: a, np.zeros((2, 2))),
+        TILE_OPERATORS["matmul"].array(np.eye(2), np.eye(2)),
+    ):
         with pytest.raises(ValueError, match="read-only"):
             tile[0, 0] = 5.0
-    assert filled((), 1.5) == 1.5
+    assert constant_tile((), 1.5) == 1.5
 
 
 def test_tile_operators_are_no_pointwise_operators() -> None:
     assert not TILE_OPERATORS.keys() & OPERATORS.keys()
-    assert FUNCTIONS.keys() == TILE_OPERATORS.keys() | OPERATORS.keys() | PARTIAL.keys()
+    assert ALU_FUNCTIONS.keys() == TILE_OPERATORS.keys() | OPERATORS.keys() | COMBINERS.keys()

@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from fuseflow.errors import FileError, FuseFlowError, UsageError
-from fuseflow.filesystem import refuse_foreign, replacing
+from fuseflow.filesystem import refuse_foreign_files, replace_file
 from fuseflow.frontend.data import ADJACENCIES
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.run.artifacts import MANIFEST
@@ -304,7 +304,7 @@ def require_replaceable(directory: Path) -> None:
             "a directory cannot go to standard output", hint="name it: `-o DIR`; a stage can: `compile --emit STAGE -o -`"
         )
     try:
-        refuse_foreign(directory, MANIFEST)
+        refuse_foreign_files(directory, MANIFEST)
     except OSError as error:
         raise FileError(f"cannot write `{directory}`: {error.strerror}") from error
     _probe(directory, directory.absolute().parent)
@@ -332,7 +332,7 @@ def write_out(content: str | bytes, output: Path | None) -> None:
     """Write to a file, or to standard output for None and `-`; text ends with a line break."""
     data = content if isinstance(content, bytes) else (content if content.endswith("\n") else content + "\n").encode()
     if output is not None and str(output) != "-":
-        with replacing(output) as temporary:
+        with replace_file(output) as temporary:
             temporary.write_bytes(data)
     elif isinstance(content, bytes) and sys.stdout.isatty():
         raise UsageError("that is binary, not for a terminal", hint="write it to a file: `-o FILE`")

@@ -14,7 +14,7 @@ from fuseflow.cli.common import FILE, require_writable
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
-from fuseflow.filesystem import replacing
+from fuseflow.filesystem import replace_file
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.artifacts import FORMS, REGION_STAGES, STAGES, file_name
@@ -60,7 +60,7 @@ class Dump:
     def _write(self, stage: str, ending: str, show: Callable[[], str | bytes]) -> None:
         if self.directory is not None and stage in self.stages:
             content = show()
-            with replacing(self.directory / f"{1 + STAGES.index(stage):02}-{stage}{ending}") as temporary:
+            with replace_file(self.directory / f"{1 + STAGES.index(stage):02}-{stage}{ending}") as temporary:
                 temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 

@@ -9,7 +9,7 @@ import click
 
 from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
 from fuseflow.errors import UsageError
-from fuseflow.filesystem import replacing
+from fuseflow.filesystem import replace_file
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
 from fuseflow.run.artifacts import MANIFEST
@@ -50,5 +50,5 @@ def _note(run: Path) -> None:
     about = json.loads((run / MANIFEST).read_text(encoding="utf-8"))
     if (run / PAGE).exists() and PAGE not in about["files"]:
         about["files"] = sorted([*about["files"], PAGE])
-        with replacing(run / MANIFEST) as temporary:
+        with replace_file(run / MANIFEST) as temporary:
             temporary.write_text(json_text(about), encoding="utf-8")

@@ -15,7 +15,7 @@ import click
 from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
 from fuseflow.cli.progress import sweep_progress, working
 from fuseflow.errors import SweepError, UsageError
-from fuseflow.filesystem import replacing
+from fuseflow.filesystem import replace_file
 from fuseflow.report import sweep_table as tables
 from fuseflow.report.sweep_plot import FORMS
 from fuseflow.report.sweep_plot import plot as draw
@@ -190,7 +190,7 @@ def show(
     if form == "csv":
         write_out(tables.csv_text(lines), output)
     elif form == "parquet" and output is not None:
-        with replacing(output) as temporary:
+        with replace_file(output) as temporary:
             tables.write_parquet(lines, temporary)
     elif not lines.lines:
         click.echo("no line is like that")

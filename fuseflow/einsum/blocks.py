@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from fuseflow.einsum.dimensions import Axis, Dimensions
 from fuseflow.einsum.nodes import Access, Program, Split, TensorType, accesses
 from fuseflow.errors import ProgramError
-from fuseflow.tensors.blocks import Block, checked, show_block, tile_dimensions
+from fuseflow.tensors.blocks import Block, block_text, check_block, tile_dimensions
 
 
 def propagate_blocks(program: Program, requests: Mapping[str, Block] | None = None) -> Program:
@@ -113,11 +113,11 @@ class _Blocks:
         block = tuple(map(self.size, self.axes(tensor)))
         if sum(size > 1 for size in block) > 2:
             raise ProgramError(
-                f"`{tensor.name}` would be in blocks of {show_block(block)}: a tile has two dimensions at most",
+                f"`{tensor.name}` would be in blocks of {block_text(block)}: a tile has two dimensions at most",
                 hint="leave one of its dimensions in single elements",
                 span=tensor.span,
             )
-        return replace(tensor, block=checked(block, len(block)) if block else ())
+        return replace(tensor, block=check_block(block, len(block)) if block else ())
 
 
 def tile_indices(indices: tuple[str, ...], block: Block) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from fuseflow.einsum.parse import MAX_DEPTH
 from fuseflow.einsum.verify import shapes, verify
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.tensors import Format
-from fuseflow.tensors.blocks import Block, checked
+from fuseflow.tensors.blocks import Block, check_block
 
 PROGRAM, INPUT, DECLARE, DEFINE, OUTPUT = (f"einsum.{name}" for name in ("program", "input", "declare", "define", "output"))
 ACCESS, CONSTANT, APPLY, REDUCE = (f"einsum.{name}" for name in ("access", "constant", "apply", "reduce"))
@@ -233,7 +233,7 @@ def _tensor(op: m.Operation, type: ir.Type) -> TensorType:
     rank = tensor.rank
     try:
         format = None if levels is None else Format.of(*levels, order=order)
-        if block and checked(block, rank) != block:
+        if block and check_block(block, rank) != block:
             op.refuse(f"has blocks of {list(block)}, which are single elements", "leave the list of sizes empty")
     except TensorError as error:
         op.refuse(f"has no format: {error.message}", error.hint)

@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 
 from fuseflow.errors import Span
 from fuseflow.tensors import Format
-from fuseflow.tensors.blocks import Block, blocks_of, tile_of
+from fuseflow.tensors.blocks import Block, block_counts, tile_shape
 from fuseflow.tensors.dtypes import DTYPES
 
 __all__ = [
@@ -119,12 +119,12 @@ class TensorType:
     @property
     def stored_shape(self) -> tuple[int, ...]:
         """The number of blocks along each dimension."""
-        return blocks_of(self.shape, self.block)
+        return block_counts(self.shape, self.block)
 
     @property
     def tile(self) -> tuple[int, ...]:
         """The shape of one stored value, which is () for a single element."""
-        return tile_of(self.block)
+        return tile_shape(self.block)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from fuseflow.einsum.nodes import (
 from fuseflow.einsum.verify import extents
 from fuseflow.ops import operator, reducer
 from fuseflow.tensors import Format, Tensor, pack
-from fuseflow.tensors.blocks import blocked
+from fuseflow.tensors.blocks import to_blocks
 
 PaddingValue: TypeAlias = float | None
 """The value of an expression in the padding of an index, or None if it may be anything."""
@@ -56,7 +56,7 @@ def guard_padding(program: Program) -> Program:
 def guard_data(vector: TensorType) -> Tensor:
     """Return the data of a guarding vector. Its implicit value is 1, so that it has no effect where nothing is stored; its padding is 0."""
     ones = pack(np.ones(vector.shape, dtype=np.int32), Format.dense(1))
-    return replace(blocked(ones, vector.block), fill=1.0)
+    return replace(to_blocks(ones, vector.block), fill=1.0)
 
 
 @dataclass(slots=True)

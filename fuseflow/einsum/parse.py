@@ -38,7 +38,7 @@ from fuseflow.einsum.text import COMPARISON
 from fuseflow.errors import ProgramError, Span, TensorError, did_you_mean
 from fuseflow.ops import OPERATORS, REDUCERS
 from fuseflow.tensors import Format
-from fuseflow.tensors.blocks import Block, block_named
+from fuseflow.tensors.blocks import Block, parse_block
 
 SYMBOLS: Final = {row.symbol: row for row in OPERATORS.values() if row.symbol}
 _ADD: Final = OPERATORS["add"].precedence
@@ -235,7 +235,7 @@ class _Line:
     def block(self, rank: int) -> Block:
         token = self.take()
         try:
-            return block_named(token.text, rank)
+            return parse_block(token.text, rank)
         except TensorError as error:
             self.fail(error.message, token, error.hint)
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.blocks import blocked, unblocked
+from fuseflow.tensors.blocks import from_blocks, to_blocks
 
 
-def to_blocks(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def tensors_to_blocks(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors of single elements in the blocks in which they are stored."""
-    return {name: blocked(tensor, types[name].block) if name in types else tensor for name, tensor in tensors.items()}
+    return {name: to_blocks(tensor, types[name].block) if name in types else tensor for name, tensor in tensors.items()}
 
 
-def to_elements(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def tensors_to_elements(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return tensors that are stored in blocks as tensors of single elements. The padding of blocks is left out."""
     return {
-        name: unblocked(tensor, types[name].shape, types[name].block) if name in types and types[name].block else tensor
+        name: from_blocks(tensor, types[name].shape, types[name].block) if name in types and types[name].block else tensor
         for name, tensor in tensors.items()
     }

@@ -15,7 +15,7 @@ from typing import Final, assert_never
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, TensorType
 from fuseflow.ops import OPERATORS
-from fuseflow.tensors.blocks import show_block
+from fuseflow.tensors.blocks import block_text
 
 COMPARISON: Final = 1
 TERM: Final = 2.5
@@ -39,7 +39,7 @@ def show(program: Program) -> str:
 def show_type(tensor: TensorType) -> str:
     """Return what a declaration says after the shape: `csr block 16x16 f64 fill -inf`."""
     words = [tensor.format.short()] if tensor.format is not None else []
-    words += [f"block {show_block(tensor.block)}"] if tensor.block else []
+    words += [f"block {block_text(tensor.block)}"] if tensor.block else []
     words += [tensor.dtype] if tensor.dtype != "f32" else []
     words += [f"fill {show_number(tensor.fill)}"] if tensor.fill != 0 else []
     return " ".join(words)

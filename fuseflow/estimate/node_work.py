@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.tile_ops import Tile, flops, work
+from fuseflow.tile_ops import TileShape, flops, work_count
 
 Firings: TypeAlias = tuple[Number, Number]
 """Of one process: on values, and on stops or `D`."""
@@ -73,12 +73,12 @@ def _comal(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -
     return None
 
 
-def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[Tile]) -> Number:
+def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:
     """FLOPs by the operator table, one for a value that a reduction folds."""
     if not node.operator:
         return 0
     if node.grain == "fold":
-        return work(node.operator, tiles) * inputs[-1].elements
+        return work_count(node.operator, tiles) * inputs[-1].elements
     return flops(node.operator, tiles) * inputs[0].elements
 
 

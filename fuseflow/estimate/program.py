@@ -21,7 +21,7 @@ from fuseflow.sim import Machine
 from fuseflow.sim.memory.layout import tensors_in_memory
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Format, Tensor, repack
-from fuseflow.tensors.blocks import blocked
+from fuseflow.tensors.blocks import to_blocks
 
 SCHEMA = 1
 
@@ -309,7 +309,7 @@ class Estimator:
         """The tensor as memory has it."""
 
         def made() -> Tensor:
-            return blocked(tensor if tensor.format == format else repack(tensor, format), declared.block)
+            return to_blocks(tensor if tensor.format == format else repack(tensor, format), declared.block)
 
         return self.memo.once(("stored", str(format), declared.block), (tensor,), made)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.storage import to_blocks
+from fuseflow.einsum.storage import tensors_to_blocks
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, statistics, traffic
 from fuseflow.explain.recompute import Instance, expected_streams, instances
@@ -79,7 +79,7 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     pairs = _pairs(partitioned, compiled)
     each = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
-    known = statistics(inputs, to_blocks(inputs, source.tensors))
+    known = statistics(inputs, tensors_to_blocks(inputs, source.tensors))
     stored = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
     _, alone = lower(source.program, stored, source.tensors, regions=each)
     return FusionReport(pairs, _producers(program, compiled, alone, known))

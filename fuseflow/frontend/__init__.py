@@ -1,4 +1,4 @@
-"""The front end: PyTorch models, MLIR files and data sets to Einsum programs and packed tensors.
+"""The front end: it turns PyTorch models, MLIR files and data sets into Einsum programs and packed tensors.
 
 PyTorch and torch-mlir take seconds to load, so this package imports them only when one of its functions is called.
 """
@@ -23,10 +23,12 @@ __all__ = ["Data", "LoadedModel", "ModelImport", "import_model", "load_data", "l
 def import_model(
     module: torch.nn.Module, inputs: tuple[Any, ...], formats: Mapping[str, str] | None = None, name: str = "model"
 ) -> ModelImport:
-    """Import a PyTorch module, called with `inputs` (tensors: dense, CSR, CSC, COO, BSR or BSC), as a program called `name`.
+    """Import a PyTorch module as an Einsum program called `name`.
+
+    The module is traced on `inputs`, which are tensors in a dense, CSR, CSC, COO, BSR or BSC layout.
 
     `formats` gives a storage format to tensors that PyTorch holds dense, by their name in the model (`{"attn.mask": "csr"}`).
-    Raises `FrontendError` with the operator, module path and line of what has no Einsum form.
+    Raise `FrontendError` with the operator, the module path and the line of an operation that has no Einsum form.
     """
     from fuseflow.frontend import importer
 
@@ -34,18 +36,18 @@ def import_model(
 
 
 def to_torch(tensor: Tensor) -> torch.Tensor:
-    """A packed tensor as a PyTorch tensor with the same stored entries: CSR, CSC, COO or dense, as its format says."""
+    """Return a packed tensor as a PyTorch tensor with the same stored entries, in CSR, CSC, COO or dense layout as its format says."""
     from fuseflow.frontend import torch_tensors
 
-    return torch_tensors.unpacked(tensor)
+    return torch_tensors.to_torch(tensor)
 
 
 def read_mlir(text: str, file: str = "<text>") -> Program:
-    """The program of a Linalg module with sparse encodings; `file` is its name in errors. Does not need PyTorch.
+    """Read a Linalg module with sparse encodings as an Einsum program, without loading PyTorch. Errors call the text `file`.
 
-    Arguments are called what their attribute `samml.name` says, or else the name of their location, or else arg0, arg1, ...
-    Raises `FrontendError`.
+    The name of an argument is its attribute `samml.name`, or else the name of its location, or else arg0, arg1, and so on. Raise
+    `FrontendError` for a text that is not a module or has no Einsum form.
     """
-    from fuseflow.frontend import linalg_files
+    from fuseflow.frontend import linalg_reader
 
-    return linalg_files.read(text, file)
+    return linalg_reader.read_program(text, file)

@@ -1,20 +1,20 @@
-"""Which ATen operators have no Einsum form and why, and which ones are known to lower."""
+"""Tables of ATen operators: those that have no Einsum form, with the reason, and those that are known to lower to Linalg."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-OUTSIDE = "do it outside the model"
-EVAL = "call .eval() on the model"
-DROPOUT = f"{EVAL}; a dropout function needs `training=self.training` to notice"
-EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
+HINT_OUTSIDE = "do it outside the model"
+HINT_EVAL = "call .eval() on the model"
+HINT_DROPOUT = f"{HINT_EVAL}; a dropout function needs `training=self.training` to notice"
+HINT_EDGE_INDEX = "pass the adjacency as a sparse CSR or COO tensor instead of edge_index"
 
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedOperators:
-    """A family of operators: what it is, and the way out."""
+    """A family of operators without an Einsum form, with a description of the family and a hint what to do instead."""
 
-    what: str
+    description: str
     hint: str
     names: frozenset[str]
 
@@ -25,14 +25,14 @@ def _names(text: str) -> frozenset[str]:
 
 INDEXING = UnsupportedOperators(
     "indexing by a tensor",
-    OUTSIDE,
+    HINT_OUTSIDE,
     _names("""
         index index_select gather take take_along_dim masked_select masked_scatter nonzero nonzero_numpy embedding embedding_bag
         index_put index_put_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ scatter scatter_ scatter_add
         scatter_add_ scatter_reduce scatter_reduce_ put put_ one_hot _unsafe_index
     """),
 )
-PATTERN = UnsupportedOperators(
+STORED_PATTERN = UnsupportedOperators(
     "an operator on the stored pattern of a sparse tensor",
     "use the dense form of the operator: the layout of the arguments brings the pattern back",
     _names("""
@@ -50,7 +50,7 @@ SLICING = UnsupportedOperators(
 )
 SORTING = UnsupportedOperators(
     "sorting or scanning",
-    OUTSIDE,
+    HINT_OUTSIDE,
     _names("""
         topk sort argsort msort cumsum cumprod cummax cummin logcumsumexp median nanmedian mode kthvalue unique _unique2
         unique_dim unique_consecutive searchsorted bucketize diff
@@ -66,9 +66,9 @@ LOOP_INDEX = UnsupportedOperators(
     "pass the result as a tensor (a buffer)",
     _names("argmax argmin arange eye tril triu tril_indices triu_indices linspace"),
 )
-REFUSED = (
+UNSUPPORTED_FAMILIES = (
     INDEXING,
-    PATTERN,
+    STORED_PATTERN,
     SORTING,
     SLICING,
     DIAGONAL,
@@ -88,7 +88,7 @@ REFUSED = (
     ),
     UnsupportedOperators(
         "random numbers",
-        EVAL,
+        HINT_EVAL,
         _names("""
             rand randn rand_like randn_like randint randint_like bernoulli bernoulli_ normal normal_ uniform uniform_ multinomial
             randperm exponential_ native_dropout
@@ -101,26 +101,26 @@ REFUSED = (
     ),
 )
 
-TRAINING = {
-    "dropout": ("random numbers", 2, DROPOUT),
-    "alpha_dropout": ("random numbers", 2, DROPOUT),
-    "feature_dropout": ("random numbers", 2, DROPOUT),
-    "feature_alpha_dropout": ("random numbers", 2, DROPOUT),
-    "rrelu": ("random numbers", 3, EVAL),
-    "batch_norm": ("statistics of the batch", 5, EVAL),
+TRAINING_FLAGS = {
+    "dropout": ("random numbers", 2, HINT_DROPOUT),
+    "alpha_dropout": ("random numbers", 2, HINT_DROPOUT),
+    "feature_dropout": ("random numbers", 2, HINT_DROPOUT),
+    "feature_alpha_dropout": ("random numbers", 2, HINT_DROPOUT),
+    "rrelu": ("random numbers", 3, HINT_EVAL),
+    "batch_norm": ("statistics of the batch", 5, HINT_EVAL),
     "instance_norm": ("statistics of the input", 5, "use LayerNorm, or call .eval() with track_running_stats=True"),
 }
-"""Operators with a `train` flag: what it makes of them, its position, and the way out."""
+"""Operators with a `train` flag. Each row says what the flag makes of the operator, at which position it stands, and what to do instead."""
 
-BY_PATTERN = {
+PATTERN_DEPENDENT = {
     "aten._sparse_mm.reduce": 0,
     "aten._sparse_mm_reduce_impl.default": 0,
     "aten.sparse_sampled_addmm.default": 0,
     "aten.sparse_mask.default": 1,
 }
-"""Operators whose result depends on which zeros are stored, and the position of the tensor that stores them."""
+"""Operators whose result depends on which zeros are stored, with the position of the tensor that stores them."""
 
-LOWERED = _names("""
+LOWERABLE = _names("""
     mm bmm mv dot addmm baddbmm matmul
     permute transpose t view _unsafe_view reshape expand squeeze unsqueeze clone contiguous detach alias lift_fresh_copy copy
     _to_copy to
@@ -131,4 +131,4 @@ LOWERED = _names("""
     sum mean amax amin prod max min linalg_vector_norm
     full full_like fill scalar_tensor zeros ones zeros_like ones_like empty empty_strided convert_element_type
 """)
-"""What may be left after decomposition: lowers to Linalg without incident, and mostly has an Einsum form."""
+"""The operators that may be left after decomposition. They lower to Linalg without a failure, and most of them have an Einsum form."""

@@ -8,16 +8,16 @@ from scipy import sparse
 
 from fuseflow.errors import DataError
 
-RANDOM = 2
-"""Random blocks of each block row, and the global block rows and columns."""
+RANDOM_BLOCKS = 2
+"""The number of random blocks in each row of blocks. It is also the number of global rows and of global columns of blocks."""
 
 
 def bigbird_blocks(length: int, block: int, seed: int = 0) -> npt.NDArray[np.bool_]:
-    """Which blocks of a `length` x `length` mask are set, by the published recipe: for each block row two random ones, those beside the
-    diagonal, and the first two rows and columns.
+    """Return which blocks of a `length` x `length` mask are set, as an array of truth values with one element for each block.
 
-    Random blocks are drawn by NumPy's legacy generator, row by row, so that a seed gives the mask that it gives elsewhere.
-    Raises `DataError` where whole blocks do not fill the mask.
+    By the published recipe these are two random blocks in each row of blocks, the blocks on the diagonal and beside it, and the first
+    two rows and columns of blocks. NumPy's legacy generator draws the random blocks row by row, so that a seed gives the same mask as
+    in other implementations. Raise `DataError` where whole blocks do not fill the mask.
 
     >>> [int(bigbird_blocks(1024, block).sum()) for block in (16, 32, 64)]
     [549, 268, 118]
@@ -27,19 +27,22 @@ def bigbird_blocks(length: int, block: int, seed: int = 0) -> npt.NDArray[np.boo
             f"a mask of {length} positions has no blocks of {block}", hint="take a block size that divides the length"
         )
     count = length // block
-    if count < RANDOM:
-        raise DataError(f"a mask of {count} block needs {RANDOM} random ones in a row", hint=f"take blocks of {length // RANDOM}")
+    if count < RANDOM_BLOCKS:
+        raise DataError(
+            f"a mask of {count} block needs {RANDOM_BLOCKS} random ones in a row",
+            hint=f"take blocks of {length // RANDOM_BLOCKS}",
+        )
     random = np.random.RandomState(seed)
-    chosen = np.stack([random.choice(count, RANDOM, replace=False) for _ in range(count)])
-    places = np.arange(count)
-    blocks: npt.NDArray[np.bool_] = np.abs(places[:, None] - places) <= 1
-    blocks[places[:, None], chosen] = True
-    blocks[:RANDOM] = blocks[:, :RANDOM] = True
+    random_columns = np.stack([random.choice(count, RANDOM_BLOCKS, replace=False) for _ in range(count)])
+    numbers = np.arange(count)
+    blocks: npt.NDArray[np.bool_] = np.abs(numbers[:, None] - numbers) <= 1
+    blocks[numbers[:, None], random_columns] = True
+    blocks[:RANDOM_BLOCKS] = blocks[:, :RANDOM_BLOCKS] = True
     return blocks
 
 
 def bigbird_mask(length: int, block: int, seed: int = 0) -> sparse.csr_array:
-    """The 0/1 mask, [length, length] in f32.
+    """Return the attention mask as a 0/1 matrix [length, length] in f32.
 
     >>> [bigbird_mask(1024, block).nnz for block in (16, 32, 64)]
     [140544, 274432, 483328]

@@ -1,6 +1,6 @@
-"""A linear layer whose result is cut into columns becomes one layer for each part, with its part of the weights.
+"""Rewriting of a linear layer whose result is cut into groups of columns: each group becomes a layer with its part of the weights.
 
-So queries, keys and values that a model computes in one product are three products, and no slice is left.
+For example, queries, keys and values that a model computes in one product become three products, and no slice is left.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ _POSITIONS: dict[Any, tuple[int, int, int | None]] = {
     aten.addmm.default: (2, 1, 0),
     aten.mm.default: (1, 1, None),
 }
-"""The position of the weight, its dimension along the columns, and the position of the bias."""
+"""For each linear operator, the position of its weight, the dimension of the weight along the columns, and the position of its bias."""
 _KEEP_COLUMNS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.contiguous.default)
 _CUTS = (aten.split.Tensor, aten.split.sizes, aten.split_with_sizes.default, aten.chunk.default)
 
 
-def separate_columns(program: ExportedProgram) -> None:
-    """Rewrite such layers of a traced program in place."""
+def split_linear_columns(program: ExportedProgram) -> None:
+    """Replace, in place, every linear layer of a traced program whose result is cut into columns."""
     graph = program.graph_module.graph
-    cuts = [(part, start, layer) for node in graph.nodes for part, start in _parts(node) if (layer := _layer(node.args[0]))]
+    cuts = [
+        (part, start, layer) for node in graph.nodes for part, start in _parts(node) if (layer := _linear_layer(node.args[0]))
+    ]
     for part, start, layer in cuts:
-        part.replace_all_uses_with(_part(graph, layer, part, start))
+        part.replace_all_uses_with(_partial_layer(graph, layer, part, start))
     if cuts:
         graph.eliminate_dead_code()
         program.graph_module.recompile()
 
 
 def _parts(node: Node) -> Iterator[tuple[Node, int]]:
-    """The results of a cut along the last dimension, and the column where each begins."""
+    """Return the results of a cut along the last dimension, each with the column where it begins."""
     args: tuple[Any, ...] = node.args
     if node.op != "call_function" or not args or not isinstance(args[0], Node):
         return
@@ -46,22 +48,22 @@ def _parts(node: Node) -> Iterator[tuple[Node, int]]:
         return
     columns = whole.shape[-1]
     if node.target == aten.slice.Tensor:
-        given: list[Any] = [*args[1:], *(0, None, None, 1)[len(args) - 1 :]]
-        dim, start, end, step = given
+        slice_arguments: list[Any] = [*args[1:], *(0, None, None, 1)[len(args) - 1 :]]
+        dim, start, end, step = slice_arguments
         if dim % whole.dim() == whole.dim() - 1 and step == 1 and node.meta["val"].shape[-1] < columns:
             yield node, slice(start, end).indices(columns)[0]
     elif node.target in _CUTS:
-        along: Any = args[2] if len(args) > 2 else node.kwargs.get("dim", 0)
-        if along % whole.dim() == whole.dim() - 1:
-            begins = [0]
+        cut_dim: Any = args[2] if len(args) > 2 else node.kwargs.get("dim", 0)
+        if cut_dim % whole.dim() == whole.dim() - 1:
+            starts = [0]
             for piece in node.meta["val"]:
-                begins.append(begins[-1] + piece.shape[-1])
+                starts.append(starts[-1] + piece.shape[-1])
             results: list[Any] = [user for user in node.users if user.target is operator.getitem]
-            yield from ((result, begins[result.args[1]]) for result in results)
+            yield from ((result, starts[result.args[1]]) for result in results)
 
 
-def _layer(node: object) -> Node | None:
-    """The layer that a value is the result of, but for its leading dimensions."""
+def _linear_layer(node: object) -> Node | None:
+    """Return the linear layer whose result a value is, possibly with other leading dimensions, or None if there is none."""
     while isinstance(node, Node) and node.target in _KEEP_COLUMNS:
         source = node.args[0]
         if not isinstance(source, Node) or source.meta["val"].shape[-1:] != node.meta["val"].shape[-1:]:
@@ -71,12 +73,12 @@ def _layer(node: object) -> Node | None:
         return None
     weight, _, bias = _POSITIONS[node.target]
     operands = [node.args[weight]] + ([node.args[bias]] if bias is not None and len(node.args) > bias else [])
-    known = all(operand is None or (isinstance(operand, Node) and operand.op == "placeholder") for operand in operands)
-    return node if known else None
+    constant = all(operand is None or (isinstance(operand, Node) and operand.op == "placeholder") for operand in operands)
+    return node if constant else None
 
 
-def _part(graph: Graph, layer: Node, part: Node, start: int) -> Node:
-    """The layer with some of its columns, in the shape of `part`."""
+def _partial_layer(graph: Graph, layer: Node, part: Node, start: int) -> Node:
+    """Add a layer that computes the columns of `layer` from `start` on, in the shape of `part`."""
     end = start + part.meta["val"].shape[-1]
     target: Any = layer.target
     weight, dimension, bias = _POSITIONS[target]
@@ -90,9 +92,9 @@ def _part(graph: Graph, layer: Node, part: Node, start: int) -> Node:
         return _call(graph, part, aten.reshape.default, (result, list(part.meta["val"].shape)))
 
 
-def _call(graph: Graph, like: Node, target: Any, args: tuple[Any, ...]) -> Node:
-    """A call with the module path and the line of another."""
+def _call(graph: Graph, origin: Node, target: Any, args: tuple[Any, ...]) -> Node:
+    """Add a call that has the module path and the line of the node `origin`."""
     node = graph.call_function(target, args)
-    node.meta = dict(like.meta)
+    node.meta = dict(origin.meta)
     node.meta["val"] = target(*torch.fx.map_arg(args, lambda n: n.meta["val"]))
     return node

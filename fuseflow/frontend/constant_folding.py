@@ -1,7 +1,8 @@
-"""Operators without an Einsum form on what is known before the model runs: PyTorch evaluates them, their results become inputs.
+"""Constant folding: PyTorch evaluates operators that have no Einsum form on constant operands, and their results become inputs.
 
-Known is what depends on no floating-point input: weights, buffers, constants and integers, such as the tokens that an embedding looks
-up. An operator that has an Einsum form stays in the program, so that what the user writes is what is fused.
+A value is constant here if it depends on no floating-point input. Weights, buffers and integers are, such as the tokens that an
+embedding looks up. An operator that has an Einsum form stays in the program even if its operands are constant, so that the user's own
+operators are fused.
 """
 
 from __future__ import annotations
@@ -17,73 +18,75 @@ from torch.fx import Graph, Node
 
 from fuseflow.frontend import fx_origin
 from fuseflow.frontend.aten_operators import DIAGONAL, INDEXING, LOOP_INDEX, SLICING, SORTING
-from fuseflow.frontend.einsum_names import Names
+from fuseflow.frontend.einsum_names import NameAllocator
 
-FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)
-_OPERATORS = frozenset().union(*(family.names for family in FAMILIES))
-_SHOWN = 4
+FOLDABLE_FAMILIES = (INDEXING, SLICING, SORTING, LOOP_INDEX, DIAGONAL)
+"""The families of operators that PyTorch evaluates on constant operands."""
+_OPERATORS = frozenset().union(*(family.names for family in FOLDABLE_FAMILIES))
+_NAMES_IN_NOTICE = 4
 
 
-def evaluate_known(program: ExportedProgram, tensors: dict[str, Tensor]) -> list[str]:
-    """Replace such operators of a traced program by new inputs, which are added to `tensors`; returns what the user is told."""
+def fold_constants(program: ExportedProgram, tensors: dict[str, Tensor]) -> list[str]:
+    """Replace foldable operators of a traced program by new inputs, and add these to `tensors`. Return notices for the user."""
     graph = program.graph_module.graph
-    found = list(_frontier(graph, values := _Values(program, tensors)))
-    if not found:
+    folded_nodes = list(_frontier(graph, values := _ConstantValues(program, tensors)))
+    if not folded_nodes:
         return []
-    names = Names()
+    names = NameAllocator()
     for name in tensors:
         names.unique(name)
-    results = [values[node].detach() for node in found]  # before any of them is replaced: one may be made of another
-    told: dict[str, list[str]] = {}
+    # All results are computed before any node is replaced, because one of them may be an operand of another.
+    results = [values[node].detach() for node in folded_nodes]
+    names_by_operator: dict[str, list[str]] = {}
     arguments = dict(zip(_placeholders(graph), tensors, strict=True))
-    for node, result in zip(found, results, strict=True):
-        what = fx_origin.short_name(_source(node).target)
+    for node, result in zip(folded_nodes, results, strict=True):
+        operator_name = fx_origin.short_name(_source(node).target)
         name = names.unique(_name(node, arguments))
         tensors[name] = result
         _replace(graph, node)
-        told.setdefault(what, []).append(name)
+        names_by_operator.setdefault(operator_name, []).append(name)
     graph.eliminate_dead_code()
     program.graph_module.recompile()
-    return [_notice(what, of) for what, of in told.items()]
+    return [_notice(operator_name, inputs) for operator_name, inputs in names_by_operator.items()]
 
 
-def _notice(what: str, names: list[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+def _notice(operator_name: str, names: list[str]) -> str:
+    first_names = ", ".join(f"`{name}`" for name in names[:_NAMES_IN_NOTICE])
+    more = f" and {len(names) - _NAMES_IN_NOTICE} more" if len(names) > _NAMES_IN_NOTICE else ""
     noun, verb = ("result", "is an input") if len(names) == 1 else ("results", "are inputs")
-    return f"`{what}` is evaluated by PyTorch before import; its {noun} {shown}{more} {verb} of the program"
+    return f"`{operator_name}` is evaluated by PyTorch before import; its {noun} {first_names}{more} {verb} of the program"
 
 
-class _Values:
-    """The numbers of known nodes, evaluated when they are asked for."""
+class _ConstantValues:
+    """The values of constant nodes. A value is computed when it is first asked for."""
 
     def __init__(self, program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
         graph = program.graph_module.graph
-        given, written = set(program.graph_signature.user_inputs), _written(graph)
+        user_inputs, written = set(program.graph_signature.user_inputs), _written(graph)
         self._values: dict[Node, Any] = {
             node: tensor
             for node, tensor in zip(_placeholders(graph), tensors.values(), strict=True)
-            if not (node.name in given and tensor.is_floating_point()) and not tensor.is_meta
+            if not (node.name in user_inputs and tensor.is_floating_point()) and not tensor.is_meta
         }
-        self._known = dict.fromkeys(self._values, True) | dict.fromkeys(written, False)
+        self._constant = dict.fromkeys(self._values, True) | dict.fromkeys(written, False)
 
-    def known(self, node: Node) -> bool:
-        if node not in self._known:
+    def is_constant(self, node: Node) -> bool:
+        if node not in self._constant:
             usable = node.op == "call_function" and (node.target is operator.getitem or _is_pure(node.target))
-            self._known[node] = usable and all(self.known(n) for n in node.all_input_nodes)
-        return self._known[node]
+            self._constant[node] = usable and all(self.is_constant(n) for n in node.all_input_nodes)
+        return self._constant[node]
 
     def __getitem__(self, node: Node) -> Any:
         if node not in self._values:
-            todo = [node]
-            while todo:
-                missing = [n for n in todo[-1].all_input_nodes if n not in self._values]
+            pending = [node]
+            while pending:
+                missing = [n for n in pending[-1].all_input_nodes if n not in self._values]
                 if missing:
-                    todo += missing
+                    pending += missing
                 else:
-                    now = todo.pop()
-                    args, kwargs = torch.fx.map_arg((now.args, now.kwargs), self._values.__getitem__)
-                    self._values[now] = now.target(*args, **kwargs)  # type: ignore[operator]
+                    ready = pending.pop()
+                    args, kwargs = torch.fx.map_arg((ready.args, ready.kwargs), self._values.__getitem__)
+                    self._values[ready] = ready.target(*args, **kwargs)  # type: ignore[operator]
         return self._values[node]
 
 
@@ -94,12 +97,13 @@ def _is_pure(target: object) -> bool:
 
 
 def _writes(target: object) -> bool:
-    """`detach_` follows every constant and changes no number."""
+    """Return whether an operator writes to its operand. `detach_`, which follows every constant, counts as no write: it changes no
+    value."""
     return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable and target != torch.ops.aten.detach_.default
 
 
 def _written(graph: Graph) -> set[Node]:
-    """What an operator in place may change: its first operand, and all that this one may be a view of."""
+    """Return the nodes that an operator in place may change: its operands, and all values that these may be views of."""
     written: set[Node] = set()
     for node in reversed(graph.nodes):
         if node in written or _writes(node.target):
@@ -107,14 +111,15 @@ def _written(graph: Graph) -> set[Node]:
     return written
 
 
-def _frontier(graph: Graph, values: _Values) -> Iterator[Node]:
-    """The last nodes to evaluate: those operators, and what whole numbers make of their whole numbers (positions, a mask)."""
+def _frontier(graph: Graph, values: _ConstantValues) -> Iterator[Node]:
+    """Return the last nodes to evaluate. Evaluated are foldable operators, and operators that turn their integer results into
+    integers, such as positions or a mask."""
     evaluated: set[Node] = set()
     for node in graph.nodes:
-        if node.op == "call_function" and values.known(node):
-            made = [n for n in node.all_input_nodes if n in evaluated]
+        if node.op == "call_function" and values.is_constant(node):
+            evaluated_inputs = [n for n in node.all_input_nodes if n in evaluated]
             part = node.target is operator.getitem
-            if _has_no_form(node) or (made and (part or all(_is_whole(n) for n in (node, *made)))):
+            if _has_no_form(node) or (evaluated_inputs and (part or all(_is_integral(n) for n in (node, *evaluated_inputs)))):
                 evaluated.add(node)
     for node in graph.nodes:
         last = node in evaluated and any(user not in evaluated for user in node.users)
@@ -122,7 +127,7 @@ def _frontier(graph: Graph, values: _Values) -> Iterator[Node]:
             yield node
 
 
-def _is_whole(node: Node) -> bool:
+def _is_integral(node: Node) -> bool:
     result = node.meta.get("val")
     return isinstance(result, Tensor) and not result.is_floating_point() and not result.is_complex()
 
@@ -132,18 +137,19 @@ def _has_no_form(node: Node) -> bool:
 
 
 def _source(node: Node) -> Node:
-    """The operator that a result is one of several of."""
+    """Return the operator whose result a node is, also where the operator has several results."""
     while node.target is operator.getitem and isinstance(node.args[0], Node):
         node = node.args[0]
     return node
 
 
 def _name(node: Node, arguments: dict[Node, str]) -> str:
-    """`wte` for the rows of an embedding, `lin.weight.part` for a slice of a weight, else module path and operator."""
+    """Return the name of a folded node: `wte` for the rows of an embedding, `lin.weight.part` for a slice of a weight, or else the
+    module path and the operator."""
     source = _source(node)
-    of = source.args[0] if source.args else None
-    if isinstance(of, Node) and of in arguments and fx_origin.short_name(source.target) in SLICING.names:
-        return f"{arguments[of]}.part"
+    operand = source.args[0] if source.args else None
+    if isinstance(operand, Node) and operand in arguments and fx_origin.short_name(source.target) in SLICING.names:
+        return f"{arguments[operand]}.part"
     path = fx_origin.module_path(source)
     if path and fx_origin.in_library_module(source):
         return path

@@ -1,4 +1,4 @@
-"""Data by name: `karate`, `cora:nodes=300`, `synthetic:collab`, `images:imagenet`, `bigbird:block=64`."""
+"""Data sets by name, such as `karate`, `cora:nodes=300`, `synthetic:collab`, `images:imagenet` and `bigbird:block=64`."""
 
 from __future__ import annotations
 
@@ -14,110 +14,114 @@ from scipy import sparse
 from fuseflow.errors import DataError, did_you_mean
 from fuseflow.frontend.bigbird import bigbird_mask
 from fuseflow.frontend.datasets import citation, images, ogb, planetoid
-from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalized
-from fuseflow.frontend.datasets.karate import karate
+from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency
+from fuseflow.frontend.datasets.karate import karate_club
 from fuseflow.frontend.datasets.random_graphs import random_graph
 from fuseflow.frontend.datasets.spec_options import SpecOptions
-from fuseflow.frontend.datasets.standins import PUBLISHED, standin
+from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS, generate_standin
 from fuseflow.frontend.datasets.torch_matrix import torch_matrix
 
 if TYPE_CHECKING:
     import torch
 
-FROM_FILES: dict[str, Callable[[str, Path | None], GraphData]] = {
-    **dict.fromkeys(planetoid.NAMES, planetoid.planetoid),
-    **dict.fromkeys(citation.NAMES, citation.citation),
-    **dict.fromkeys(ogb.NAMES, ogb.ogb),
+FILE_READERS: dict[str, Callable[[str, Path | None], GraphData]] = {
+    **dict.fromkeys(planetoid.TITLES, planetoid.read_planetoid),
+    **dict.fromkeys(citation.TITLES, citation.read_citation),
+    **dict.fromkeys(ogb.TITLES, ogb.read_ogb),
 }
-"""Graphs that are read from files, by name."""
+"""The readers of graphs that are read from files, by the name of the graph."""
 
-VARIANTS = {"synthetic": tuple(PUBLISHED), "images": tuple(images.SIDES)}
-"""What is asked for as `NAME:variant`."""
+VARIANTS = {"synthetic": tuple(PUBLISHED_COUNTS), "images": tuple(images.IMAGE_SIDES)}
+"""The variants of data sets that a spec names as `NAME:variant`."""
 
-SPECS = ("karate", *FROM_FILES, "random", "synthetic", "images", "bigbird")
+DATASET_NAMES = ("karate", *FILE_READERS, "random", "synthetic", "images", "bigbird")
+"""The names of all data sets."""
 ADJACENCIES = ("gcn", "raw")
+"""The adjacencies that a model can get."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """What a model file's `build(data)` receives: rows of features and, but for images, how they are connected.
+    """The argument of the `build(data)` of a model file: rows of features and, except for images, the connections between them.
 
-    `adjacency`, `raw` and `features` are PyTorch tensors; `matrix()`, `edges` and `inputs` the same numbers as scipy or NumPy arrays,
-    for which PyTorch is not loaded.
+    `adjacency`, `raw` and `features` are PyTorch tensors. `matrix()`, `edges` and `inputs` are the same numbers as scipy or NumPy
+    arrays, which do not load PyTorch.
     """
 
     name: str
-    """The spec that gives this data again."""
+    """The spec that loads the same data again."""
     inputs: Matrix
-    """[nodes, features]: as distributed, not normalized by row; a scipy array, or a NumPy array where the data set is dense."""
+    """The features [nodes, features] as they are distributed, not normalized by row. They are a scipy array, or a NumPy array if the
+    data set is dense."""
     labels: npt.NDArray[np.int64]
     classes: int
     description: str
     connections: sparse.csr_array | None = None
     adj: str | None = None
-    """The adjacency that the user asks for, `gcn` or `raw`; None leaves it to the model."""
+    """The adjacency that the user asks for, `gcn` or `raw`, or None if the model chooses."""
     notice: str = ""
-    """What must stand beside every result: that the data only stand in for those that they are named after."""
+    """A notice that is shown beside every result, such as that the data are generated and not the published ones."""
 
     @property
     def nodes(self) -> int:
-        """Rows of the features: nodes, images, positions of a sequence."""
+        """The number of rows of the features, which are nodes, images, or positions of a sequence."""
         return int(self.inputs.shape[0])
 
     @property
     def edges(self) -> sparse.csr_array:
-        """[nodes, nodes]: 0/1, without self loops; of a sequence, its attention mask."""
+        """The adjacency [nodes, nodes] with values 0 and 1 and without self loops, or the attention mask of a sequence."""
         if self.connections is None:
             raise DataError(f"data `{self.name}` are no graph, and this model needs one", hint="take one: `--data karate`")
         return self.connections
 
     def matrix(self, default: str = "gcn") -> sparse.csr_array:
-        """The adjacency as the user asks for it, else the model's `default`: `raw`, the edges; `gcn`, D^-1/2 (A + I) D^-1/2."""
-        return self.edges if (self.adj or default) == "raw" else normalized(self.edges)
+        """Return the adjacency that the user asks for, or else `default`. `raw` is the edges, and `gcn` is D^-1/2 (A + I) D^-1/2."""
+        return self.edges if (self.adj or default) == "raw" else normalize_adjacency(self.edges)
 
     @property
     def adjacency(self) -> torch.Tensor:
-        """[nodes, nodes], CSR: D^-1/2 (A + I) D^-1/2 with self loops, unless the user asks for the edges."""
+        """The adjacency [nodes, nodes] in CSR: D^-1/2 (A + I) D^-1/2 with self loops, unless the user asks for the edges."""
         return torch_matrix(self.matrix())
 
     @property
     def raw(self) -> torch.Tensor:
-        """[nodes, nodes], CSR: the edges, 0/1, without self loops."""
+        """The edges [nodes, nodes] in CSR, with values 0 and 1 and without self loops."""
         return torch_matrix(self.edges)
 
     @property
     def features(self) -> torch.Tensor:
-        """[nodes, features]: CSR, or dense where the data set is."""
+        """The features [nodes, features] in CSR, or dense if the data set is dense."""
         return torch_matrix(self.inputs)
 
 
 def has_files(name: str, data_dir: Path) -> bool:
-    """Whether the raw files of a graph of `FROM_FILES` are in a directory."""
+    """Return whether the raw files of a graph of `FILE_READERS` are in a directory."""
     try:
-        located(name, data_dir)
+        locate_files(name, data_dir)
     except DataError:
         return False
     return True
 
 
-def located(name: str, data_dir: Path) -> Path:
-    """The directory in `data_dir` that holds the raw files of a graph of `FROM_FILES`; raises `DataError`."""
+def locate_files(name: str, data_dir: Path) -> Path:
+    """Return the directory in `data_dir` that has the raw files of a graph of `FILE_READERS`. Raise `DataError` if there is none."""
     folder: Path = next(m for m in (planetoid, citation, ogb) if name in m.NAMES).locate(name, data_dir)
     return folder
 
 
 def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
-    """Load the data that `spec` names; raises `DataError`.
+    """Load the data set that `spec` names, or raise `DataError`.
 
-    `karate`, and the graphs that are read from the raw files in `data_dir` (`FROM_FILES`), take `:nodes=N` for the subgraph of the
-    first N nodes. Generated, by `seed`, are `random` (nodes, degree, features, density, classes), `synthetic:NAME` (scale), a stand-in
-    for a published graph, `images:NAME` (side, count, density), and `bigbird` (block, length, features), a sequence with its
-    attention mask. Graphs take `adj=gcn` or `adj=raw`: which adjacency a model gets.
+    The graph `karate` and the graphs of `FILE_READERS`, which are read from the raw files in `data_dir`, take the option `nodes=N` for
+    the subgraph of the first N nodes. The other data sets are generated from `seed`; their options stand in parentheses. They are
+    `random` (nodes, degree, features, density, classes), `synthetic:NAME` (scale), which stands in for a published graph,
+    `images:NAME` (side, count, density), and `bigbird` (block, length, features), which is a sequence with its attention mask. The
+    option `adj=gcn` or `adj=raw` of a graph says which adjacency a model gets.
     """
     name = spec.partition(":")[0]
-    if name not in SPECS:
-        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, SPECS))
-    if data_dir is not None and name not in FROM_FILES:
+    if name not in DATASET_NAMES:
+        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES))
+    if data_dir is not None and name not in FILE_READERS:
         raise DataError(f"data set `{name}` reads no files", hint="leave the data directory out")
     options = SpecOptions.parse(spec, VARIANTS.get(name, ()))
     if name == "images":
@@ -130,10 +134,10 @@ def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
     if name == "synthetic":
         graph, notice = _standin(options, seed)
         return _of_graph(spec, graph, adj, notice)
-    nodes = options.integer("nodes", 0, 1) if "nodes" in options.given else None
-    options.known.append("nodes")
+    nodes = options.integer("nodes", 0, 1) if "nodes" in options.values else None
+    options.read_keys.append("nodes")
     options.finish()
-    graph = karate() if name == "karate" else FROM_FILES[name](name, data_dir)
+    graph = karate_club() if name == "karate" else FILE_READERS[name](name, data_dir)
     return _of_graph(spec, _first(graph, nodes, spec), adj)
 
 
@@ -151,28 +155,30 @@ def _standin(options: SpecOptions, seed: int) -> tuple[GraphData, str]:
     scale, seed = options.number("scale", 1, 1e-6, 1), options.integer("seed", seed, 0)
     options.finish()
     if not options.variant:
-        raise DataError(f"data `{options.spec}`: a stand-in for which graph?", hint=f"as in `synthetic:{next(iter(PUBLISHED))}`")
+        raise DataError(
+            f"data `{options.spec}`: a stand-in for which graph?", hint=f"as in `synthetic:{next(iter(PUBLISHED_COUNTS))}`"
+        )
     name = options.variant
     part = "" if scale == 1 else f", scaled to {scale:g} of its nodes"
-    return standin(name, seed, scale), f"synthetic data: a generated stand-in for {name}{part}, not the published graph"
+    return generate_standin(name, seed, scale), f"synthetic data: a generated stand-in for {name}{part}, not the published graph"
 
 
 def _images(options: SpecOptions, seed: int) -> Data:
-    side = options.integer("side", images.SIDES.get(options.variant, 16), 1)
-    count, density = options.integer("count", images.IMAGES, 1), options.number("density", images.DENSITY, 0, 1)
+    side = options.integer("side", images.IMAGE_SIDES.get(options.variant, 16), 1)
+    count, density = options.integer("count", images.DEFAULT_COUNT, 1), options.number("density", images.DEFAULT_DENSITY, 0, 1)
     seed = options.integer("seed", seed, 0)
     options.finish()
-    pixels = images.sampled_images(count, side, density, seed)
+    pixels = images.sample_images(count, side, density, seed)
     description = f"{count} images, {side} x {side} pixels ({pixels.nnz} nonzero)"
-    what = f"images of the size of {options.variant}'s" if options.variant else "images"
-    return Data(options.spec, pixels, np.zeros(count, dtype=np.int64), 0, description, notice=f"synthetic data: random {what}")
+    kind = f"images of the size of {options.variant}'s" if options.variant else "images"
+    return Data(options.spec, pixels, np.zeros(count, dtype=np.int64), 0, description, notice=f"synthetic data: random {kind}")
 
 
 def _sequence(options: SpecOptions, seed: int) -> Data:
     block, length = options.integer("block", 64, 1), options.integer("length", 1024, 1)
     features, seed = options.integer("features", 768, 1), options.integer("seed", seed, 0)
     options.finish()
-    mask = bigbird_mask(length, block)  # always the published seed
+    mask = bigbird_mask(length, block)  # The mask always has the published seed.
     inputs = np.random.default_rng(seed).standard_normal((length, features), dtype=np.float32)
     description = f"{length} positions, {features} features, a BigBird mask of {block} x {block} blocks ({mask.nnz} nonzero)"
     labels = np.zeros(length, dtype=np.int64)

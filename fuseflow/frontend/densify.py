@@ -1,7 +1,7 @@
-"""The dense meaning of operators on sparse tensors, and our own decompositions of a few operators.
+"""The dense meaning of operators on sparse tensors, and fuseflow's own decompositions of a few operators.
 
-The exported graph is traced a second time on dense fake tensors (shapes and dtypes, no data) with these replacements. Sparse layouts are a
-matter of storage: the encodings of the arguments bring them back later.
+The exported graph is traced a second time with these replacements on dense fake tensors, which have shapes and dtypes but no data. Sparse
+layouts concern storage only, and the encodings of the arguments restore them later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _spmm(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _spmm_reduce(a: Tensor, b: Tensor, reduce: str, *_: Any) -> tuple[Tensor, None]:
-    """The mean is over the pattern of `a`: an explicitly stored zero counts in PyTorch and not here."""
+    """Multiply and reduce. The mean runs over the pattern of `a`, where an explicitly stored zero counts in PyTorch and not here."""
     if reduce == "sum":
         return a @ b, None
     if reduce == "mean":
@@ -42,8 +42,8 @@ def _spmm_reduce(a: Tensor, b: Tensor, reduce: str, *_: Any) -> tuple[Tensor, No
 
 
 def _matmul(a: Tensor, b: Tensor) -> Tensor:
-    """A product with a vector is a product with a matrix of one column or row: one Einsum, where the stock form has two.
-    One matrix for a whole batch is broadcast over it, where the stock form merges batch and rows."""
+    """Multiply matrices or vectors. A vector is a matrix of one column or row, which gives one Einsum where PyTorch's decomposition
+    gives two. One matrix for a whole batch is broadcast over the batch, where PyTorch's decomposition merges batch and rows."""
     if b.dim() == 1 and a.dim() <= 2:
         return _matmul(a, b.unsqueeze(1)).squeeze(-1)
     if a.dim() == 1 and b.dim() == 2:
@@ -76,40 +76,40 @@ def _scaled(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1 else x * factor
 
 
-# Own decompositions: fewer and simpler Einsums than the stock ones --------------------------------------------------------
+# Own decompositions: they give fewer and simpler Einsums than PyTorch's ------------------------------------------------------
 
 
 def _cast(x: Tensor, dtype: torch.dtype | None) -> Tensor:
     return x if dtype is None or dtype == x.dtype else x.to(dtype)
 
 
-def _exps(x: Tensor, dim: int | list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """x - max, exp of it, and the sum of that."""
+def _shifted_exponentials(x: Tensor, dim: int | list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return x minus its maximum, the exponential of that, and the sum of the exponentials."""
     shifted = x - torch.amax(x, dim, keepdim=True)
-    e = torch.exp(shifted)
-    return shifted, e, e.sum(dim, keepdim=True)
+    exponentials = torch.exp(shifted)
+    return shifted, exponentials, exponentials.sum(dim, keepdim=True)
 
 
 def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    _, e, total = _exps(_cast(x, dtype), dim)
-    return e / total
+    _, exponentials, total = _shifted_exponentials(_cast(x, dtype), dim)
+    return exponentials / total
 
 
 def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    shifted, _, total = _exps(_cast(x, dtype), dim)
+    shifted, _, total = _shifted_exponentials(_cast(x, dtype), dim)
     return shifted - torch.log(total)
 
 
 def _logsumexp(x: Tensor, dim: list[int], keepdim: bool = False) -> Tensor:
-    top = torch.amax(x, dim, keepdim=True)
-    total = torch.log(torch.exp(x - top).sum(dim, keepdim=True)) + top
+    maximum = torch.amax(x, dim, keepdim=True)
+    total = torch.log(torch.exp(x - maximum).sum(dim, keepdim=True)) + maximum
     return total if keepdim else total.squeeze(tuple(dim))
 
 
 def _layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
 ) -> Tensor:
-    """Stays in the dtype of `x`; the stock decomposition takes the variance through f64."""
+    """Normalize in the dtype of `x`, where PyTorch's decomposition computes the variance in f64."""
     dims, count = tuple(range(-len(shape), 0)), math.prod(shape)
     centred = x - x.sum(dims, keepdim=True) / count
     y = centred * torch.rsqrt((centred * centred).sum(dims, keepdim=True) / count + eps)
@@ -134,11 +134,11 @@ def _batch_norm(
     eps: float,
     *__: Any,
 ) -> Tensor:
-    """By the stored statistics: in training mode `screen` has refused it."""
-    along = (-1,) + (1,) * (x.dim() - 2)
-    y = (x - mean.view(along)) * torch.rsqrt(variance + eps).view(along)
-    y = y if weight is None else y * weight.view(along)
-    return y if bias is None else y + bias.view(along)
+    """Normalize by the stored statistics. In training mode `operator_screen` has refused the operator."""
+    channels = (-1,) + (1,) * (x.dim() - 2)
+    y = (x - mean.view(channels)) * torch.rsqrt(variance + eps).view(channels)
+    y = y if weight is None else y * weight.view(channels)
+    return y if bias is None else y + bias.view(channels)
 
 
 def _variance(x: Tensor, dim: int | list[int] | None = None, correction: float | None = None, keepdim: bool = False) -> Tensor:
@@ -151,10 +151,10 @@ def _variance(x: Tensor, dim: int | list[int] | None = None, correction: float |
 def _group_norm(
     x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, *_: Any
 ) -> Tensor:
-    along = (-1,) + (1,) * (x.dim() - 2)
+    channels = (-1,) + (1,) * (x.dim() - 2)
     y = _layer_norm(x.reshape(x.shape[0], groups, -1), [x.numel() // (x.shape[0] * groups)], eps=eps).reshape(x.shape)
-    y = y if weight is None else y * weight.view(along)
-    return y if bias is None else y + bias.view(along)
+    y = y if weight is None else y * weight.view(channels)
+    return y if bias is None else y + bias.view(channels)
 
 
 def _cosine(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -182,10 +182,11 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """The stock decomposition goes through `_safe_softmax`, whose and-reduction over booleans has no Einsum form."""
+    """Compute scaled dot product attention. PyTorch's decomposition uses `_safe_softmax`, whose and-reduction over booleans has no
+    Einsum form."""
     if causal or dropout or enable_gqa:
-        asked = "is_causal" if causal else "dropout" if dropout else "enable_gqa"
-        raise FrontendError(f"scaled_dot_product_attention with {asked} has no Einsum form", hint="pass the mask as a tensor")
+        option = "is_causal" if causal else "dropout" if dropout else "enable_gqa"
+        raise FrontendError(f"scaled_dot_product_attention with {option} has no Einsum form", hint="pass the mask as a tensor")
     scores = (q @ k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if mask is not None:
         scores = torch.where(mask, scores, -math.inf) if mask.dtype == torch.bool else scores + mask
@@ -199,7 +200,7 @@ def _gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 
 def _norm(x: Tensor, order: float | None = 2, dim: int | list[int] | None = None, keepdim: bool = False) -> Tensor:
-    """Squares and magnitudes instead of powers of magnitudes."""
+    """Compute a norm with squares and magnitudes instead of powers of magnitudes."""
     dims = list(range(x.dim())) if dim is None or dim == [] else [dim] if isinstance(dim, int) else dim
     match 2 if order is None else order:
         case 2:
@@ -216,7 +217,7 @@ def _leaky_relu(x: Tensor, slope: float = 0.01) -> Tensor:
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
-    """Products and roots instead of `math.fpowi`."""
+    """Compute a power with products and roots where that avoids `math.fpowi`."""
     match exponent:
         case 2:
             return x * x
@@ -235,24 +236,24 @@ def _power(x: Tensor, exponent: float) -> Tensor:
 
 
 def _slice(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    """`x[:]` is x; a real slice is refused by `screen` before it gets here."""
+    """Return x, since only slices such as `x[:]` arrive here. `operator_screen` has refused all others."""
     return x
 
 
-DENSE: dict[object, Callable[..., Any]] = {
+DENSE_REPLACEMENTS: dict[object, Callable[..., Any]] = {
     aten._sparse_mm.default: _spmm,
     aten._sparse_mm.reduce: lambda a, b, reduce: _spmm_reduce(a, b, reduce)[0],
     aten._sparse_mm_reduce_impl.default: _spmm_reduce,
     aten._sparse_addmm.default: _addmm,
     aten.addmm.default: _addmm,
-    aten._assert_tensor_metadata.default: lambda *_, **__: None,  # the layouts are not those of the trace
+    aten._assert_tensor_metadata.default: lambda *_, **__: None,  # The layouts differ from those of the trace.
     aten.sparse_sampled_addmm.default: _sampled_addmm,
     aten.sparse_mask.default: _sparse_mask,
     aten.linear.default: _linear,
     aten.matmul.default: _matmul,
     aten.mv.default: _matmul,
     aten.dot.default: _matmul,
-    aten.reciprocal.default: lambda x: 1 / x,  # the stock one checks for zero with cf.assert
+    aten.reciprocal.default: lambda x: 1 / x,  # PyTorch's decomposition checks for zero with cf.assert.
     aten.pow.Tensor_Scalar: _power,
     aten.isnan.default: lambda x: x != x,
     aten.tan.default: lambda x: torch.sin(x) / torch.cos(x),
@@ -278,15 +279,16 @@ DENSE: dict[object, Callable[..., Any]] = {
             aten._to_sparse_bsc.default,
             aten.coalesce.default,
             aten._coalesce.default,
-            aten.dropout.default,  # in training mode `screen` has refused them
+            aten.dropout.default,  # In training mode `operator_screen` has refused them.
             aten.alpha_dropout.default,
             aten.feature_dropout.default,
         ),
         _same,
     ),
 }
+"""Replacements of operators on sparse tensors, and decompositions that stay a single operator for the user."""
 
-COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
+COMPOSITE_DECOMPOSITIONS: dict[object, tuple[str, Callable[..., Any]]] = {
     aten.softmax.int: ("softmax", _softmax),
     aten.log_softmax.int: ("log_softmax", _log_softmax),
     aten.logsumexp.default: ("logsumexp", _logsumexp),
@@ -323,22 +325,25 @@ COMPOSITE: dict[object, tuple[str, Callable[..., Any]]] = {
     ),
     aten.std.correction: ("std", lambda x, dim=None, **options: _variance(x, dim, **options).sqrt()),
 }
-"""Operators that become several Einsums: their name prefixes the names of those (`log_softmax.max`)."""
+"""Operators that become several Einsums. The name given here prefixes the names of these Einsums, as in `log_softmax.max`."""
 
 
-class Densify(torch.fx.Interpreter):
-    """Runs an exported graph with the replacements, noting on every node that results which operator it comes from."""
+class DensifyingInterpreter(torch.fx.Interpreter):
+    """An interpreter that runs an exported graph with the replacements and annotates every resulting node with the operator that it
+    comes from."""
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name, function = COMPOSITE.get(target, (short_name(target), DENSE.get(target, target)))
-        with annotate({"operator": f"{name}." if target in COMPOSITE else name}):
+        name, function = COMPOSITE_DECOMPOSITIONS.get(target, (short_name(target), DENSE_REPLACEMENTS.get(target, target)))
+        with annotate({"operator": f"{name}." if target in COMPOSITE_DECOMPOSITIONS else name}):
             return super().call_function(function, args, kwargs)
 
     def run_node(self, node: torch.fx.Node) -> Any:
         try:
             return super().run_node(node)
         except FrontendError as error:
-            raise FrontendError(f"{error.message}{fx_origin.at(node)}", hint=error.hint, span=fx_origin.span(node)) from None
+            raise FrontendError(
+                f"{error.message}{fx_origin.module_suffix(node)}", hint=error.hint, span=fx_origin.source_span(node)
+            ) from None
         except Exception as error:
-            message = f"`{node.target}`{fx_origin.at(node)} has no dense form: {error}"
-            raise FrontendError(message, span=fx_origin.span(node)) from error
+            message = f"`{node.target}`{fx_origin.module_suffix(node)} has no dense form: {error}"
+            raise FrontendError(message, span=fx_origin.source_span(node)) from error

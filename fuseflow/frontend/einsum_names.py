@@ -1,4 +1,4 @@
-"""Names of Einsums: stable, and made of the user's own module paths and operators."""
+"""Names of Einsums, which are stable and consist of the user's own module paths and operators."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from fuseflow.einsum.nodes import Access, Apply, Expr, Reduce, walk
 from fuseflow.frontend.mlir_locations import Origin
 
 
-class Names:
-    """Hands out each name once; a second use gets `_2`, a third `_3`."""
+class NameAllocator:
+    """An allocator that gives out each name once. A second use of a name gets the suffix `_2`, a third one `_3`, and so on."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def unique(self, name: str) -> str:
-        chosen = next(n for n in self._candidates(_word(name)) if n not in self._taken)
-        self._taken.add(chosen)
-        return chosen
+        """Return the name, with a suffix if it is taken already, and take it."""
+        unique_name = next(n for n in self._candidates(_program_name(name)) if n not in self._taken)
+        self._taken.add(unique_name)
+        return unique_name
 
     @staticmethod
     def _candidates(name: str) -> Iterator[str]:
@@ -27,12 +28,12 @@ class Names:
         yield from (f"{name}_{n}" for n in count(2))
 
 
-def _word(name: str) -> str:
-    """A name that program text can hold: words joined by dots.
+def _program_name(name: str) -> str:
+    """Return a name that program text can hold, which is one or more words joined by dots.
 
-    >>> _word("my-layer.0")
+    >>> _program_name("my-layer.0")
     'my_layer.0'
-    >>> _word("0"), _word("_0")
+    >>> _program_name("0"), _program_name("_0")
     ('_0', '_0')
     """
     words = [re.sub(r"\W", "_", word) for word in name.split(".") if word]
@@ -41,19 +42,21 @@ def _word(name: str) -> str:
 
 
 def einsum_name(body: Expr, origin: Origin) -> str:
-    """Module path and operator: `layer1.matmul`, `log_softmax.max`. A body of several operators takes the name of the user's operator."""
+    """Return the name of an Einsum: its module path and its operator, as in `layer1.matmul` or `log_softmax.max`. A body of several
+    operators has the name of the operator that the user called."""
     prefix = origin.operator if origin.operator.endswith(".") else ""
-    kind = _kind(body)
-    if not prefix and origin.operator and _compound(body):
-        kind = origin.operator.lstrip("_")
-    return qualified(origin, prefix + kind)
+    name = _operator_name(body)
+    if not prefix and origin.operator and _is_compound(body):
+        name = origin.operator.lstrip("_")
+    return qualified_name(origin, prefix + name)
 
 
-def qualified(origin: Origin, name: str) -> str:
+def qualified_name(origin: Origin, name: str) -> str:
+    """Return a name with the module path of its origin in front of it."""
     return f"{origin.path}.{name}" if origin.path else name
 
 
-def _kind(body: Expr) -> str:
+def _operator_name(body: Expr) -> str:
     reductions = [node for node in walk(body) if isinstance(node, Reduce)]
     if reductions:
         inner = reductions[0]
@@ -62,7 +65,7 @@ def _kind(body: Expr) -> str:
     return body.op if isinstance(body, Apply) else "copy"
 
 
-def _compound(body: Expr) -> bool:
-    """More than one operator, and no reduction."""
+def _is_compound(body: Expr) -> bool:
+    """Return whether an expression has more than one operator and no reduction."""
     operators = [node for node in walk(body) if not isinstance(node, Access)]
     return sum(isinstance(node, Apply) for node in operators) > 1 and not any(isinstance(node, Reduce) for node in operators)

@@ -1,4 +1,4 @@
-"""Collects the Einsums of a program, with their names and index names."""
+"""The emitter of Einsums: it collects the Einsums of a program and gives them names and indices."""
 
 from __future__ import annotations
 
@@ -11,76 +11,89 @@ from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Reduce, Split, Te
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import einsum_names
 from fuseflow.frontend.mlir_locations import Origin
-from fuseflow.frontend.symbolic_values import SymbolicValue, placeholder, tensor, uses_undefined
+from fuseflow.frontend.symbolic_values import SymbolicValue, dimension_index, tensor_value, uses_undefined
 
 
-class Emitter:
-    """Einsums in order, and the tensors that must be declared: the inputs, and intermediates whose extents or format do not follow."""
+class EinsumEmitter:
+    """A collection of Einsums in order, and of the tensors that must be declared. These are the inputs, and the intermediate tensors
+    whose extents or format do not follow from the Einsums."""
 
     def __init__(self) -> None:
         self.einsums: list[Einsum] = []
         self.declared: dict[str, TensorType] = {}
-        self._names = einsum_names.Names()
+        self._names = einsum_names.NameAllocator()
 
-    def declare(self, tensor: TensorType) -> str:
-        """Declare an input under its own name, made unique."""
-        name = self._names.unique(tensor.name)
-        self.declared[name] = replace(tensor, name=name)
+    def declare(self, type: TensorType) -> str:
+        """Declare an input under its own name, with a suffix if the name is taken, and return the name."""
+        name = self._names.unique(type.name)
+        self.declared[name] = replace(type, name=name)
         return name
 
     def define(
         self, value: SymbolicValue, type: TensorType, origin: Origin, *, name: str = "", force: bool = False, full: bool = False
     ) -> SymbolicValue:
-        """An Einsum for a value of the given type. Its indices are the dimensions that the value depends on: along the others it stays a
-        broadcast, unless `full` asks for all. `force` declares the result with the type's format."""
-        dimensions = value.wide if full or force else value.bound
-        letters = fresh_indices()
-        index: dict[str, Index] = {placeholder(p): next(letters) for p in dimensions}
-        index |= {loop: next(letters) for loop in _reduced(value.expr)}
-        body = substitute(value.expr, index)
-        indices = tuple(index[placeholder(p)] for p in dimensions)
-        type = replace(type, shape=tuple(value.shape[p] for p in dimensions))
-        chosen = self._append(name or einsum_names.einsum_name(body, origin), indices, body, type, origin, force)
-        return SymbolicValue(value.shape, Access(chosen, tuple(placeholder(p) for p in dimensions)))
+        """Emit an Einsum for a value and return its result as a value of the same shape.
 
-    def split(self, value: SymbolicValue, at: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:
-        """Dimension `at` of a value without dimensions of extent 1 becomes two: `T[i, j, k] = X[i, j*size + k]`."""
-        shape = (*value.shape[:at], value.shape[at] // size, size, *value.shape[at + 1 :])
+        The indices of the Einsum are the dimensions that the value depends on. Along the others the result is broadcast, unless `full` asks
+        for all dimensions. `force` declares the result with the format of `type`.
+        """
+        dimensions = value.nonunit_dimensions if full or force else value.bound_dimensions
+        letters = fresh_indices()
+        index: dict[str, Index] = {dimension_index(p): next(letters) for p in dimensions}
+        index |= {loop: next(letters) for loop in _reduced_indices(value.expr)}
+        body = substitute(value.expr, index)
+        indices = tuple(index[dimension_index(p)] for p in dimensions)
+        type = replace(type, shape=tuple(value.shape[p] for p in dimensions))
+        result = self._append(name or einsum_names.einsum_name(body, origin), indices, body, type, origin, force)
+        return SymbolicValue(value.shape, Access(result, tuple(dimension_index(p) for p in dimensions)))
+
+    def split(self, value: SymbolicValue, dimension: int, size: int, type: TensorType, origin: Origin) -> SymbolicValue:
+        """Split a dimension of a value without dimensions of extent 1 into two, as in `T[i, j, k] = X[i, j*size + k]`."""
+        shape = (*value.shape[:dimension], value.shape[dimension] // size, size, *value.shape[dimension + 1 :])
         letters = _letters(len(shape))
-        source: list[Index] = [*letters[:at], Split(letters[at], letters[at + 1], size), *letters[at + 2 :]]
+        source: list[Index] = [
+            *letters[:dimension],
+            Split(letters[dimension], letters[dimension + 1], size),
+            *letters[dimension + 2 :],
+        ]
         body = value.at(dict(enumerate(source)))
-        return tensor(
-            self._append(einsum_names.qualified(origin, "split"), letters, body, replace(type, shape=shape), origin), shape
+        return tensor_value(
+            self._append(einsum_names.qualified_name(origin, "split"), letters, body, replace(type, shape=shape), origin), shape
         )
 
-    def merge(self, value: SymbolicValue, at: int, type: TensorType, origin: Origin) -> SymbolicValue:
-        """Dimensions `at` and `at + 1` become one: `T[i, j*size + k] = X[i, j, k]`."""
-        size = value.shape[at + 1]
-        shape = (*value.shape[:at], value.shape[at] * size, *value.shape[at + 2 :])
+    def merge(self, value: SymbolicValue, dimension: int, type: TensorType, origin: Origin) -> SymbolicValue:
+        """Merge a dimension of a value with the next one, as in `T[i, j*size + k] = X[i, j, k]`."""
+        size = value.shape[dimension + 1]
+        shape = (*value.shape[:dimension], value.shape[dimension] * size, *value.shape[dimension + 2 :])
         letters = _letters(len(value.shape))
-        indices: tuple[Index, ...] = (*letters[:at], Split(letters[at], letters[at + 1], size), *letters[at + 2 :])
+        indices: tuple[Index, ...] = (
+            *letters[:dimension],
+            Split(letters[dimension], letters[dimension + 1], size),
+            *letters[dimension + 2 :],
+        )
         body = value.at(dict(enumerate(letters)))
-        return tensor(
-            self._append(einsum_names.qualified(origin, "merge"), indices, body, replace(type, shape=shape), origin), shape
+        return tensor_value(
+            self._append(einsum_names.qualified_name(origin, "merge"), indices, body, replace(type, shape=shape), origin), shape
         )
 
     def _append(
         self, name: str, indices: tuple[Index, ...], body: Expr, type: TensorType, origin: Origin, force: bool = False
     ) -> str:
-        """Add an Einsum; its result is declared if asked for, or if its extents do not follow from its operands."""
+        """Add an Einsum and return the name of its result. The result is declared if `force` asks for it, or if its extents do not
+        follow from its operands."""
         if uses_undefined(body):
             raise FrontendError(f"`{name}` reads an uninitialized tensor", hint="start from a linalg.fill")
-        chosen = self._names.unique(name)
+        result = self._names.unique(name)
         if force or not set(index_names(indices)) <= set(free_indices(body)):
             stored = type if force else replace(type, format=None, block=())
-            self.declared[chosen] = replace(stored, name=chosen)
-        self.einsums.append(Einsum(chosen, indices, body, origin.location))
-        return chosen
+            self.declared[result] = replace(stored, name=result)
+        self.einsums.append(Einsum(result, indices, body, origin.location))
+        return result
 
 
 def _letters(count: int) -> tuple[str, ...]:
     return tuple(islice(fresh_indices(), count))
 
 
-def _reduced(expr: Expr) -> Iterable[str]:
+def _reduced_indices(expr: Expr) -> Iterable[str]:
     return (name for node in walk(expr) if isinstance(node, Reduce) for name in node.over)

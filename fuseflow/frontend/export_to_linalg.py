@@ -1,6 +1,6 @@
-"""From an exported graph to Linalg on tensors whose arguments carry names and sparse encodings.
+"""Lowering of an exported graph to Linalg on tensors, whose arguments carry names and sparse encodings.
 
-The only file that uses torch-mlir's importer, whose hooks are private: hence the exact version pin.
+No other file uses torch-mlir's importer. Its hooks are private, which is why the version of torch-mlir is pinned exactly.
 """
 
 from __future__ import annotations
@@ -13,32 +13,33 @@ from torch_mlir import ir
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend import fx_origin, mlir
-from fuseflow.frontend.mlir_locations import Origin, to_mlir
-from fuseflow.frontend.sparse_encodings import Storage, named_in_mlir, to_encoding
+from fuseflow.frontend import fx_origin, linalg_modules
+from fuseflow.frontend.mlir_locations import Origin, to_location
+from fuseflow.frontend.sparse_encodings import Storage, has_encoding, to_encoding
 from fuseflow.tensors import Format
 
-TO_BACKEND = (
+BACKEND_PIPELINE = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline{extra-library=})"
 )
-TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
+LINALG_PIPELINE = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
 
 
 class _Locations(ContextCache):  # type: ignore[misc]  # torch_mlir is untyped
-    """Gives every operation a location with module path, operator and the user's line."""
+    """A cache that gives every operation a location with its module path, its operator and the user's line."""
 
     def get_node_location(self, node: Node) -> Any:
         if node.op != "call_function":
-            return to_mlir(Origin(), self._c)
+            return to_location(Origin(), self._c)
         name = fx_origin.operator_name(node)
         if fx_origin.in_library_module(node):
-            name = name.removesuffix(".")  # `ln.sum` says enough for a LayerNorm called `ln`
-        return to_mlir(Origin(fx_origin.module_path(node), name, fx_origin.span(node)), self._c)
+            name = name.removesuffix(".")  # For a LayerNorm called `ln`, `ln.sum` is clear enough.
+        return to_location(Origin(fx_origin.module_path(node), name, fx_origin.source_span(node)), self._c)
 
 
-def lower(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
-    """A module with one function `name`; `stored` says how each argument is stored, in order. Raises `FrontendError`."""
-    context = mlir.new_context()
+def lower_to_linalg(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
+    """Return a Linalg module with one function `name`. `stored` has the storage of each argument, in order. Raise `FrontendError` if
+    torch-mlir cannot lower the graph."""
+    context = linalg_modules.new_context()
     importer = FxImporter(context=context)
     importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
     try:
@@ -46,32 +47,32 @@ def lower(graph: Graph, stored: Mapping[str, Storage], name: str) -> Any:
     except Exception as error:  # the importer has no exception of its own
         raise FrontendError(f"torch-mlir cannot import the model: {error}") from error
     module = importer.module
-    mlir.run(module, TO_BACKEND, "lowering to torch-mlir's backend form")
-    mlir.run(module, TO_LINALG, "lowering to Linalg")
-    mlir.run(module, mlir.CLEANUP, "cleaning up the Linalg")
+    linalg_modules.run_pipeline(module, BACKEND_PIPELINE, "lowering to torch-mlir's backend form")
+    linalg_modules.run_pipeline(module, LINALG_PIPELINE, "lowering to Linalg")
+    linalg_modules.run_pipeline(module, linalg_modules.CLEANUP_PIPELINE, "cleaning up the Linalg")
     with context, ir.Location.unknown():
-        _attach(module, stored)
-    mlir.verify(module)
+        _attach_storage(module, stored)
+    linalg_modules.verify_module(module)
     return module
 
 
-def _attach(module: Any, stored: Mapping[str, Storage]) -> None:
-    """Give the arguments their names and encodings. Their users accept a sparse operand with a dense result, so nothing else changes."""
-    function = mlir.function(module)
+def _attach_storage(module: Any, stored: Mapping[str, Storage]) -> None:
+    """Give the arguments their names and encodings. Operations accept a sparse operand with a dense result, so nothing else changes."""
+    function = linalg_modules.only_function(module)
     arguments = function.body.blocks[0].arguments
     for argument, (format, block) in zip(arguments, stored.values(), strict=True):
         if block or format != Format.dense(format.rank):
             kind, encoding = argument.type, ir.Attribute.parse(to_encoding(format, block))
             argument.set_type(ir.RankedTensorType.get(kind.shape, kind.element_type, encoding))
-    (*_, returned) = function.body.blocks[0].operations
-    types = ir.FunctionType.get([a.type for a in arguments], [result.type for result in returned.operands])
+    (*_, return_op) = function.body.blocks[0].operations
+    types = ir.FunctionType.get([a.type for a in arguments], [result.type for result in return_op.operands])
     function.attributes["function_type"] = ir.TypeAttr.get(types)
     function.arg_attrs = ir.ArrayAttr.get([_attributes(name, format) for name, (format, _) in stored.items()])
 
 
 def _attributes(name: str, format: Format) -> Any:
-    """What an argument is called, and its format where an encoding does not say all of it."""
-    found = {mlir.NAME: ir.StringAttr.get(name)}
-    if not named_in_mlir(format):
-        found[mlir.FORMAT] = ir.StringAttr.get(str(format))
-    return ir.DictAttr.get(found)
+    """Return the attributes of an argument: its name, and its format where an encoding cannot express the format completely."""
+    attributes = {linalg_modules.NAME_ATTRIBUTE: ir.StringAttr.get(name)}
+    if not has_encoding(format):
+        attributes[linalg_modules.FORMAT_ATTRIBUTE] = ir.StringAttr.get(str(format))
+    return ir.DictAttr.get(attributes)

@@ -1,6 +1,6 @@
-"""Where an FX node comes from: the user's module path, the operator they called and the line where they called it.
+"""The origin of an FX node: the module path in the user's model, the operator that the user called, and the line of the call.
 
-The operator is carried through tracing and decomposition as the custom annotation `operator` (see `densify`).
+Tracing and decomposition keep the operator as the custom annotation `operator`, which `densify` sets.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from fuseflow.errors import Span
 
 _FRAME = re.compile(r'File "(.+?)", line (\d+), in (.*)')
 _LIBRARIES = tuple(str(Path(sysconfig.get_path(key)).resolve()) for key in ("stdlib", "purelib", "platlib"))
-_HERE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 def module_path(node: Node) -> str:
-    """`layer1.lin`; '' in the model's own forward. A second call of the same module has the same path."""
+    """Return the module path of a node, such as `layer1.lin`, or '' in the model's own `forward`. A second call of a module has the
+    same path."""
     stack = node.meta.get("nn_module_stack")
     if not stack:
         return ""
@@ -31,14 +32,15 @@ def module_path(node: Node) -> str:
     return re.sub(r"@\d+", "", path)
 
 
-def at(node: Node) -> str:
-    """ " at module 'layer1'", for messages; '' at the top."""
+def module_suffix(node: Node) -> str:
+    """Return the end of a message that names the module of a node, such as " at module `layer1`", or '' in the model's own `forward`."""
     path = module_path(node)
     return f" at module `{path}`" if path else ""
 
 
 def in_library_module(node: Node) -> bool:
-    """Whether the node belongs to a module of PyTorch itself (nn.LayerNorm), so that its path already says what it does."""
+    """Return whether a node belongs to a module of PyTorch itself, such as nn.LayerNorm. The path of such a node already tells what it
+    computes."""
     stack = node.meta.get("nn_module_stack")
     if not stack:
         return False
@@ -48,51 +50,51 @@ def in_library_module(node: Node) -> bool:
 
 
 def operator_name(node: Node) -> str:
-    """The user's operator (`log_softmax`), from the annotation or from the node's own target."""
+    """Return the operator that the user called, such as `log_softmax`, from the annotation or from the target of the node."""
     custom = node.meta.get("custom") or {}
     return str(custom.get("operator") or short_name(node.target))
 
 
 def short_name(target: object) -> str:
-    """`aten.log_softmax.int` -> `log_softmax`."""
+    """Return the name of an operator without its namespace and overload: `log_softmax` for `aten.log_softmax.int`."""
     if isinstance(target, torch._ops.OpOverload):
         return target._schema.name.partition("::")[2]
     return getattr(target, "__name__", str(target))
 
 
 def is_whole_slice(node: Node) -> bool:
-    """A slice of a whole dimension, which `x[:]` leaves behind, does no harm."""
+    """Return whether a node is a slice of a whole dimension, as `x[:]` leaves it. Such a slice changes nothing."""
     if short_name(node.target) != "slice":
         return False
     source, result = node.args[0], node.meta.get("val")
     return isinstance(source, Node) and isinstance(result, Tensor) and source.meta["val"].shape == result.shape
 
 
-def span(node: Node) -> Span | None:
-    """The innermost line of the user's own files (libraries left out) that led to the node."""
+def source_span(node: Node) -> Span | None:
+    """Return the innermost line of the user's own files that led to the node. Lines of libraries do not count."""
     frames = [(m[1], int(m[2])) for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
-    return _innermost(frames)
+    return _innermost_user_line(frames)
 
 
-def span_of_exception(error: BaseException) -> Span | None:
-    """The innermost line of the user's own files on the way to an exception."""
-    while error.__cause__ is not None and not _innermost(_frames(error)):
+def exception_span(error: BaseException) -> Span | None:
+    """Return the innermost line of the user's own files on the way to an exception."""
+    while error.__cause__ is not None and not _innermost_user_line(_frames(error)):
         error = error.__cause__
-    return _innermost(_frames(error))
+    return _innermost_user_line(_frames(error))
 
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:
     return [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
 
 
-def _innermost(frames: list[tuple[str, int]]) -> Span | None:
+def _innermost_user_line(frames: list[tuple[str, int]]) -> Span | None:
     for file, line in reversed(frames):
-        if not file.startswith("<") and not file.startswith((*_LIBRARIES, _HERE)):
-            return Span(_shown(file), line)
+        if not file.startswith("<") and not file.startswith((*_LIBRARIES, _PACKAGE)):
+            return Span(_display_path(file), line)
     return None
 
 
-def _shown(file: str) -> str:
-    """Relative to the working directory where the file is below it."""
+def _display_path(file: str) -> str:
+    """Return the path of a file, relative to the working directory if the file is below it."""
     relative = os.path.relpath(file)
     return file if relative.startswith("..") else relative

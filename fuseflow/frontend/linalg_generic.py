@@ -1,4 +1,4 @@
-"""The meaning of one `linalg.generic`: an expression for each result over the loops of the operation."""
+"""The meaning of a `linalg.generic`: for each result an expression over the loops of the operation."""
 
 from __future__ import annotations
 
@@ -10,29 +10,33 @@ from torch_mlir import ir
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Reduce, free_indices, walk
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.linalg_scalars import Scalars
-from fuseflow.frontend.symbolic_values import apply
+from fuseflow.frontend.linalg_scalars import ScalarEvaluator
+from fuseflow.frontend.symbolic_values import simplify_apply
 from fuseflow.ops import REDUCERS
 
 _COMBINE = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 _ACCUMULATOR = Access("%accumulator", ())
 
-Map = tuple[str | None, ...]
-"""The loop that runs along each dimension of an operand; None where the dimension has extent 1."""
+IndexingMap = tuple[str | None, ...]
+"""For each dimension of an operand, the loop that runs along it, or None where the dimension has extent 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loops:
-    """The loops of a generic, named `d0, d1, ...`; those of extent 1 do not exist."""
+class LoopNest:
+    """The loops of a generic, which are called `d0, d1, ...`. Loops of extent 1 are left out.
+
+    `extents` has the number of iterations of each loop, `reduced` the reduction loops, and `maps` the indexing map of each operand.
+    """
 
     extents: dict[str, int]
     reduced: tuple[str, ...]
-    maps: tuple[Map, ...]
+    maps: tuple[IndexingMap, ...]
 
     @classmethod
-    def of(cls, op: Any) -> Loops:
+    def of(cls, op: Any) -> LoopNest:
+        """Return the loops of an operation. Raise `FrontendError` for an indexing map that is not a list of loops."""
         extents: dict[str, int] = {}
-        maps: list[Map] = []
+        maps: list[IndexingMap] = []
         for operand, attribute in zip(op.operands, op.attributes["indexing_maps"], strict=True):
             shape = operand.type.shape if isinstance(operand.type, ir.RankedTensorType) else ()
             names = [_loop(e, size, attribute.value) for e, size in zip(attribute.value.results, shape, strict=True)]
@@ -43,39 +47,39 @@ class Loops:
         return cls(extents, reduced, tuple(maps))
 
 
-def _loop(expression: Any, size: int, whole: Any) -> str | None:
+def _loop(expression: Any, size: int, indexing_map: Any) -> str | None:
     if size == 1:
         return None
     if not isinstance(expression, ir.AffineDimExpr):
-        message = f"the indexing map {whole} is not a list of loop indices"
+        message = f"the indexing map {indexing_map} is not a list of loop indices"
         raise FrontendError(message, hint="sliding windows and strides have no Einsum form")
     return f"d{expression.position}"
 
 
-def elements(
-    op: Any, loops: Loops, operand: Callable[[Any, Map], Expr], scalar: Callable[[Any], Expr]
-) -> list[tuple[Any, Expr, Map]]:
-    """For each result that is used: the result, its element over the loops (reductions included) and its map.
+def result_elements(
+    op: Any, loops: LoopNest, operand: Callable[[Any, IndexingMap], Expr], scalar: Callable[[Any], Expr]
+) -> list[tuple[Any, Expr, IndexingMap]]:
+    """Return each result that is used, with its element as an expression over the loops (reductions included) and its indexing map.
 
-    `operand` gives the element of an operand, `scalar` that of a tensor of one element read in the body. Raises `FrontendError` for a
-    body that has no Einsum form.
+    `operand` computes the element of an operand, and `scalar` that of a tensor of one element that the body reads. Raise
+    `FrontendError` for a body that has no Einsum form.
     """
     body = op.regions[0].blocks[0]
     inputs = op.attributes["operandSegmentSizes"][0]
-    known = {argument: operand(op.operands[n], loops.maps[n]) for n, argument in enumerate(body.arguments)}
+    arguments = {argument: operand(op.operands[n], loops.maps[n]) for n, argument in enumerate(body.arguments)}
     yielded = body.operations[len(body.operations) - 1].operation.operands
-    found = []
+    elements = []
     for n, result in enumerate(op.results):
         if next(iter(result.uses), None) is None:
-            continue  # such as the argmax that comes with every max
+            continue  # An example is the argmax that comes with every max.
         accumulator = body.arguments[inputs + n]
-        expr = Scalars(known | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
-        found.append((result, _folded(expr, known[accumulator], loops), loops.maps[inputs + n]))
-    return found
+        expr = ScalarEvaluator(arguments | {accumulator: _ACCUMULATOR}, scalar).value(yielded[n])
+        elements.append((result, _reduction(expr, arguments[accumulator], loops), loops.maps[inputs + n]))
+    return elements
 
 
-def _folded(expr: Expr, start: Expr, loops: Loops) -> Expr:
-    """What the loops make of the yielded expression, beginning with `start`."""
+def _reduction(expr: Expr, start: Expr, loops: LoopNest) -> Expr:
+    """Return the value of a result after all loops, given the yielded expression and the value `start` before the first iteration."""
     if _ACCUMULATOR not in walk(expr):
         if loops.reduced:
             raise FrontendError("a reduction that overwrites its result has no Einsum form", hint="use sum, max, min or prod")
@@ -88,11 +92,11 @@ def _folded(expr: Expr, start: Expr, loops: Loops) -> Expr:
     for name in loops.reduced:
         if name not in free:
             total = _repeated(reducer.name, total, loops.extents[name])
-    return total if start == Const(reducer.identity) else apply(operator, start, total)
+    return total if start == Const(reducer.identity) else simplify_apply(operator, start, total)
 
 
 def _combination(expr: Expr) -> tuple[str, Expr]:
-    """The operator that combines the accumulator with a value, and the value."""
+    """Return the operator that combines the accumulator with a value, and the value. Raise `FrontendError` if the body has another form."""
     if expr == _ACCUMULATOR:
         return "add", Const(0.0)
     if expr == Apply("relu", (_ACCUMULATOR,)):
@@ -107,10 +111,10 @@ def _combination(expr: Expr) -> tuple[str, Expr]:
 
 
 def _repeated(reducer: str, total: Expr, times: int) -> Expr:
-    """A reduction over an index that the value does not have."""
+    """Return the reduction of a value over an index that it does not depend on."""
     match reducer:
         case "sum":
-            return apply("mul", total, Const(float(times)))
+            return simplify_apply("mul", total, Const(float(times)))
         case "prod":
-            return apply("pow", total, Const(float(times)))
+            return simplify_apply("pow", total, Const(float(times)))
     return total

@@ -1,4 +1,4 @@
-"""The scalar body of a Linalg operation as an expression."""
+"""The scalar body of a Linalg operation as an Einsum expression."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch_mlir import ir
 
 from fuseflow.einsum.nodes import Const, Expr
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.symbolic_values import apply
-from fuseflow.frontend.unit_dimensions import squeezed_shape
+from fuseflow.frontend.symbolic_values import simplify_apply
+from fuseflow.frontend.unit_dimensions import squeeze_shape
 
 _SIMPLE = {
     "arith.addf": "add",
@@ -36,7 +36,7 @@ _SIMPLE = {
     **{f"math.{name}": name for name in ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf")},
 }
 _CONVERSIONS = ("arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.extsi", "arith.extui")
-"""Changes of type that keep the number (narrowing rounds)."""
+"""Conversions of type, which keep the number except that narrowing rounds it."""
 
 _FLOAT_PREDICATES = {
     1: "eq",
@@ -52,43 +52,44 @@ _FLOAT_PREDICATES = {
     12: "le",
     13: "ne",
 }
-"""Ordered and unordered alike: they differ on NaN only."""
+"""The comparison of each predicate of `arith.cmpf`. Ordered and unordered predicates are the same here, since they differ on NaN only."""
 _INTEGER_PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge", "lt", "le", "gt", "ge")
 
 _DERIVED: dict[str, Callable[[Expr], Expr]] = {
-    "math.exp2": lambda x: apply("pow", Const(2.0), x),
-    "math.expm1": lambda x: apply("sub", apply("exp", x), Const(1.0)),
-    "math.log1p": lambda x: apply("log", apply("add", x, Const(1.0))),
-    "math.log2": lambda x: apply("mul", apply("log", x), Const(1.4426950408889634)),
-    "math.log10": lambda x: apply("mul", apply("log", x), Const(0.4342944819032518)),
+    "math.exp2": lambda x: simplify_apply("pow", Const(2.0), x),
+    "math.expm1": lambda x: simplify_apply("sub", simplify_apply("exp", x), Const(1.0)),
+    "math.log1p": lambda x: simplify_apply("log", simplify_apply("add", x, Const(1.0))),
+    "math.log2": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(1.4426950408889634)),
+    "math.log10": lambda x: simplify_apply("mul", simplify_apply("log", x), Const(0.4342944819032518)),
 }
 
 
-class Scalars:
-    """Evaluates scalar SSA values on demand, so that only what a live result needs is looked at.
+class ScalarEvaluator:
+    """An evaluator of scalar SSA values. It works on demand, so that it reads only the operations that a used result needs.
 
-    `known` holds the values of block arguments; what is defined by operations follows from theirs. `element` gives the element of a
-    tensor of one element.
+    `arguments` has the expressions of block arguments, from which those of all other values follow. `element` computes the element of
+    a tensor of one element.
     """
 
-    def __init__(self, known: dict[Any, Expr], element: Callable[[Any], Expr]) -> None:
-        self._known = dict(known)
+    def __init__(self, arguments: dict[Any, Expr], element: Callable[[Any], Expr]) -> None:
+        self._expressions = dict(arguments)
         self._element = element
 
     def value(self, ssa: Any) -> Expr:
-        if ssa not in self._known:
+        """Return the expression of an SSA value. Raise `FrontendError` if it has no Einsum form."""
+        if ssa not in self._expressions:
             owner = ssa.owner
             if isinstance(owner, ir.Block):
                 raise FrontendError("a scalar argument of the function is used as a number", hint="make it a tensor")
-            self._known[ssa] = self._result(owner.operation if hasattr(owner, "operation") else owner)
-        found: Expr = self._known[ssa]
-        return found
+            self._expressions[ssa] = self._result(owner.operation if hasattr(owner, "operation") else owner)
+        expression: Expr = self._expressions[ssa]
+        return expression
 
     def _result(self, op: Any) -> Expr:
         name = op.name
         if name == "arith.constant":
-            return constant(op.attributes["value"])
-        if name == "tensor.extract" and len(squeezed_shape(tuple(op.operands[0].type.shape))) == 0:
+            return constant_value(op.attributes["value"])
+        if name == "tensor.extract" and len(squeeze_shape(tuple(op.operands[0].type.shape))) == 0:
             return self._element(op.operands[0])
         operands = [self.value(operand) for operand in op.operands] if name in _READABLE else []
         if name in _CONVERSIONS:
@@ -100,34 +101,34 @@ class Scalars:
         if name in _BOOLEAN and str(op.results[0].type) == "i1":
             return _BOOLEAN[name](*operands)
         if name in _SIMPLE:
-            return apply(_SIMPLE[name], *operands)
+            return simplify_apply(_SIMPLE[name], *operands)
         if name in ("linalg.index", "arith.index_cast"):
             raise FrontendError("a loop index is used as a value", hint="pass the result as a tensor (a buffer)")
         raise FrontendError(f"the scalar operation `{name}` has no Einsum form", hint="do it outside the model")
 
     def _compare(self, name: str, predicate: int, operands: list[Expr]) -> Expr:
         if name == "arith.cmpi":
-            return apply(_INTEGER_PREDICATES[predicate], *operands)
+            return simplify_apply(_INTEGER_PREDICATES[predicate], *operands)
         if predicate not in _FLOAT_PREDICATES:
             raise FrontendError("a test for NaN has no Einsum form", hint="do it outside the model")
-        return apply(_FLOAT_PREDICATES[predicate], *operands)
+        return simplify_apply(_FLOAT_PREDICATES[predicate], *operands)
 
 
 def _xor(a: Expr, b: Expr) -> Expr:
-    """Of truth values: `x xor true` is `x == 0`."""
-    return apply("eq", a, Const(0.0)) if b == Const(1.0) else apply("ne", a, b)
+    """Return the exclusive or of two truth values. `x xor true` is `x == 0`."""
+    return simplify_apply("eq", a, Const(0.0)) if b == Const(1.0) else simplify_apply("ne", a, b)
 
 
 _BOOLEAN: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "arith.andi": lambda a, b: apply("mul", a, b),
-    "arith.ori": lambda a, b: apply("max", a, b),
+    "arith.andi": lambda a, b: simplify_apply("mul", a, b),
+    "arith.ori": lambda a, b: simplify_apply("max", a, b),
     "arith.xori": _xor,
 }
 _READABLE = frozenset((*_SIMPLE, *_CONVERSIONS, *_DERIVED, *_BOOLEAN, "arith.cmpf", "arith.cmpi"))
 
 
-def constant(attribute: Any) -> Expr:
-    """The number in the `value` of an `arith.constant`; of a tensor, only if all its elements are equal."""
+def constant_value(attribute: Any) -> Expr:
+    """Return the number in the `value` of an `arith.constant`. Raise `FrontendError` for a tensor whose elements are not all equal."""
     if isinstance(attribute, ir.DenseElementsAttr):
         if not attribute.is_splat:
             raise FrontendError(

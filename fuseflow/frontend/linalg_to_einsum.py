@@ -1,14 +1,15 @@
-"""From Linalg on tensors to Einsums: one for each operation that computes something.
+"""Translation of Linalg on tensors to Einsums: each operation that computes something becomes one Einsum.
 
-Rules: a reduction's body combines the accumulator with a value, and a fill with the identity is its start; what only renames, permutes,
-broadcasts, fills or compares becomes part of what consumes it (`symbolic`); scalar constants are folded; results nobody uses are
-dropped; a reshape that splits or merges dimensions is an Einsum with a `DimensionSplit` index; dimensions of extent 1 vanish.
+The body of a reduction combines the accumulator with a value, and a fill with the identity is its start. An operation that only
+renames, permutes, broadcasts, fills or compares becomes part of the operation that reads its result (see `symbolic_values`). Scalar
+constants are folded, and unused results are dropped. A reshape that splits or merges dimensions is an Einsum with a `Split` index.
+Dimensions of extent 1 vanish.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
 from torch_mlir import ir
 
@@ -16,27 +17,27 @@ from fuseflow.einsum.indices import substitute
 from fuseflow.einsum.nodes import Access, Const, Expr, Program, Reduce, TensorType, accesses, walk
 from fuseflow.einsum.split_names import name_split_indices
 from fuseflow.errors import FrontendError, TensorError
-from fuseflow.frontend import mlir
-from fuseflow.frontend.emitter import Emitter
-from fuseflow.frontend.linalg_generic import Loops, Map, elements
-from fuseflow.frontend.linalg_scalars import Scalars, constant
-from fuseflow.frontend.mlir_locations import Origin, from_mlir
-from fuseflow.frontend.reshape import DimensionSplit, reshape_steps
+from fuseflow.frontend import linalg_modules
+from fuseflow.frontend.emitter import EinsumEmitter
+from fuseflow.frontend.linalg_generic import IndexingMap, LoopNest, result_elements
+from fuseflow.frontend.linalg_scalars import ScalarEvaluator, constant_value
+from fuseflow.frontend.mlir_locations import Origin, from_location
+from fuseflow.frontend.reshape import DimensionMerge, DimensionSplit, reshape_steps
 from fuseflow.frontend.sparse_encodings import from_encoding
-from fuseflow.frontend.symbolic_values import UNDEFINED, SymbolicValue, placeholder, tensor, uses_undefined
-from fuseflow.frontend.unit_dimensions import squeeze, squeezed_block, squeezed_shape
+from fuseflow.frontend.symbolic_values import UNDEFINED, SymbolicValue, dimension_index, tensor_value, uses_undefined
+from fuseflow.frontend.unit_dimensions import squeeze_block, squeeze_format, squeeze_shape
 from fuseflow.tensors import Format
 
 _DTYPES = {"f32": "f32", "f64": "f64", "i1": "i32", "i32": "i32", "i64": "i64"}
-"""Truth values are numbers 0 and 1."""
+"""The dtype of each element type of MLIR. Truth values are the numbers 0 and 1."""
 
 
-def extract(module: Any, file: str = "") -> Program:
-    """The program of a module's function, named like it; `file` is the name of the text that the module was read from.
+def extract_program(module: Any, file: str = "") -> Program:
+    """Return the program of the function of a module. It has the name of the function; `file` is the text that the module was read from.
 
-    Raises `FrontendError` with the module path and line of the operation that has no Einsum form.
+    Raise `FrontendError` with the module path and the line of an operation that has no Einsum form.
     """
-    function = mlir.function(module)
+    function = linalg_modules.only_function(module)
     builder = _Builder(function, file)
     for op in function.body.blocks[0].operations:
         builder.visit(op.operation)
@@ -44,21 +45,23 @@ def extract(module: Any, file: str = "") -> Program:
 
 
 class _Builder:
-    """Walks the function once, from inputs to outputs, keeping the meaning of every tensor value."""
+    """A builder that visits the operations of a function once, from inputs to outputs, and keeps the symbolic value of every tensor."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._function, self._file = function, file
-        self._emitter = Emitter()
+        self._emitter = EinsumEmitter()
         self._values: dict[Any, SymbolicValue] = {}
         self._outputs: list[str] = []
         for position, argument in enumerate(function.body.blocks[0].arguments):
-            name, format = (_attribute(function, position, key) for key in (mlir.NAME, mlir.FORMAT))
-            called = name or from_mlir(argument.location).path or f"arg{position}"
-            name = self._emitter.declare(_declaration(called, argument.type, format))
-            self._values[argument] = tensor(name, tuple(argument.type.shape))
+            name, format = (
+                _attribute(function, position, key) for key in (linalg_modules.NAME_ATTRIBUTE, linalg_modules.FORMAT_ATTRIBUTE)
+            )
+            user_name = name or from_location(argument.location).path or f"arg{position}"
+            name = self._emitter.declare(_declaration(user_name, argument.type, format))
+            self._values[argument] = tensor_value(name, tuple(argument.type.shape))
 
     def visit(self, op: Any) -> None:
-        origin = from_mlir(op.location, self._file)
+        origin = from_location(op.location, self._file)
         handler = _HANDLERS.get(op.name)
         try:
             if handler is not None:
@@ -66,8 +69,8 @@ class _Builder:
             elif not _is_scalar(op.name):
                 raise FrontendError(f"`{op.name}` has no Einsum form", hint="do it outside the model")
         except FrontendError as error:
-            where = f" at module `{origin.path}`" if origin.path else ""
-            raise FrontendError(error.message + where, hint=error.hint, span=error.span or origin.span) from None
+            place = f" at module `{origin.path}`" if origin.path else ""
+            raise FrontendError(error.message + place, hint=error.hint, span=error.span or origin.span) from None
 
     def program(self) -> Program:
         einsums = self._emitter.einsums
@@ -79,9 +82,9 @@ class _Builder:
     # Operations -------------------------------------------------------------------------------------------------------
 
     def generic(self, op: Any, origin: Origin) -> None:
-        for result, expr, loops in elements(op, Loops.of(op), self._operand, self._element):
-            back = {loop: placeholder(p) for p, loop in enumerate(loops) if loop is not None}
-            self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, back)), origin)
+        for result, expr, loops in result_elements(op, LoopNest.of(op), self._operand, self._element):
+            dimensions = {loop: dimension_index(p) for p, loop in enumerate(loops) if loop is not None}
+            self._bind(result, SymbolicValue(tuple(result.type.shape), substitute(expr, dimensions)), origin)
 
     def reshape(self, op: Any, origin: Origin) -> None:
         source, shape = self._values[op.operands[0]], tuple(op.results[0].type.shape)
@@ -89,13 +92,15 @@ class _Builder:
         value, type = source.squeezed(), _declaration("", op.results[0].type)
         for step in reshape_steps(source.shape, shape, groups):
             match step:
-                case DimensionSplit(at, size):
-                    value = self._emitter.split(value, at, size, type, origin)
-                case merge:
-                    value = self._emitter.merge(value, merge.at, type, origin)
+                case DimensionSplit(dimension, size):
+                    value = self._emitter.split(value, dimension, size, type, origin)
+                case DimensionMerge(dimension):
+                    value = self._emitter.merge(value, dimension, type, origin)
+                case _:
+                    assert_never(step)
         self._values[op.results[0]] = value.unsqueezed(shape)
 
-    def same(self, op: Any, origin: Origin) -> None:
+    def forward(self, op: Any, origin: Origin) -> None:
         self._bind(op.results[0], SymbolicValue(tuple(op.results[0].type.shape), self._values[op.operands[0]].expr), origin)
 
     def empty(self, op: Any, origin: Origin) -> None:
@@ -104,18 +109,19 @@ class _Builder:
     def constant(self, op: Any, origin: Origin) -> None:
         result = op.results[0]
         if isinstance(result.type, ir.RankedTensorType):
-            self._values[result] = SymbolicValue(tuple(result.type.shape), constant(op.attributes["value"]))
+            self._values[result] = SymbolicValue(tuple(result.type.shape), constant_value(op.attributes["value"]))
 
-    def filled(self, op: Any, origin: Origin) -> None:
-        """`tensor.splat`, and `tensor.from_elements` of one element."""
+    def fill(self, op: Any, origin: Origin) -> None:
+        """Bind the result of a `tensor.splat`, or of a `tensor.from_elements` with one element."""
         if len(op.operands) != 1:
             raise FrontendError(
                 f"`{op.name}` of several elements has no Einsum form", hint="make it a buffer of the module or an input"
             )
         self._values[op.results[0]] = SymbolicValue(tuple(op.results[0].type.shape), self._scalar(op.operands[0]))
 
-    def returned(self, op: Any, origin: Origin) -> None:
-        """An Einsum is an output as it is; anything else (an input, a transposed or broadcast tensor, a second mention) is copied."""
+    def return_values(self, op: Any, origin: Origin) -> None:
+        """Make every returned value an output. An Einsum is an output as it is. An input, a transposed or broadcast tensor, and an
+        Einsum that is returned twice are copied."""
         for operand in op.operands:
             type, value = _declaration("output", operand.type), self._values[operand]
             if not accesses(value.expr) or uses_undefined(value.expr):
@@ -129,29 +135,29 @@ class _Builder:
     # Values -----------------------------------------------------------------------------------------------------------
 
     def _bind(self, result: Any, value: SymbolicValue, origin: Origin) -> None:
-        """The result is the value itself if that only renames something, or else a new Einsum."""
+        """Bind a result to its value if the value is an access, a constant or a truth value, or else to a new Einsum."""
         encoded = result.type.encoding is not None
-        if encoded or (not isinstance(value.expr, Access | Const) and not _is_truth(result.type, value.expr)):
+        if encoded or (not isinstance(value.expr, Access | Const) and not _is_truth_value(result.type, value.expr)):
             value = self._emitter.define(value, _declaration("", result.type), origin, force=encoded)
         self._values[result] = value
 
     def _whole_einsum(self, value: SymbolicValue) -> str:
-        """The name of the Einsum that a value is, all of it and with its dimensions in order; '' if it is none."""
+        """Return the name of the Einsum that a value is equal to, with the dimensions in the same order, or '' if there is none."""
         expr = value.expr
-        if isinstance(expr, Access) and expr == tensor(expr.tensor, value.shape).expr:
+        if isinstance(expr, Access) and expr == tensor_value(expr.tensor, value.shape).expr:
             return next((e.name for e in self._emitter.einsums if e.name == expr.tensor), "")
         return ""
 
-    def _operand(self, ssa: Any, loops: Map) -> Expr:
+    def _operand(self, ssa: Any, loops: IndexingMap) -> Expr:
         if not isinstance(ssa.type, ir.RankedTensorType):
             return self._scalar(ssa)
         return self._values[ssa].at({p: loop for p, loop in enumerate(loops) if loop is not None})
 
     def _scalar(self, ssa: Any) -> Expr:
-        return Scalars({}, self._element).value(ssa)
+        return ScalarEvaluator({}, self._element).value(ssa)
 
     def _element(self, ssa: Any) -> Expr:
-        """The element of a tensor that has only one."""
+        """Return the element of a tensor that has only one."""
         return self._values[ssa].expr
 
 
@@ -159,24 +165,24 @@ _HANDLERS: dict[str, Callable[[_Builder, Any, Origin], None]] = {
     "linalg.generic": _Builder.generic,
     "tensor.expand_shape": _Builder.reshape,
     "tensor.collapse_shape": _Builder.reshape,
-    "tensor.cast": _Builder.same,
-    "sparse_tensor.convert": _Builder.same,
+    "tensor.cast": _Builder.forward,
+    "sparse_tensor.convert": _Builder.forward,
     "tensor.empty": _Builder.empty,
     "bufferization.alloc_tensor": _Builder.empty,
     "arith.constant": _Builder.constant,
-    "tensor.splat": _Builder.filled,
-    "tensor.from_elements": _Builder.filled,
-    "func.return": _Builder.returned,
+    "tensor.splat": _Builder.fill,
+    "tensor.from_elements": _Builder.fill,
+    "func.return": _Builder.return_values,
 }
 
 
 def _is_scalar(name: str) -> bool:
-    """Scalars are evaluated where they are used, and checks not at all."""
+    """Return whether an operation is scalar or a check. Scalars are evaluated where they are used, and checks are ignored."""
     return name.startswith(("arith.", "math.")) or name in ("tensor.extract", "cf.assert")
 
 
 def _attribute(function: Any, position: int, key: str) -> str:
-    """What the attribute of an argument says; nothing if there is none."""
+    """Return the text of an attribute of an argument, or '' if the argument does not have it."""
     if "arg_attrs" in function.attributes:
         attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
         if key in attributes:
@@ -185,8 +191,8 @@ def _attribute(function: Any, position: int, key: str) -> str:
 
 
 def _declaration(name: str, type: Any, format: str = "") -> TensorType:
-    """The type without dimensions of extent 1. `format`: how it is stored, where its encoding does not say that. Raises `FrontendError`
-    for unknown extents and element types."""
+    """Return the declaration of a tensor, without its dimensions of extent 1. `format` is its storage format where the encoding of its
+    type does not have it. Raise `FrontendError` for unknown extents and element types."""
     if not isinstance(type, ir.RankedTensorType):
         raise FrontendError(f"`{name}` is a {type}", hint="the arguments and results of the function are tensors of known rank")
     if not type.has_static_shape:
@@ -200,9 +206,13 @@ def _declaration(name: str, type: Any, format: str = "") -> TensorType:
         try:
             stored = Format.parse(format, len(shape))
         except TensorError as error:
-            raise FrontendError(f"tensor `{name}`, attribute `{mlir.FORMAT}`: {error.message}", hint=error.hint) from None
-    return TensorType(name, squeezed_shape(shape), squeeze(stored, shape), _DTYPES[dtype], block=squeezed_block(block, shape))
+            raise FrontendError(
+                f"tensor `{name}`, attribute `{linalg_modules.FORMAT_ATTRIBUTE}`: {error.message}", hint=error.hint
+            ) from None
+    return TensorType(
+        name, squeeze_shape(shape), squeeze_format(stored, shape), _DTYPES[dtype], block=squeeze_block(block, shape)
+    )
 
 
-def _is_truth(type: Any, expr: Expr) -> bool:
+def _is_truth_value(type: Any, expr: Expr) -> bool:
     return str(type.element_type) == "i1" and not any(isinstance(node, Reduce) for node in walk(expr))

@@ -1,7 +1,8 @@
 """MLIR locations that carry the user's module path, operator and source line.
 
-`loc("layer1.lin"("@linear"("model.py":12:0)))`: a name is the module path, a name that starts with `@` the operator; `@softmax.` with a dot
-is an operator whose name prefixes the names of its Einsums. Locations survive every pass that we run.
+For example, in `loc("layer1.lin"("@linear"("model.py":12:0)))` the first name is the module path, and the name that starts with `@` is
+the operator. An operator whose name prefixes the names of several Einsums ends with a dot, as in `@softmax.`. Locations survive every
+pass that the front end runs.
 """
 
 from __future__ import annotations
@@ -17,16 +18,20 @@ from fuseflow.errors import Span
 
 @dataclass(frozen=True, slots=True)
 class Origin:
+    """The origin of an operation in the user's model: the module path, the operator, and the place in a file."""
+
     path: str = ""
     operator: str = ""
     span: Span | None = None
 
     @property
     def location(self) -> Location:
+        """The module path and the place, as an Einsum has them."""
         return Location(self.path, self.span)
 
 
-def to_mlir(origin: Origin, context: Any) -> Any:
+def to_location(origin: Origin, context: Any) -> Any:
+    """Return the MLIR location of an origin."""
     location = ir.Location.unknown(context)
     if origin.span is not None:
         location = ir.Location.file(origin.span.file, origin.span.line, origin.span.column or 0, context)
@@ -36,10 +41,10 @@ def to_mlir(origin: Origin, context: Any) -> Any:
     return location
 
 
-def from_mlir(location: Any, file: str = "") -> Origin:
-    """Read a location, ours or anybody's; `file` is the name of the text that the module was parsed from."""
+def from_location(location: Any, file: str = "") -> Origin:
+    """Return the origin of any MLIR location, also of one that another tool made. `file` is the text that the module was parsed from."""
     path = operator = ""
-    location = ir.Location.from_attr(location.attr, location.context)  # diagnostics give it without its class
+    location = ir.Location.from_attr(location.attr, location.context)  # Diagnostics give a location without its class.
     while isinstance(location, ir.NameLoc):
         name = str(location.name_str)
         if name.startswith("@"):
@@ -48,9 +53,9 @@ def from_mlir(location: Any, file: str = "") -> Origin:
             path = path or name
         location = location.child_loc
     if isinstance(location, ir.CallSiteLoc):
-        inner = from_mlir(location.callee, file)
+        inner = from_location(location.callee, file)
     elif isinstance(location, ir.FusedLoc):
-        inner = from_mlir(location.locations[0], file) if location.locations else Origin()
+        inner = from_location(location.locations[0], file) if location.locations else Origin()
     elif isinstance(location, ir.FileLineColLoc):
         inner = Origin(span=_span(location, file))
     else:

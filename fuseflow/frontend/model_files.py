@@ -1,5 +1,8 @@
-"""Model files: ordinary Python with `build(data, *, option=default)`, which returns a PyTorch module with its inputs, or an Einsum
-program with its tensors by name; constants say more, if wanted: `FORMATS`, `INDICES`, `DATA` and `SMALL_DATA`."""
+"""Model files: Python files with a function `build(data, *, option=default)`.
+
+The function returns a PyTorch module with its inputs, or an Einsum program with its tensors by name. The constants `FORMATS`,
+`INDICES`, `DATA` and `SMALL_DATA` of the file are optional.
+"""
 
 from __future__ import annotations
 
@@ -19,32 +22,32 @@ from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.data import Data, load_data
-from fuseflow.frontend.model_options import Interface
+from fuseflow.frontend.model_options import BuildSignature
 
 if TYPE_CHECKING:
     import torch
 
-
 DEFAULT_DATA = "karate"
+"""The data set of a model file that names none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedModel:
-    """What a model file makes of its data and options."""
+    """The model that a model file built from its data and options."""
 
     module: torch.nn.Module | Program
     inputs: tuple[Any, ...] | Mapping[str, Any]
-    """Arguments of a module's `forward`; tensors of a program, by name."""
+    """The arguments of the `forward` of a module, or the tensors of a program by name."""
     data: str | None
-    """The data set it was built with; None if its `build` was called without one."""
+    """The data set that the model was built with, or None if `build` was called without one."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """The options that were given, with their types."""
+    """The options that the user passed, with their types."""
     formats: Mapping[str, str] = field(default_factory=dict)
-    """`FORMATS = {"attn.mask": "csr"}`: storage formats of tensors that PyTorch holds dense."""
+    """The constant `FORMATS` of the file: storage formats of tensors that PyTorch holds dense, as in `{"attn.mask": "csr"}`."""
     indices: Mapping[str, str] = field(default_factory=dict)
-    """`INDICES = {"attn.scores": "b h i j"}`: index names of Einsums."""
+    """The constant `INDICES` of the file: index names of Einsums, as in `{"attn.scores": "b h i j"}`."""
     notice: str = ""
-    """What must stand beside every result with this data; empty for data that are what they are called."""
+    """A notice that is shown beside every result with these data, or '' if the data are what their name says."""
 
 
 def load_model(
@@ -55,36 +58,37 @@ def load_model(
     data_dir: Path | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> LoadedModel:
-    """Run a model file and call its `build`; random weights follow from `seed`: it seeds PyTorch, and is the option `seed` of a
-    `build` that has one.
+    """Run a model file and call its `build`.
 
-    `data` is a data set or the spec of one (`:nodes=9`: options of the default one); without it, the file's `DATA` (`SMALL_DATA` with
-    the option `small`) or the karate club is taken, unless `build` can do without. `options` are the keyword arguments of `build`, as
-    values or as text.
-    Raises `FileError` if there is no such file, `UsageError` for data or an option that this model does not take, `FrontendError` with
-    the line in it for anything that goes wrong inside.
+    `data` is a data set or the spec of one; a spec such as `:nodes=9` gives options to the default data set. Without `data`, the data
+    set is the constant `DATA` of the file (`SMALL_DATA` with the option `small`) or else the karate club, unless `build` needs none.
+    `options` are the keyword arguments of `build`, as values or as text. `seed` seeds PyTorch and fixes random weights; a `build` with
+    an option `seed` receives it.
+
+    Raise `FileError` if the file does not exist, `UsageError` for data or an option that the model does not accept, and
+    `FrontendError` with the line in the file for an exception inside it.
     """
     path = Path(path)
     text = read_text(path, "the model file")
     with _user_module(path) as module:
-        with _blamed(path), _seeded_torch(seed, "torch" in text):
+        with _errors_at_user_line(path), _seeded_torch(seed, "torch" in text):
             exec(compile(text, str(path), "exec"), module.__dict__)
         build = _build(path, module)
-        interface = Interface.of(path, build)
+        interface = BuildSignature.of(path, build)
         values = interface.values(options or {})
         default = _default_data(path, module, values.get("small", False) is True)
-        loaded = _data(interface, default, data, data_dir, seed)
+        data_set = _data(interface, default, data, data_dir, seed)
         seeds = {o.name: seed for o in interface.options if o.name == "seed" and o.name not in values}
-        with _blamed(path):
-            built = build(*(() if loaded is None else (loaded,)), **values, **seeds)
+        with _errors_at_user_line(path):
+            built = build(*(() if data_set is None else (data_set,)), **values, **seeds)
     model, inputs = _checked(path, built)
-    name, notice = (None, "") if loaded is None else (loaded.name, loaded.notice)
+    name, notice = (None, "") if data_set is None else (data_set.name, data_set.notice)
     formats, indices = _mapping(path, module, "FORMATS"), _mapping(path, module, "INDICES")
     return LoadedModel(model, inputs, name, values, formats, indices, notice)
 
 
-def _data(interface: Interface, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:
-    """The data set that was asked for, or the default one; None if `build` can do without and nothing says which."""
+def _data(interface: BuildSignature, default: str, data: Data | str | None, data_dir: Path | None, seed: int) -> Data | None:
+    """Return the data set that the user asked for or the default one, or None if `build` needs none and neither is named."""
     if not interface.data and (data is not None or data_dir is not None):
         raise UsageError(f"{interface.path} takes no data", hint="leave `--data` out: its `build` makes the inputs itself")
     if data is None and data_dir is None and not default and not interface.needs_data:
@@ -94,20 +98,20 @@ def _data(interface: Interface, default: str, data: Data | str | None, data_dir:
     return data
 
 
-def _spec(default: str, asked: str | None) -> str:
-    """What was asked for, or the default; with the options that were asked for if that is all.
+def _spec(default: str, request: str | None) -> str:
+    """Return the spec that the user asked for, or the default one, with the options that the user asked for if the request has no name.
 
     >>> _spec("random:nodes=9", ":adj=raw")
     'random:nodes=9,adj=raw'
     """
-    if asked is None or not asked.startswith(":"):
-        return default if asked is None else asked
-    return default + ("," if ":" in default else ":") + asked[1:]
+    if request is None or not request.startswith(":"):
+        return default if request is None else request
+    return default + ("," if ":" in default else ":") + request[1:]
 
 
 @contextmanager
 def _seeded_torch(seed: int, used: bool) -> Iterator[None]:
-    """PyTorch is seeded before the model file runs; if only a module that it imports loads it, after that."""
+    """Seed PyTorch before the block if the model file uses it, or after the block if only an imported module loaded it."""
     if used:
         import torch
 
@@ -118,16 +122,16 @@ def _seeded_torch(seed: int, used: bool) -> Iterator[None]:
 
 
 def _default_data(path: Path, module: ModuleType, small: bool) -> str:
-    """What the file says; '' if nothing."""
-    found = [getattr(module, name, "") for name in ("SMALL_DATA", "DATA")]
-    if not all(isinstance(spec, str) for spec in found):
+    """Return the default data set that the file names, or ''."""
+    specs = [getattr(module, name, "") for name in ("SMALL_DATA", "DATA")]
+    if not all(isinstance(spec, str) for spec in specs):
         raise FrontendError(f"`DATA` in {path} is not the spec of a data set", hint=f'write `DATA = "{DEFAULT_DATA}"`')
-    return str((found[0] if small else "") or found[1])
+    return str((specs[0] if small else "") or specs[1])
 
 
 @contextmanager
 def _user_module(path: Path) -> Iterator[ModuleType]:
-    """A module for the file; while its code runs it can be looked up by name (dataclasses need that) and finds its neighbours."""
+    """Give a module for the file. Inside the block it can be looked up by name, as dataclasses need, and can import files of its folder."""
     module = ModuleType(f"fuseflow_model_{path.stem}")
     module.__file__ = str(path)
     folder = str(path.resolve().parent)
@@ -138,19 +142,20 @@ def _user_module(path: Path) -> Iterator[ModuleType]:
         yield module
     finally:
         sys.path.remove(folder)
-        for name in _neighbours(folder, before):
+        for name in _modules_loaded_from(folder, before):
             del sys.modules[name]
 
 
-def _neighbours(folder: str, before: Collection[str]) -> list[str]:
-    """The modules that were loaded from a folder. They are forgotten: one of this name in another folder is another module."""
+def _modules_loaded_from(folder: str, before: Collection[str]) -> list[str]:
+    """Return the modules that were loaded from a folder. They must be forgotten, because a module of the same name in another folder
+    differs."""
     files = ((name, getattr(module, "__file__", None)) for name, module in sys.modules.items() if name not in before)
     return [name for name, file in files if file and Path(file).resolve().is_relative_to(folder)]
 
 
 @contextmanager
-def _blamed(path: Path) -> Iterator[None]:
-    """An exception of the user's code becomes a `FrontendError` at the innermost of the file's lines that led to it."""
+def _errors_at_user_line(path: Path) -> Iterator[None]:
+    """Turn an exception of the user's code into a `FrontendError` at the innermost line of the file that led to it."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse (CSR|CSC|invariant)", UserWarning)  # PyTorch: "support is in beta"
@@ -173,9 +178,9 @@ def _build(path: Path, module: ModuleType) -> Callable[..., Any]:
     functions = [
         name for name, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module.__name__
     ]
-    near = did_you_mean("build", functions) if functions else ""
+    suggestion = did_you_mean("build", functions) if functions else ""
     hint = "define `def build(data): return module.eval(), (data.adjacency, data.features)`"
-    raise FrontendError(f"{path} has no function `build`", hint=hint, notes=[near] if near.startswith("did") else ())
+    raise FrontendError(f"{path} has no function `build`", hint=hint, notes=[suggestion] if suggestion.startswith("did") else ())
 
 
 def _checked(path: Path, built: object) -> tuple[torch.nn.Module | Program, tuple[Any, ...] | dict[str, Any]]:
@@ -194,13 +199,13 @@ def _checked(path: Path, built: object) -> tuple[torch.nn.Module | Program, tupl
         case (torch.nn.Module() as module, list() | tuple() as inputs):
             return module, tuple(inputs)
         case (torch.nn.Module(), torch.Tensor()):
-            got, hint = "(module, tensor)", "return the inputs as a tuple: `return module, (x,)`"
+            returned, hint = "(module, tensor)", "return the inputs as a tuple: `return module, (x,)`"
         case tuple():
-            got, hint = f"({', '.join(type(part).__name__ for part in built)})", "return `module, (input, ...)`"
+            returned, hint = f"({', '.join(type(part).__name__ for part in built)})", "return `module, (input, ...)`"
         case _:
-            got, hint = type(built).__name__, "return `module, (input, ...)`"
-    wanted = "(torch.nn.Module, tuple of inputs) or (program, tensors by name)"
-    raise FrontendError(f"`build` in {path} returned {got}, not {wanted}", hint=hint)
+            returned, hint = type(built).__name__, "return `module, (input, ...)`"
+    expected = "(torch.nn.Module, tuple of inputs) or (program, tensors by name)"
+    raise FrontendError(f"`build` in {path} returned {returned}, not {expected}", hint=hint)
 
 
 def _mapping(path: Path, module: ModuleType, name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the front end hands to the rest of the compiler."""
+"""The result of importing a model, which the front end hands to the rest of the compiler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from fuseflow.tensors import Tensor
 
 
 class ReferenceOutputs(Mapping[str, npt.NDArray[np.generic]]):
-    """The outputs of the model by name, computed when the first is asked for: who only compiles does not wait for PyTorch."""
+    """The outputs of the model by name. They are computed when the first of them is read, so that compiling alone does not wait for
+    PyTorch."""
 
     __slots__ = ("_compute", "_names", "_values")
 
@@ -35,19 +36,19 @@ class ReferenceOutputs(Mapping[str, npt.NDArray[np.generic]]):
 
 @dataclass(frozen=True, slots=True)
 class ModelImport:
-    """A model as Einsums, with its numbers beside it.
+    """A model as an Einsum program, with its tensors and reference outputs.
 
-    A dimension of extent 1 holds no information and is dropped everywhere: an input of shape (1, n, d) is declared, packed and
+    A dimension of extent 1 has no information and is dropped everywhere. For example, an input of shape (1, n, d) is declared, packed and
     expected as (n, d).
     """
 
     program: Program
     tensors: Mapping[str, Tensor]
-    """Every declared input of the program (weights, buffers, arguments), packed in its declared format. Dense ones share the memory of
-    the module's: whoever changes its weights afterwards imports it again."""
+    """Every declared input of the program (weights, buffers, arguments), packed in its declared format. Dense tensors share the memory
+    of the module, so a module whose weights change must be imported again."""
     expected: ReferenceOutputs
-    """What PyTorch computes eagerly, by the name of the program output."""
+    """The outputs that PyTorch computes eagerly, by the names of the outputs of the program."""
     mlir: str
-    """Linalg on tensors with sparse encodings, argument names and locations; `read_mlir` reads it back."""
+    """The Linalg form of the model, with sparse encodings, argument names and locations. `read_mlir` reads it."""
     notices: tuple[str, ...] = ()
-    """What was done that the model does not say, for the user to know."""
+    """Messages that tell the user what the import changed in the model."""

@@ -18,8 +18,9 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """`kind` is bool, int, float or str, or None where the file does not say: then the value is passed on as it is given."""
+class BuildOption:
+    """An option of a model file. `kind` is bool, int, float or str, or None where the file does not tell; then the value is passed on
+    unchanged."""
 
     name: str
     kind: type | None
@@ -34,18 +35,23 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    """What `build` takes. `data`: its first parameter is the data set; `needs_data`: and has no default. `open`: it has `**options`."""
+class BuildSignature:
+    """The parameters of the `build` of a model file.
+
+    `data` says whether its first parameter is the data set, and `needs_data` whether that parameter has no default. `open` says
+    whether it has `**options`.
+    """
 
     path: Path
     data: bool
     needs_data: bool
-    options: tuple[Option, ...]
+    options: tuple[BuildOption, ...]
     open: bool
 
     @classmethod
-    def of(cls, path: Path, build: Callable[..., Any]) -> Interface:
-        """The first parameter is the data set, unless it has a default and another name than `data`. The others are options."""
+    def of(cls, path: Path, build: Callable[..., Any]) -> BuildSignature:
+        """Return the signature of `build`. Its first parameter is the data set, unless it has a default and a name other than `data`.
+        The others are options."""
         parameters = list(inspect.signature(build).parameters.values())
         data = bool(parameters) and _is_data(parameters[0])
         hints = _hints(build)
@@ -55,35 +61,36 @@ class Interface:
         is_open = any(p.kind == Parameter.VAR_KEYWORD for p in rest)
         return cls(path, data, data and parameters[0].default is Parameter.empty, options, is_open)
 
-    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The options with their types. Raises `UsageError` for one that `build` does not take, with what it takes."""
-        known = {option.name: option for option in self.options}
-        found = {name: self._value(known[name], value) if name in known else value for name, value in given.items()}
-        for name in given:
-            if name not in known and not self.open:
-                hint = did_you_mean(name, known) if known else "its `build` has no keyword parameters"
+    def values(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options with their types. Raise `UsageError` for an option that `build` does not accept, and for a required one
+        that is missing."""
+        options = {option.name: option for option in self.options}
+        values = {name: self._value(options[name], value) if name in options else value for name, value in arguments.items()}
+        for name in arguments:
+            if name not in options and not self.open:
+                hint = did_you_mean(name, options) if options else "its `build` has no keyword parameters"
                 raise UsageError(f"{self.path} has no option `{name}`", hint=hint, notes=self._notes())
         for option in self.options:
-            if option.required and option.name not in given:
+            if option.required and option.name not in arguments:
                 value = option.choices[0] if option.choices else "..."
                 raise UsageError(f"{self.path} needs the option `{option.name}`", hint=f"pass `-O {option.name}={value}`")
-        return found
+        return values
 
     def _notes(self) -> tuple[str, ...]:
         return (f"its options: {', '.join(map(str, self.options))}",) if self.options else ()
 
-    def _value(self, option: Option, given: Any) -> Any:
-        where = f"option `{option.name}` of {self.path}"
+    def _value(self, option: BuildOption, argument: Any) -> Any:
+        subject = f"option `{option.name}` of {self.path}"
         if option.choices:
-            if given not in option.choices:
-                raise UsageError(f"{where} cannot be `{given}`", hint=did_you_mean(str(given), option.choices))
-            return given
-        value = _read(given, option.kind) if isinstance(given, str) and option.kind is not None else given
+            if argument not in option.choices:
+                raise UsageError(f"{subject} cannot be `{argument}`", hint=did_you_mean(str(argument), option.choices))
+            return argument
+        value = _read(argument, option.kind) if isinstance(argument, str) and option.kind is not None else argument
         if option.kind is float and type(value) is int:
             value = float(value)
         if option.kind is not None and type(value) is not option.kind:
             kind = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[option.kind]
-            raise UsageError(f"{where} is {kind}, not `{given}`")
+            raise UsageError(f"{subject} is {kind}, not `{argument}`")
         return value
 
 
@@ -93,28 +100,28 @@ def _is_data(parameter: Parameter) -> bool:
 
 
 def _hints(build: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations that cannot be resolved say nothing."""
+    """Return the annotations of a function, or none if they cannot be resolved."""
     try:
         return typing.get_type_hints(build)
     except (NameError, AttributeError, TypeError):
         return {}
 
 
-def _option(parameter: Parameter, hint: Any) -> Option:
+def _option(parameter: Parameter, hint: Any) -> BuildOption:
     required = parameter.default is Parameter.empty
     default = None if required else parameter.default
     choices: tuple[str, ...] = ()
     if typing.get_origin(hint) is Literal:
         choices = tuple(value for value in typing.get_args(hint) if isinstance(value, str))
-    said = [hint, *(typing.get_args(hint) if typing.get_origin(hint) in (UnionType, Union) else ())]  # `int | None` says int
-    kind = type(default) if type(default) in _KINDS else next((h for h in said if h in _KINDS), None)
+    types = [hint, *(typing.get_args(hint) if typing.get_origin(hint) in (UnionType, Union) else ())]  # `int | None` means int
+    kind = type(default) if type(default) in _KINDS else next((h for h in types if h in _KINDS), None)
     if kind is int and hint is float:
         kind = float
-    return Option(parameter.name, kind, choices, required, default)
+    return BuildOption(parameter.name, kind, choices, required, default)
 
 
 def _read(text: str, kind: type) -> Any:
-    """The value that a text stands for, or the text if it stands for none of this kind."""
+    """Return the value that a text stands for, or the text itself if it is not a value of this kind."""
     if kind is bool:
         return _TRUTHS.get(text.lower(), text)
     try:

@@ -1,4 +1,4 @@
-"""What a model is, in the words of its user: where it comes from, its inputs and data, its options and its seed, as one value."""
+"""The user's specification of a model as one value: its source, its inputs and data, its options and its seed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelSpec:
-    """Everything that decides which program and which numbers a model becomes.
+    """All that determines the program and the tensors of a model.
 
-    `model` is a `torch.nn.Module` with its `inputs`, the path of a model file (`.py`, with `data`, `data_dir` and `options`, the keyword
-    arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`), or an Einsum program; the last three take their
-    inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes random
-    weights and data.
+    `model` is a `torch.nn.Module`, the path of a model file (`.py`), of a text program (`.ein`) or of a Linalg module (`.mlir`), or an
+    Einsum program. A module has its arguments in `inputs`. A model file takes `data`, `data_dir` and `options`, which are the keyword
+    arguments of its `build`. The other three take their inputs from `tensors`, which is a YAML file or a mapping from names to arrays.
+    `formats` gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data.
     """
 
     model: Model
@@ -36,10 +36,10 @@ class ModelSpec:
     options: Mapping[str, Any] | None = None
     seed: int = 0
 
-    def refuse(self, what: str, source: str, *names: str) -> None:
-        """Raise `UsageError` if one of the arguments called `names` is there, which `what` does not take: none is silently ignored.
-        `source` is the argument that gives such a model its inputs."""
+    def refuse(self, kind: str, source: str, *names: str) -> None:
+        """Raise `UsageError` if one of the fields `names` is set, so that none is silently ignored. `kind` says in the message which
+        kind of model does not accept them, and `source` names the argument that gives such a model its inputs."""
         for name in names:
             value = getattr(self, name)
             if value is not None and (name != "options" or value):
-                raise UsageError(f"{what} takes no `{name.replace('_', '-')}`", hint=f"its inputs are given by `{source}`")
+                raise UsageError(f"{kind} takes no `{name.replace('_', '-')}`", hint=f"its inputs are given by `{source}`")

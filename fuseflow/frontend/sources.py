@@ -1,4 +1,4 @@
-"""Where a program comes from: a PyTorch module, a model file, a text program, Linalg MLIR. Numbers stay beside it, by name."""
+"""The sources of a program: a PyTorch module, a model file, a text program or a Linalg module. Tensors stay beside the program, by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.array_files import pack_declared, plain_array
+from fuseflow.tensors.array_files import as_array_or_sparse, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A program with its numbers.
+    """A program with its tensors.
 
-    `tensors` are the inputs that are known, by name; `expected` what PyTorch computes (None: the dense interpreter is the
-    reference); `mlir` the Linalg form, if the program went through it; `data`, `options` and `seed` what a model file was built with;
-    `notices` what must stand beside every result; `seconds` the time that importing took.
+    `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
+    interpreter is the reference. `mlir` is the Linalg form of a program that has one. `data`, `options` and `seed` are those of a
+    model file. `notices` are shown beside every result. `seconds` is the time that the import took.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Source:
 
 
 def load(spec: ModelSpec) -> Source:
-    """Read a model with its data. Raises a `FuseFlowError` for what is missing, and `UsageError` for what this kind of model does not
-    take."""
+    """Read a model with its data. Raise `UsageError` for an argument that this kind of model does not accept, and another
+    `FuseFlowError` if the model or its data cannot be read."""
     start = time.perf_counter()
     model = spec.model
     if isinstance(model, str | Path):
@@ -85,15 +85,15 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
 
 
 def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -> Source:
-    """What a model file built: a module, or a program with its tensors."""
+    """Return the source of a model that a model file built, which is a module or a program with its tensors."""
     match model.module, model.inputs:
         case (Program() as program, Mapping() as tensors):
             if formats:
                 raise UsageError(
                     "a model file that builds a program takes no `formats`", hint="its inputs are given by its `build`"
                 )
-            for constant, given in (("FORMATS", model.formats), ("INDICES", model.indices)):
-                if given:
+            for constant, entries in (("FORMATS", model.formats), ("INDICES", model.indices)):
+                if entries:
                     raise UsageError(
                         f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
                     )
@@ -104,17 +104,17 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
 
 
 def _holds_program(mlir: str) -> bool:
-    """Whether an MLIR text is a program of the `einsum` dialect, and not one of Linalg."""
+    """Return whether an MLIR text is a program of the `einsum` dialect and not a Linalg module."""
     return re.search(r'^\s*"einsum\.program"', mlir, re.MULTILINE) is not None
 
 
 def _program(path: Path, text: str, linalg: bool) -> Program:
-    """The program in a file; an error without a place in it is at least about this file."""
+    """Return the program in a file. An error that has no place gets the beginning of the file."""
     try:
         if linalg:
             program = frontend.read_mlir(text, str(path))
         elif path.suffix == ".mlir":
-            from fuseflow.einsum import mlir  # loads torch_mlir
+            from fuseflow.einsum import mlir  # It loads torch-mlir.
 
             program = mlir.from_mlir(text, str(path))
         else:
@@ -130,29 +130,29 @@ def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapp
     if inputs is None:
         raise UsageError(f"the module `{name}` needs inputs to be traced with", hint="compile(module, inputs)")
     if not isinstance(inputs, list | tuple):
-        given = type(inputs).__name__
+        type_name = type(inputs).__name__
         raise UsageError(
-            f"the inputs of `{name}` are a {given}", hint="pass a tuple with one element for each argument of forward"
+            f"the inputs of `{name}` are a {type_name}", hint="pass a tuple with one element for each argument of forward"
         )
     imported = frontend.import_model(module, tuple(inputs), formats, name)
     return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices)
 
 
-def _tensors(given: str | Path | Mapping[str, Any] | None, program: Program) -> Mapping[str, Tensor]:
-    if given is None:
+def _tensors(tensors: str | Path | Mapping[str, Any] | None, program: Program) -> Mapping[str, Tensor]:
+    if tensors is None:
         return {}
-    if isinstance(given, str | Path):
-        return load_tensors(Path(given), program.inputs)
+    if isinstance(tensors, str | Path):
+        return load_tensors(Path(tensors), program.inputs)
     declared = {t.name: t for t in program.inputs}
-    for name in given:
+    for name in tensors:
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
-    return {name: _packed(array, declared[name]) for name, array in given.items()}
+    return {name: _packed(array, declared[name]) for name, array in tensors.items()}
 
 
 def _packed(array: Any, declared: TensorType) -> Tensor:
-    """Errors name the tensor."""
+    """Pack an array as declared. An error names the tensor."""
     try:
-        return pack_declared(plain_array(array), declared)
+        return pack_declared(as_array_or_sparse(array), declared)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error

@@ -1,6 +1,6 @@
-"""Formats and blocks as `#sparse_tensor.encoding` attributes of MLIR, both ways. Text only: MLIR is not needed to read or write one.
+"""Conversion between formats with blocks and the texts of MLIR's `#sparse_tensor.encoding` attributes. MLIR itself is not needed.
 
-A tensor in blocks has a level for each dimension of the blocks, and then, innermost, the dense levels of the elements of a block:
+A tensor in blocks has a level for each dimension of the blocks. Inside these it has the dense levels of the elements of a block:
 
     csr, block 2x3      (i floordiv 2 : dense, j floordiv 3 : compressed, i mod 2 : dense, j mod 3 : dense)
 """
@@ -12,36 +12,37 @@ from typing import NamedTuple, TypeAlias
 
 from fuseflow.errors import FrontendError, Span, TensorError
 from fuseflow.tensors import Format
-from fuseflow.tensors.blocks import Block, checked
+from fuseflow.tensors.blocks import Block, check_block
 
-WIDTH = 64
-"""Bits of positions and coordinates: PyTorch's int64 index arrays."""
+INDEX_BITS = 64
+"""The number of bits of positions and coordinates, as in the int64 index arrays of PyTorch."""
 
 Storage: TypeAlias = tuple[Format, Block]
-"""How a tensor is stored: its levels, and the blocks that they address."""
+"""The storage of a tensor: its format, and the block whose coordinates the levels hold."""
 
 _MAP = re.compile(r"map\s*=\s*\(([^()]*)\)\s*->\s*\((.*)\)\s*(?:,\s*\w+\s*=.*)?}\s*>", re.DOTALL)
 _EXPRESSION = re.compile(r"(\w+)(?:\s+(floordiv|mod)\s+(\d{1,9}))?")
 _ATTRIBUTE = re.compile(r"\bencoding\s*<\s*{.*?}\s*>", re.DOTALL)
-STAND_IN = "compressed"
-"""The level that stands for one which MLIR does not have; the format itself is then said beside the encoding (`named_in_mlir`)."""
+SUBSTITUTE_LEVEL = "compressed"
+"""The level that is written for one which MLIR does not have. Then the format itself stands beside the encoding (see `has_encoding`)."""
 
 
-class _Part(NamedTuple):
-    """A level of the attribute: of a whole dimension (`way` is empty), of its blocks (`floordiv`) or inside them (`mod`)."""
+class _EncodedLevel(NamedTuple):
+    """A level of the attribute. `operator` is `floordiv` for a level of blocks, `mod` for a level inside blocks, and '' for any other
+    level."""
 
     dimension: int
-    way: str
+    operator: str
     size: int
     level: str
 
     def text(self, names: list[str]) -> str:
         name = names[self.dimension]
-        return f"{name} {self.way} {self.size}" if self.way else name
+        return f"{name} {self.operator} {self.size}" if self.operator else name
 
 
 def to_encoding(format: Format, block: Block = ()) -> str:
-    """The attribute for a format; singleton levels keep their coordinates in arrays of their own (`soa`), as PyTorch does.
+    """Return the attribute of a format with a block. Singleton levels have their coordinates in separate arrays (`soa`), as in PyTorch.
 
     >>> to_encoding(Format.parse("csc", 2))
     '#sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 64, crdWidth = 64 }>'
@@ -49,20 +50,20 @@ def to_encoding(format: Format, block: Block = ()) -> str:
     names = [f"d{d}" for d in range(format.rank)]
     sizes = block or (1,) * format.rank
     outer = [
-        _Part(d, "floordiv" if sizes[d] > 1 else "", sizes[d], level.mlir or STAND_IN)
+        _EncodedLevel(d, "floordiv" if sizes[d] > 1 else "", sizes[d], level.mlir or SUBSTITUTE_LEVEL)
         for level, d in zip(format.levels, format.order, strict=True)
     ]
     levels = ", ".join(f"{part.text(names)} : {part.level}" for part in (*outer, *_inside(outer)))
-    return f"#sparse_tensor.encoding<{{ map = ({', '.join(names)}) -> ({levels}), posWidth = {WIDTH}, crdWidth = {WIDTH} }}>"
+    return f"#sparse_tensor.encoding<{{ map = ({', '.join(names)}) -> ({levels}), posWidth = {INDEX_BITS}, crdWidth = {INDEX_BITS} }}>"
 
 
-def named_in_mlir(format: Format) -> bool:
-    """Whether an encoding says all of a format."""
+def has_encoding(format: Format) -> bool:
+    """Return whether an encoding can express a format completely."""
     return all(level.mlir is not None for level in format.levels)
 
 
 def from_encoding(text: str) -> Storage:
-    """The format and the block that an attribute describes; raises `FrontendError` for levels that are none of ours.
+    """Return the format and the block that an attribute describes. Raise `FrontendError` for levels that fuseflow does not have.
 
     >>> str(from_encoding("#sparse_tensor.encoding<{ map = (i, j) -> (j : dense, i : compressed) }>")[0])
     '(dense, compressed) order (1, 0)'
@@ -74,31 +75,32 @@ def from_encoding(text: str) -> Storage:
         )
     names = [name.strip() for name in match[1].split(",")]
     parts = [_part(part, names) for part in _split_commas(match[2])]
-    outer = [part for part in parts if part.way != "mod"]
+    outer = [part for part in parts if part.operator != "mod"]
     sizes = {part.dimension: part.size for part in outer}
     try:
         if parts != [*outer, *_inside(outer)]:
-            raise _no_block(parts, outer, names)
+            raise _block_error(parts, outer, names)
         format = Format.of(*(_level(part.level) for part in outer), order=tuple(part.dimension for part in outer))
-        return format, checked(tuple(sizes[d] for d in range(format.rank)), format.rank)
+        return format, check_block(tuple(sizes[d] for d in range(format.rank)), format.rank)
     except TensorError as error:
-        shown = match[0].removesuffix("}>").strip()
-        raise FrontendError(f"sparse encoding `{shown}`: {error.message}", hint=error.hint) from None
+        dimension_map = match[0].removesuffix("}>").strip()
+        raise FrontendError(f"sparse encoding `{dimension_map}`: {error.message}", hint=error.hint) from None
 
 
 def screen_encodings(text: str, file: str) -> None:
-    """Refuse attributes of a module that name blocks which are none of ours, with their place: MLIR's own parser dies of some of them."""
-    plain = re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)
-    for match in _ATTRIBUTE.finditer(plain):
+    """Raise `FrontendError`, with the place, for an attribute whose blocks fuseflow does not have. MLIR's own parser crashes on some
+    of them."""
+    code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)
+    for match in _ATTRIBUTE.finditer(code):
         if re.search(r"\b(floordiv|mod)\b", match[0]):
             try:
                 from_encoding(match[0])
             except FrontendError as error:
-                error.span = Span(file, plain.count("\n", 0, match.start()) + 1)
+                error.span = Span(file, code.count("\n", 0, match.start()) + 1)
                 raise
 
 
-def _part(text: str, names: list[str]) -> _Part:
+def _part(text: str, names: list[str]) -> _EncodedLevel:
     expression, _, level = text.partition(":")
     match = _EXPRESSION.fullmatch(expression.strip())
     if not match or match[1] not in names:
@@ -106,27 +108,29 @@ def _part(text: str, names: list[str]) -> _Part:
             f"level `{text.strip()}` of a sparse encoding is not one dimension, and no block of one",
             hint=f"store each of {', '.join(names)} in one level, or as `{names[0]} floordiv 16` and `{names[0]} mod 16`",
         )
-    return _Part(names.index(match[1]), match[2] or "", int(match[3] or 1), level.strip())
+    return _EncodedLevel(names.index(match[1]), match[2] or "", int(match[3] or 1), level.strip())
 
 
-def _inside(outer: list[_Part]) -> list[_Part]:
-    """The levels inside the blocks: dense, row by row."""
-    return sorted(_Part(part.dimension, "mod", part.size, "dense") for part in outer if part.way)
+def _inside(outer: list[_EncodedLevel]) -> list[_EncodedLevel]:
+    """Return the levels inside the blocks, which are dense and store a block row by row."""
+    return sorted(_EncodedLevel(part.dimension, "mod", part.size, "dense") for part in outer if part.operator)
 
 
-def _no_block(parts: list[_Part], outer: list[_Part], names: list[str]) -> TensorError:
-    """Why levels with blocks among them store no blocks as ours."""
-    inner, wanted = [part for part in parts if part.way == "mod"], _inside(outer)
-    levels = ", ".join(f"`{part.text(names)} : dense`" for part in wanted)
-    hint = f"after the levels of the blocks, end with {levels}" if wanted else "a `mod` belongs to a `floordiv` of the same size"
+def _block_error(parts: list[_EncodedLevel], outer: list[_EncodedLevel], names: list[str]) -> TensorError:
+    """Return an error that says why the levels of a blocked tensor do not store blocks in the way of fuseflow."""
+    inner, expected = [part for part in parts if part.operator == "mod"], _inside(outer)
+    levels = ", ".join(f"`{part.text(names)} : dense`" for part in expected)
+    hint = (
+        f"after the levels of the blocks, end with {levels}" if expected else "a `mod` belongs to a `floordiv` of the same size"
+    )
     sparse = [part for part in inner if part.level != "dense"]
-    alone = [part for part in wanted if part not in inner]
+    missing = [part for part in expected if part not in inner]
     if sparse:
         problem = f"inside a block every level is dense, `{sparse[0].text(names)}` is {sparse[0].level}"
-    elif alone:
-        problem = f"there is no level `{alone[0].text(names)}` for the elements of the blocks of {names[alone[0].dimension]}"
-    elif len(inner) > len(wanted):
-        extra = next(part for part in inner if part not in wanted)
+    elif missing:
+        problem = f"there is no level `{missing[0].text(names)}` for the elements of the blocks of {names[missing[0].dimension]}"
+    elif len(inner) > len(expected):
+        extra = next(part for part in inner if part not in expected)
         problem = f"`{extra.text(names)}` is inside no block"
     else:
         problem = "the levels inside the blocks come last, in the order of the dimensions: blocks are stored row by row"
@@ -134,7 +138,7 @@ def _no_block(parts: list[_Part], outer: list[_Part], names: list[str]) -> Tenso
 
 
 def _level(text: str) -> str:
-    """MLIR's level with our properties: `singleton(nonunique, soa)` -> `singleton(nonunique)`."""
+    """Return fuseflow's name of an MLIR level, such as `singleton(nonunique)` for `singleton(nonunique, soa)`."""
     name, _, inside = text.partition("(")
     properties = [p.strip() for p in inside.rstrip(")").split(",") if p.strip()]
     if "nonordered" in properties:
@@ -145,5 +149,5 @@ def _level(text: str) -> str:
 
 
 def _split_commas(text: str) -> list[str]:
-    """Split at the commas that stand outside parentheses and brackets."""
+    """Split a text at the commas that stand outside parentheses and brackets."""
     return re.split(r",(?![^(\[]*[)\]])", text)

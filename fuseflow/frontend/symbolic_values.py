@@ -1,8 +1,8 @@
-"""Values that need no Einsum of their own: expressions over the dimensions of a tensor value.
+"""Tensor values that need no Einsum of their own: they are expressions over the dimensions of the value.
 
-Dimension p of a value is the index `%p`. A plain tensor is an access to it, a transposed one an access with its indices exchanged, a
-broadcast one an access that lacks an index, a fill a constant, a comparison of a mask an expression. What consumes such a value
-substitutes its own indices. A dimension of extent 1 has no index: nothing depends on it.
+Dimension p of a value is the index `%p`. A tensor as it is becomes an access. A transposed tensor is an access with its indices
+exchanged, a broadcast tensor is an access that lacks an index, a fill is a constant, and the comparison of a mask is an expression. An
+operation that reads such a value substitutes its own indices. A dimension of extent 1 has no index, because nothing depends on it.
 """
 
 from __future__ import annotations
@@ -15,65 +15,70 @@ from fuseflow.einsum.nodes import Access, Apply, Const, Expr, Index, free_indice
 from fuseflow.ops import OPERATORS
 
 UNDEFINED = Access("%undefined", ())
-"""The content of a `tensor.empty`."""
+"""The element of a tensor without content, which `tensor.empty` makes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolicValue:
-    """A tensor value of a Linalg function: its extents as MLIR sees them, and its element at `%0, %1, ...`."""
+    """A tensor value of a Linalg function: its shape in MLIR, and its element at the indices `%0, %1, ...`."""
 
     shape: tuple[int, ...]
     expr: Expr
 
     def at(self, indices: Mapping[int, Index]) -> Expr:
-        """The element at the given index of each dimension (dimensions of extent 1 may be left out)."""
-        return substitute(self.expr, {placeholder(p): index for p, index in indices.items()})
+        """Return the element at the given index of each dimension. Dimensions of extent 1 may be left out."""
+        return substitute(self.expr, {dimension_index(p): index for p, index in indices.items()})
 
     @property
-    def wide(self) -> tuple[int, ...]:
-        """The dimensions that have an index."""
-        return wide(self.shape)
+    def nonunit_dimensions(self) -> tuple[int, ...]:
+        """The dimensions that have an index, which are those of an extent other than 1."""
+        return nonunit_dimensions(self.shape)
 
     @property
-    def bound(self) -> tuple[int, ...]:
-        """The dimensions that the element depends on; along the others it is broadcast."""
-        found = free_indices(self.expr)
-        return tuple(p for p in self.wide if placeholder(p) in found)
+    def bound_dimensions(self) -> tuple[int, ...]:
+        """The dimensions that the element depends on. Along the others the value is broadcast."""
+        indices = free_indices(self.expr)
+        return tuple(p for p in self.nonunit_dimensions if dimension_index(p) in indices)
 
     def squeezed(self) -> SymbolicValue:
-        """The same elements without the dimensions of extent 1."""
-        names = {placeholder(old): placeholder(new) for new, old in enumerate(self.wide)}
-        return SymbolicValue(tuple(self.shape[p] for p in self.wide), substitute(self.expr, names))
+        """Return the value without its dimensions of extent 1."""
+        names = {dimension_index(old): dimension_index(new) for new, old in enumerate(self.nonunit_dimensions)}
+        return SymbolicValue(tuple(self.shape[p] for p in self.nonunit_dimensions), substitute(self.expr, names))
 
     def unsqueezed(self, shape: tuple[int, ...]) -> SymbolicValue:
-        """The converse: a value without dimensions of extent 1 as one of the given shape."""
-        names = {placeholder(old): placeholder(new) for old, new in enumerate(wide(shape))}
+        """Return a value without dimensions of extent 1 as a value of the given shape, which may have such dimensions."""
+        names = {dimension_index(old): dimension_index(new) for old, new in enumerate(nonunit_dimensions(shape))}
         return SymbolicValue(shape, substitute(self.expr, names))
 
 
-def placeholder(dimension: int) -> str:
+def dimension_index(dimension: int) -> str:
+    """Return the index that stands for a dimension of a value, such as `%0`."""
     return f"%{dimension}"
 
 
-def wide(shape: Iterable[int]) -> tuple[int, ...]:
+def nonunit_dimensions(shape: Iterable[int]) -> tuple[int, ...]:
+    """Return the dimensions of a shape whose extent is not 1."""
     return tuple(p for p, size in enumerate(shape) if size != 1)
 
 
-def tensor(name: str, shape: tuple[int, ...]) -> SymbolicValue:
-    """The value of a named tensor, which is declared without its dimensions of extent 1."""
-    return SymbolicValue(shape, Access(name, tuple(placeholder(p) for p in wide(shape))))
+def tensor_value(name: str, shape: tuple[int, ...]) -> SymbolicValue:
+    """Return the value of a named tensor, which is declared without its dimensions of extent 1."""
+    return SymbolicValue(shape, Access(name, tuple(dimension_index(p) for p in nonunit_dimensions(shape))))
 
 
 def uses_undefined(expr: Expr) -> bool:
+    """Return whether an expression reads an element of a tensor without content."""
     return UNDEFINED in walk(expr)
 
 
-def apply(op: str, *args: Expr) -> Expr:
-    """An operator on its operands, simplified: constants folded, neutral operands dropped, and relu, min, max and sigmoid recognized in the
-    comparisons and quotients that Linalg spells them with.
+def simplify_apply(op: str, *args: Expr) -> Expr:
+    """Return the simplified application of an operator.
+
+    Constants are folded and neutral operands are dropped. Linalg writes relu, min, max and sigmoid as comparisons and quotients; these
+    become the operators again.
 
     >>> x = Access("x", ("i",))
-    >>> apply("where", Apply("gt", (x, Const(0.0))), x, Const(0.0)).op
+    >>> simplify_apply("where", Apply("gt", (x, Const(0.0))), x, Const(0.0)).op
     'relu'
     """
     if args and all(isinstance(arg, Const) for arg in args):
@@ -88,9 +93,9 @@ def apply(op: str, *args: Expr) -> Expr:
         case ("eq", (Apply("ne", (x, Const(0.0))), Const(0.0))):
             return Apply("eq", (x, Const(0.0)))
         case ("where", (Apply("gt" | "ge", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
-            return apply("max" if a == c else "min", a, b)
+            return simplify_apply("max" if a == c else "min", a, b)
         case ("where", (Apply("lt" | "le", (a, b)), c, d)) if (a, b) in ((c, d), (d, c)):
-            return apply("min" if a == c else "max", a, b)
+            return simplify_apply("min" if a == c else "max", a, b)
         case ("pow", (x, Const(0.5))):
             return Apply("sqrt", (x,))
         case ("pow", (Access() as x, Const(2.0))):

@@ -1,4 +1,4 @@
-"""PyTorch tensors as packed tensors: the format follows the layout, unless the user says otherwise."""
+"""Conversion between PyTorch tensors and packed tensors. The format follows from the layout, unless the user names another one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import torch
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FrontendError, TensorError, did_you_mean
 from fuseflow.frontend.sparse_encodings import Storage
-from fuseflow.frontend.unit_dimensions import squeezed_shape, widen
+from fuseflow.frontend.unit_dimensions import squeeze_shape, unsqueeze_format
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
-from fuseflow.tensors.blocks import Block, checked
+from fuseflow.tensors.blocks import Block, check_block
 
-DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
-LARGEST_DENSE = 1 << 28
-"""Elements; a sparse output of more is not turned into an array."""
+TORCH_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
+"""The name of each PyTorch dtype that a packed tensor can have. Truth values are integers."""
+MAX_DENSE_ELEMENTS = 1 << 28
+"""The greatest number of elements of a sparse output that is turned into a dense array."""
 
-BY_ROW = (torch.sparse_csr, torch.sparse_bsr)
-BY_COLUMN = (torch.sparse_csc, torch.sparse_bsc)
-BLOCKED = (torch.sparse_bsr, torch.sparse_bsc)
+ROW_LAYOUTS = (torch.sparse_csr, torch.sparse_bsr)
+COLUMN_LAYOUTS = (torch.sparse_csc, torch.sparse_bsc)
+BLOCKED_LAYOUTS = (torch.sparse_bsr, torch.sparse_bsc)
 
 _LAYOUTS = {
     torch.sparse_csr: "csr",
@@ -33,9 +34,9 @@ _LAYOUTS = {
 
 
 def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Storage]:
-    """The format and the block of every tensor, by name; `annotated` overrides the format that follows from the layout.
+    """Return the format and the block of every tensor, by name. `annotated` overrides the format that follows from the layout.
 
-    Raises `FrontendError` for an unknown tensor or format.
+    Raise `FrontendError` for an unknown tensor or format.
     """
     for name in annotated:
         if name not in tensors:
@@ -44,38 +45,38 @@ def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]
 
 
 def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
-    if tensor.dtype not in DTYPES:
+    if tensor.dtype not in TORCH_DTYPES:
         raise FrontendError(f"tensor `{name}` has the dtype {tensor.dtype}", hint="use float32, float64, int32, int64 or bool")
     if text is None:
         return Format.parse(_LAYOUTS.get(tensor.layout, "dense"), tensor.dim())
     shape = tuple(tensor.shape)
-    kept = squeezed_shape(shape)
+    kept = squeeze_shape(shape)
     try:
         return Format.parse(text, len(shape))
     except TensorError as error:
         if len(kept) == len(shape):
             raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
-    try:  # `csr` for a (1, 1, n, n) mask
-        return widen(Format.parse(text, len(kept)), shape)
+    try:  # An example is `csr` for a mask of shape (1, 1, n, n).
+        return unsqueeze_format(Format.parse(text, len(kept)), shape)
     except TensorError as error:
         raise FrontendError(f"format of tensor `{name}`: {error.message}", hint=error.hint) from None
 
 
 def _block(name: str, tensor: torch.Tensor) -> Block:
-    if tensor.layout not in BLOCKED:
+    if tensor.layout not in BLOCKED_LAYOUTS:
         return ()
     try:
-        return checked(tuple(tensor.values().shape[1:]), 2)
+        return check_block(tuple(tensor.values().shape[1:]), 2)
     except TensorError as error:
         hint = error.hint or f"convert `{name}` to smaller blocks, such as `.to_sparse_bsr((16, 16))`"
         raise FrontendError(f"tensor `{name}`: {error.message}", hint=hint) from None
 
 
-def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
-    """The tensor as `type` declares it, without dimensions of extent 1. Entries stored in a sparse layout stay stored, zeros too: those
-    of a stored block all are.
+def from_torch(tensor: torch.Tensor, type: TensorType) -> Tensor:
+    """Return a PyTorch tensor as a packed tensor of the declared type, without dimensions of extent 1.
 
-    A dense tensor is not copied: the result shares PyTorch's memory, and cannot be written to.
+    The entries of a sparse layout stay stored, even zeros, and a stored block stores all its elements. A dense tensor is not copied:
+    the result shares PyTorch's memory and is read-only.
     """
     assert type.format is not None
     if tensor.layout == torch.strided:
@@ -85,23 +86,24 @@ def packed(tensor: torch.Tensor, type: TensorType) -> Tensor:
     coordinates, values = _entries(tensor)
     if not type.shape:
         return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), type.format)
-    wide = [d for d, size in enumerate(tensor.shape) if size != 1]
-    return from_coordinates(type.shape, coordinates[wide], values, type.format)
+    dimensions = [d for d, size in enumerate(tensor.shape) if size != 1]
+    return from_coordinates(type.shape, coordinates[dimensions], values, type.format)
 
 
-def unpacked(tensor: Tensor) -> torch.Tensor:
-    """The PyTorch tensor with the same stored entries: CSR, CSC and COO in that layout, dense where every level is, else COO.
+def to_torch(tensor: Tensor) -> torch.Tensor:
+    """Return a packed tensor as a PyTorch tensor with the same stored entries.
 
-    Raises `FrontendError` where PyTorch cannot hold it: an implicit value other than 0 beside stored entries.
+    Formats of the layouts CSR and CSC get these layouts, a tensor of dense levels is dense, and any other format becomes COO. Raise
+    `FrontendError` for a tensor that PyTorch cannot hold because its implicit value is not 0.
     """
     if tensor.format.all_dense:
         return torch.from_numpy(np.ascontiguousarray(tensor.to_dense()))
     if tensor.fill != 0:
         message = f"PyTorch's sparse tensors have the implicit value 0, this one has {tensor.fill:g}"
         raise FrontendError(message, hint="take its `to_dense()`")
-    found = tensor.to_scipy()
+    entries = tensor.to_scipy()
     coo = torch.sparse_coo_tensor(
-        torch.from_numpy(np.array(found.coords, dtype=np.int64)), torch.from_numpy(found.data.copy()), tensor.shape
+        torch.from_numpy(np.array(entries.coords, dtype=np.int64)), torch.from_numpy(entries.data.copy()), tensor.shape
     )
     match tensor.format.short():
         case "csr":
@@ -113,14 +115,14 @@ def unpacked(tensor: Tensor) -> torch.Tensor:
 
 
 def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:
-    """The array of an output, without dimensions of extent 1."""
+    """Return an output of a model as an array, without dimensions of extent 1. Raise `FrontendError` if it is too large."""
     if tensor.layout != torch.strided:
-        if tensor.numel() > LARGEST_DENSE:
+        if tensor.numel() > MAX_DENSE_ELEMENTS:
             shape = " x ".join(map(str, tensor.shape))
             message = f"the sparse output `{name}` ({shape}) is too large to check as an array"
             raise FrontendError(message, hint="return a dense or smaller result")
         tensor = tensor.to_dense()
-    return _array(tensor).reshape(squeezed_shape(tuple(tensor.shape)))
+    return _array(tensor).reshape(squeeze_shape(tuple(tensor.shape)))
 
 
 def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
@@ -129,15 +131,15 @@ def _array(tensor: torch.Tensor) -> npt.NDArray[np.generic]:
 
 
 def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.generic]]:
-    """Coordinates [rank, stored] and values of a sparse tensor."""
+    """Return the coordinates [rank, stored] and the values [stored] of a sparse tensor."""
     if tensor.layout == torch.sparse_coo:
         return tensor._indices().numpy().astype(np.int64), _array(tensor._values())
-    by_row = tensor.layout in BY_ROW
+    by_row = tensor.layout in ROW_LAYOUTS
     positions = (tensor.crow_indices() if by_row else tensor.ccol_indices()).numpy()
     minor = (tensor.col_indices() if by_row else tensor.row_indices()).numpy()
     major = np.repeat(np.arange(len(positions) - 1, dtype=np.int64), np.diff(positions))
     coordinates, values = np.stack((major, minor) if by_row else (minor, major)).astype(np.int64), _array(tensor.values())
-    if tensor.layout in BLOCKED:
+    if tensor.layout in BLOCKED_LAYOUTS:
         rows, columns = values.shape[1:]
         corners = coordinates * np.array([[rows], [columns]])
         coordinates = (corners[:, :, None] + np.indices((rows, columns)).reshape(2, 1, -1)).reshape(2, -1)

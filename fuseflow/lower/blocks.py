@@ -9,7 +9,7 @@ from fuseflow.einsum.blocks import propagate_blocks, vectorize
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ProgramError, ScheduleError, TensorError, did_you_mean
 from fuseflow.schedule import Schedule
-from fuseflow.tensors.blocks import Block, checked, show_block
+from fuseflow.tensors.blocks import Block, block_text, check_block
 
 
 def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedule) -> Program:
@@ -69,8 +69,8 @@ def _check(name: str, sizes: Block, program: Program, aliases: Mapping[str, str]
     if name not in declared:
         raise ScheduleError(f"block of `{name}`: there is no such tensor", hint=did_you_mean(name, declared), span=span)
     try:
-        checked(sizes, len(declared[name].shape))
+        check_block(sizes, len(declared[name].shape))
     except TensorError as error:
         shape = "x".join(map(str, declared[name].shape))
-        hint = error.hint or f"`{name}` is {shape}, as in `{show_block((16,) * len(declared[name].shape))}`"
+        hint = error.hint or f"`{name}` is {shape}, as in `{block_text((16,) * len(declared[name].shape))}`"
         raise ScheduleError(f"block of `{name}`: {error.message}", hint=hint, span=span) from error

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import Einsum, TensorType
-from fuseflow.einsum.storage import to_blocks
+from fuseflow.einsum.storage import tensors_to_blocks
 from fuseflow.estimate import Estimate, TensorStatistics, statistics
 from fuseflow.fusion.search import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
@@ -83,4 +83,4 @@ class LoweringState:
 def initial_state(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
     """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    return LoweringState(partitioned, stored, statistics(stored, to_blocks(stored, tensors)))
+    return LoweringState(partitioned, stored, statistics(stored, tensors_to_blocks(stored, tensors)))

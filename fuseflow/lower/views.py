@@ -12,7 +12,7 @@ from fuseflow.errors import FusionError
 from fuseflow.estimate import TensorStatistics
 from fuseflow.estimate.statistics import view_statistics
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.view import seen, seen_format
+from fuseflow.tensors.view import regroup_format, regroup_tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class TensorView:
     def of(self, tensor: Tensor) -> Tensor:
         """Return the stored tensor as the view sees it."""
         assert self.type.format is not None
-        return seen(tensor, self.type.format, self.type.stored_shape)
+        return regroup_tensor(tensor, self.type.format, self.type.stored_shape)
 
 
 def view_tensor(source: TensorType, format: Format, source_statistics: TensorStatistics, type: TensorType) -> TensorView:
@@ -52,7 +52,7 @@ def source_of(view: Einsum) -> Access:
 def view_format(view: Einsum, source: TensorType) -> Format | None:
     """Return the format in which `source` is seen, or None if it cannot be seen so."""
     assert source.format is not None
-    return seen_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
+    return regroup_format(source.format, _groups(source_of(view).indices), _groups(view.indices))
 
 
 def required_order(view: Einsum, format: Format | None) -> tuple[int, ...]:

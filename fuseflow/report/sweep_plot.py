@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.errors import SweepError, UsageError
-from fuseflow.filesystem import replacing
+from fuseflow.filesystem import replace_file
 from fuseflow.report.sweep_series import WORKLOAD, PlotSeries
 from fuseflow.sweep.sweep import Sweep
 
@@ -47,7 +47,7 @@ def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]:
                 continue
             path = folder / f"{name}.{form}"
             undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-            with replacing(path) as temporary:
+            with replace_file(path) as temporary:
                 figure.savefig(temporary, format=form, dpi=150, metadata=undated)
             yield FigureFile(name, path)
 

@@ -11,7 +11,7 @@ from typing import Any
 from fuseflow.einsum import text as einsum_text
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import UsageError, did_you_mean
-from fuseflow.filesystem import files_below, replacing_directory
+from fuseflow.filesystem import list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
 from fuseflow.lower.regions import CompiledRegion
@@ -100,7 +100,7 @@ def save(
 ) -> None:
     """One file for each stage of the program, one folder for each region, the outputs and numbers of a run if there was one, and
     `about.json` to say what they are."""
-    with replacing_directory(directory, MANIFEST) as folder:
+    with replace_directory(directory, MANIFEST) as folder:
         _write(folder / "schedule.yaml", settings.schedule)
         _write(folder / "program.ein", einsum_text.show(program))
         if source.mlir is not None:
@@ -114,15 +114,15 @@ def save(
         if result is not None:
             result.save_outputs(folder)
             _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**about(settings, regions), "files": files_below(folder)}))
+        _write(folder / MANIFEST, json_text({**about(settings, regions), "files": list_files(folder)}))
 
 
 def save_run(directory: Path, result: Result) -> None:
     """The outputs and numbers of a run whose graph came from elsewhere, with `about.json`."""
-    with replacing_directory(directory, MANIFEST) as folder:
+    with replace_directory(directory, MANIFEST) as folder:
         result.save_outputs(folder)
         _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**about(result.settings, ()), "files": files_below(folder)}))
+        _write(folder / MANIFEST, json_text({**about(result.settings, ()), "files": list_files(folder)}))
 
 
 def _write(path: Path, content: str | bytes) -> None:

@@ -15,7 +15,7 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
 from fuseflow.einsum.sparse_operands import to_operand
-from fuseflow.einsum.storage import to_blocks, to_elements
+from fuseflow.einsum.storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
@@ -118,7 +118,7 @@ class Compiled:
 
     def memory(self) -> dict[str, Tensor]:
         """What is in memory before the first region runs: the inputs in their blocks, and what the compiler added to them."""
-        found = to_blocks(self.program.declared, self.inputs())
+        found = tensors_to_blocks(self.program.declared, self.inputs())
         return found | {t.name: guard_data(t) for t in self.program.inputs if t.name not in found}
 
     def run(
@@ -163,7 +163,7 @@ class Compiled:
                 computed = {n: t for n, t in results.items() if n not in self.program.outputs and region.einsums}
                 memory |= {n: stand_in(self.program.declared[n], tensor, self.seed) for n, tensor in computed.items()}
         simulated = time.perf_counter() - start
-        outputs = to_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
+        outputs = tensors_to_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, history.regions, compared, seconds)

@@ -14,11 +14,10 @@ import numpy as np
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_operands import to_operand
-from fuseflow.einsum.storage import to_elements
+from fuseflow.einsum.storage import tensors_to_elements
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check
 from fuseflow.tensors import Tensor, pack
-from fuseflow.tensors.blocks import blocked
 
 ZEROS = 0.6
 """The share of a stand-in's elements that are zero, stored like the others."""
@@ -30,10 +29,10 @@ def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
     rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
     numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)
     numbers = np.where(rng.random(shape) < ZEROS, 0, numbers)
-    made = blocked(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
+    made = to_blocks(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
     if not (type.block and computed.format.all_dense):
         return made
-    inside = blocked(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
+    inside = to_blocks(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
     return replace(made, values=np.where(inside.values, made.values, computed.values))
 
 
@@ -47,9 +46,9 @@ def check_region(
     made = {e.name for e in einsums}
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in made)
     part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in made))
-    given = to_elements(program.declared, {name: memory[name] for name in read})
+    given = tensors_to_elements(program.declared, {name: memory[name] for name in read})
     expected = evaluate(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in given.items()})
-    return check(to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
+    return check(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
 
 
 def worst(checks: Sequence[Check]) -> Check:

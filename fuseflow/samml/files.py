@@ -19,11 +19,11 @@ from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.array_files import ArrayOrSparse, load_array, pack_declared
-from fuseflow.tensors.blocks import Block, block_named, blocked, blocks_of, tile_dimensions, tile_of, unblocked
+from fuseflow.tensors.blocks import Block, block_counts, from_blocks, parse_block, tile_dimensions, tile_shape, to_blocks
 from fuseflow.tensors.fibertree_files import read_fibertree
 from fuseflow.tensors.levels import Dense
 from fuseflow.tensors.pack import from_coordinates
-from fuseflow.tensors.tensor_listing import Entry, read_entries
+from fuseflow.tensors.tensor_listing import TensorEntry, read_entries
 
 LISTS = ("order", "levels", "indices", "block")
 TEXT = (".txtpb", ".pbtxt", ".textproto")
@@ -57,14 +57,14 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     turned: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
     for entry in entries:
         decl = graph.declared[entry.name]
-        with entry.blamed():
+        with entry.named_in_errors():
             dims = _dimensions(decl, entry, named.get(entry.name, ()))
             if named and decl.tile:
                 turned[entry.name] = _of_file(entry, dims)
                 decl, dims = _turned(decl, dims, turned[entry.name]), turned[entry.name]
             blocks[entry.name] = _block(decl, entry)
             arrays[entry.name] = _array(decl, entry, dims, blocks[entry.name])
-            counted[entry.name] = blocks_of(arrays[entry.name].shape, blocks[entry.name])
+            counted[entry.name] = block_counts(arrays[entry.name].shape, blocks[entry.name])
             _note(sizes, entry.name, dims, counted[entry.name])
     if named:
         graph = _sized(
@@ -72,7 +72,7 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
         )
     found = {}
     for entry in entries:
-        with entry.blamed():
+        with entry.named_in_errors():
             found[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not named)
     return graph, found
 
@@ -97,7 +97,7 @@ def _graph(path: Path, data: bytes | str, sizes: Mapping[str, int]) -> Graph:
     return proto.from_text(data, sizes)
 
 
-def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[str, ...]:
+def _dimensions(decl: TensorDecl, entry: TensorEntry, named: Sequence[str]) -> tuple[str, ...]:
     """Names of the declared dimensions; checks what the entry says of the levels."""
     order, levels = entry.lists.get("order"), entry.lists.get("levels")
     stored = tuple(level.text for level in decl.format.levels)
@@ -121,7 +121,7 @@ def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[s
     return tuple(dims)
 
 
-def _of_file(entry: Entry, dims: Sequence[str]) -> tuple[str, ...]:
+def _of_file(entry: TensorEntry, dims: Sequence[str]) -> tuple[str, ...]:
     """Names of the dimensions of an entry's file, those of the tensor being `dims`."""
     file = entry.lists.get("indices", tuple(dims))
     if sorted(file) != sorted(dims):
@@ -129,16 +129,16 @@ def _of_file(entry: Entry, dims: Sequence[str]) -> tuple[str, ...]:
     return file
 
 
-def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str], block: Block) -> ArrayOrSparse:
+def _array(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: Block) -> ArrayOrSparse:
     """The array of an entry, its dimensions as declared."""
     file = _of_file(entry, dims)
     axes = tuple(file.index(index) for index in dims)
     if entry.path.is_dir():
         format = Format(decl.format.levels, tuple(axes[d] for d in decl.format.order))
         inside = tuple(block[axes.index(k)] for k in range(len(axes))) if block else ()
-        tensor = read_fibertree(entry.path, entry.name, format, tile_of(inside))
+        tensor = read_fibertree(entry.path, entry.name, format, tile_shape(inside))
         if tensor.tile:
-            tensor = unblocked(tensor, tuple(n * b for n, b in zip(tensor.shape, inside, strict=True)), inside)
+            tensor = from_blocks(tensor, tuple(n * b for n, b in zip(tensor.shape, inside, strict=True)), inside)
         array: ArrayOrSparse = tensor.to_dense() if tensor.format.all_dense else tensor.to_scipy()
     else:
         array = load_array(entry.path)
@@ -149,12 +149,12 @@ def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str], block: Block) ->
     return sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=tuple(array.shape[a] for a in axes))
 
 
-def _block(decl: TensorDecl, entry: Entry) -> Block:
+def _block(decl: TensorDecl, entry: TensorEntry) -> Block:
     """The size of a tile along each dimension of the tensor, () of single elements."""
     given, tile, rank = entry.lists.get("block"), decl.tile, len(decl.shape)
     if given is not None:
-        block = block_named("x".join(given), rank)
-        if tile_of(block) != (() if prod(tile) == 1 else tile) and (rank != 1 or prod(block) != prod(tile)):
+        block = parse_block("x".join(given), rank)
+        if tile_shape(block) != (() if prod(tile) == 1 else tile) and (rank != 1 or prod(block) != prod(tile)):
             have = f"tiles of {show_tile(tile)}" if tile else "no tiles of this tensor"
             raise FileError(f"`block` is [{', '.join(given)}], the graph has {have}")
         return block
@@ -171,10 +171,10 @@ def _block(decl: TensorDecl, entry: Entry) -> Block:
 
 
 def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) -> Tensor:
-    counts = blocks_of(array.shape, block)
+    counts = block_counts(array.shape, block)
     if block and (counts != decl.shape or not (padded or _elements(counts, block) == array.shape)):
         raise FileError(f"an array of {list(array.shape)} is not {list(decl.shape)} tiles of {show_tile(decl.tile)}")
-    tensor = blocked(pack_declared(array, replace(decl, shape=array.shape) if block else decl), block)
+    tensor = to_blocks(pack_declared(array, replace(decl, shape=array.shape) if block else decl), block)
     return replace(tensor, values=tensor.values.reshape(-1, *decl.tile))  # a vector may be in columns
 
 
@@ -185,10 +185,10 @@ def whole(tensor: Tensor) -> Tensor:
     if prod(tile) == 1:
         return replace(tensor, values=tensor.values.reshape(-1))
     if rank == 2:
-        return unblocked(tensor, _elements(tensor.shape, tile), tile)
+        return from_blocks(tensor, _elements(tensor.shape, tile), tile)
     if rank == 1 and 1 in tile:
         row = replace(tensor, values=tensor.values.reshape(-1, 1, prod(tile)))
-        return unblocked(row, _elements(tensor.shape, (prod(tile),)), (prod(tile),))
+        return from_blocks(row, _elements(tensor.shape, (prod(tile),)), (prod(tile),))
     where = np.repeat(tensor.coordinates(), prod(tile), axis=1)
     inside = np.tile(np.indices(tile).reshape(2, -1), tensor.stored)
     format = Format((*tensor.format.levels, Dense(), Dense()), (*tensor.format.order, rank, rank + 1))

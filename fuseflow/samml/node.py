@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 from fuseflow.errors import GraphError
 from fuseflow.tensors import Format
 from fuseflow.tensors.levels.base import StoredArray
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["crd", "ref", "val"]
@@ -37,14 +37,14 @@ class StreamType:
 
     kind: Kind
     depth: int
-    tile: Tile = ()
+    tile: TileShape = ()
 
     def __str__(self) -> str:
         tile = f", {show_tile(self.tile)}" if self.tile else ""
         return f"{self.kind}({self.depth}{tile})"
 
 
-def show_tile(tile: Tile) -> str:
+def show_tile(tile: TileShape) -> str:
     """`2x3`."""
     return "x".join(map(str, tile))
 
@@ -58,7 +58,7 @@ class TensorDecl:
     format: Format
     dtype: str = "f32"
     fill: float = 0.0
-    tile: Tile = ()
+    tile: TileShape = ()
 
     def size(self, level: int) -> int:
         """How many coordinates a storage level has."""

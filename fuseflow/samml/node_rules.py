@@ -15,7 +15,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import UNKNOWN, below
 from fuseflow.samml.rule_context import ROOT, Context, OutputFacts, Position, Streams, counted
 from fuseflow.tensors.levels import names
-from fuseflow.tile_ops import FUNCTIONS, TILE_OPERATORS, result_tile
+from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
 
 
 def _root(c: Context, node: n.Root, inputs: Streams) -> list[OutputFacts]:
@@ -114,8 +114,8 @@ def _load(c: Context, node: n.Load, inputs: Streams) -> list[OutputFacts]:
 
 
 def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[OutputFacts]:
-    c.function(node, node.function, FUNCTIONS)
-    arity = FUNCTIONS[node.function].arity
+    c.function(node, node.function, ALU_FUNCTIONS)
+    arity = ALU_FUNCTIONS[node.function].arity
     if len(node.operands) != arity:
         c.refuse(node, f"`{node.function}` takes {counted(arity, 'operand')}, not {len(node.operands)}")
     streams = sum(not slot.constant for slot in node.operands)
@@ -123,14 +123,14 @@ def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[OutputFacts]:
         c.refuse(node, "all operands are constants", hint="use the value that they give")
     c.kinds(node, inputs)
     c.aligned(node, inputs, *range(streams))
-    if result_tile(node.function, [x.type.tile for x in inputs]) is None:
+    if result_shape(node.function, [x.type.tile for x in inputs]) is None:
         _refuse_tiles(c, node, inputs)
     return [OutputFacts(inputs[0].shape)]
 
 
 def _refuse_tiles(c: Context, node: n.Alu, inputs: Streams) -> NoReturn:
     row = TILE_OPERATORS.get(node.function)
-    takes = row.takes if row else "tiles of one shape, rows and columns of it, and scalars"
+    takes = row.operands if row else "tiles of one shape, rows and columns of it, and scalars"
     c.refuse(node, f"`{node.function}` takes {takes}, not {' and '.join(str(x.type) for x in inputs)}")
 
 

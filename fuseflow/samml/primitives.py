@@ -30,7 +30,7 @@ from fuseflow.samml.node import (
     attribute,
     attributes_of,
 )
-from fuseflow.tile_ops import FUNCTIONS, result_tile
+from fuseflow.tile_ops import ALU_FUNCTIONS, result_shape
 
 L = TypeVar("L")
 
@@ -284,7 +284,7 @@ class Alu(Pointwise):
     operands: tuple[Operand, ...] = field(metadata=attribute("slots"))
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        tile = result_tile(self.function, [x.tile for x in inputs])
+        tile = result_shape(self.function, [x.tile for x in inputs])
         return (StreamType("val", inputs[0].depth, tile or ()),)
 
     def takes(self) -> tuple[str, ...]:
@@ -294,7 +294,7 @@ class Alu(Pointwise):
         return ((),)
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return Unit(FUNCTIONS[self.function].unit, self.function)
+        return Unit(ALU_FUNCTIONS[self.function].unit, self.function)
 
     @property
     def operator(self) -> str:

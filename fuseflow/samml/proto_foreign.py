@@ -19,7 +19,7 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Foreign:
     def complete(self) -> n.Graph:
         readers = self.graph.readers()
         types: dict[n.Port, n.StreamType] = {}
-        tiles: dict[str, Tile] = {}
+        tiles: dict[str, TileShape] = {}
         nodes: list[n.Primitive] = []
         for given in self.graph.nodes:
             for node in self.on_tiles(given, [types[port].tile for port in given.inputs]):
@@ -65,7 +65,7 @@ class Foreign:
         tensors = tuple(replace(self.declare(tensor), tile=tiles.get(tensor, ())) for tensor in sorted(self.levels))
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
 
-    def on_tiles(self, node: n.Primitive, tiles: Sequence[Tile]) -> list[n.Primitive]:
+    def on_tiles(self, node: n.Primitive, tiles: Sequence[TileShape]) -> list[n.Primitive]:
         """What an operation stands for where these tiles reach it."""
         message: Any = self.messages.get(node.name)
         square = (message.stream_shape,) * 2 if getattr(message, "blocked", False) and message.stream_shape > 1 else ()
@@ -82,11 +82,11 @@ class Foreign:
                 return [whole, n.Alu(node.name, (n.Port(whole.name),), "row_sum", (n.Operand(0.0),))]
         return [node]
 
-    def note_tile(self, node: n.Node, types: Mapping[n.Port, n.StreamType], tiles: dict[str, Tile]) -> None:
+    def note_tile(self, node: n.Node, types: Mapping[n.Port, n.StreamType], tiles: dict[str, TileShape]) -> None:
         """Collect the shape of the values that a node reads or writes."""
         if isinstance(node, n.Load):
             message: Any = self.messages[node.name]
-            tile: Tile = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()
+            tile: TileShape = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()
         elif isinstance(node, n.WriteValues):
             tile = types[node.inputs[0]].tile
         else:

@@ -14,7 +14,7 @@ from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_wire import BY_PRIMITIVE, Wire, placed
 from fuseflow.samml.proto_writer import StreamMessage, Writer, any_stream
 from fuseflow.samml.text import detail
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
@@ -142,7 +142,7 @@ def _alu(w: Writer, node: n.Alu) -> None:
         w.warn(node.name, "other readers take absent operands as 0")
 
 
-def _alu_op(node: n.Alu, tiles: set[Tile]) -> tuple[pb.ALU.AluOp, float] | None:
+def _alu_op(node: n.Alu, tiles: set[TileShape]) -> tuple[pb.ALU.AluOp, float] | None:
     """The public operation that does the same on elements of these shapes, and its scalar."""
     if tiles != {()}:
         if len(tiles) > 1 or any(rows != columns for rows, columns in tiles):

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fuseflow.errors import FuseFlowError, ScheduleError, UsageError, did_you_mean
 from fuseflow.tensors import Format
-from fuseflow.tensors.blocks import LARGEST, Block, checked
+from fuseflow.tensors.blocks import MAX_BLOCK_SIDE, Block, check_block
 from fuseflow.tensors.format import SHORT_NAMES
 
 KEYWORDS = ("none", "layerwise", "full", "auto")
@@ -106,7 +106,7 @@ def block_sizes(tensor: str, sizes: Block) -> Block:
     if not sizes or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes):
         raise ScheduleError(f"block of `{tensor}`: {list(sizes)} are no sizes", hint="one for each dimension, as in `[16, 16]`")
     try:
-        checked(tuple(sizes), len(sizes))
+        check_block(tuple(sizes), len(sizes))
     except FuseFlowError as error:
         raise ScheduleError(f"block of `{tensor}`: {error.message}", hint=error.hint) from error
     return tuple(sizes)
@@ -114,8 +114,8 @@ def block_sizes(tensor: str, sizes: Block) -> Block:
 
 def vector_width(width: int) -> int:
     """Return the number of elements of a vector. Raises `ScheduleError` for a width that no vector can have."""
-    if isinstance(width, bool) or not 1 <= width <= LARGEST:
-        raise ScheduleError(f"vectors of {width} elements", hint=f"1 to {LARGEST}")
+    if isinstance(width, bool) or not 1 <= width <= MAX_BLOCK_SIDE:
+        raise ScheduleError(f"vectors of {width} elements", hint=f"1 to {MAX_BLOCK_SIDE}")
     return width
 
 

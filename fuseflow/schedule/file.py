@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 
 from fuseflow.errors import FuseFlowError, ScheduleError, Span
 from fuseflow.schedule.entries import SETTINGS
-from fuseflow.yaml_text import Path, YamlText, read_yaml
+from fuseflow.yaml_text import KeyPath, YamlText, read_yaml
 
 
 def _listed(value: Any) -> Any:
@@ -62,7 +62,7 @@ class ScheduleDocument:
 
     sections: Sections
     text: YamlText
-    base: Path = ()
+    base: KeyPath = ()
 
     @contextmanager
     def blame(self, *path: str) -> Iterator[None]:
@@ -84,7 +84,7 @@ def read_schedule(text: str, file: str) -> ScheduleDocument:
     return read_document({} if parsed.content is None else parsed.content, parsed)
 
 
-def read_document(content: Any, text: YamlText, base: Path = ()) -> ScheduleDocument:
+def read_document(content: Any, text: YamlText, base: KeyPath = ()) -> ScheduleDocument:
     """Return the sections that the entry `base` of a text has as its content. Raises `ScheduleError` with the place of a mistake."""
     try:
         return ScheduleDocument(Sections.model_validate(content), text, base)

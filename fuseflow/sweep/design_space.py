@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fuseflow.errors import DataError, SweepError, did_you_mean
-from fuseflow.frontend.data import FROM_FILES, SPECS
+from fuseflow.frontend.data import DATASET_NAMES, FILE_READERS
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import read_document
 from fuseflow.sim.machine.files import load_machine, with_settings
@@ -143,14 +143,14 @@ def _refuse(file: SweepFile, n: int, model: str, data: str | None, tensors: str 
                 span=file.text.place(key),
             )
     if file.content.data_dir is not None and not any(map(_in_files, file.content.data or ())):
-        hint = f"name data that are read from files: {', '.join(FROM_FILES)}"
+        hint = f"name data that are read from files: {', '.join(FILE_READERS)}"
         raise SweepError("`data_dir`: none of the data reads files", hint=hint, span=file.text.place("data_dir"))
     name = (data or "").partition(":")[0]
-    if name and name not in SPECS:
-        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, SPECS), span=file.text.place("data"))
+    if name and name not in DATASET_NAMES:
+        raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES), span=file.text.place("data"))
     if tensors is None and not python and file.content.mode != "estimate":
         raise SweepError(f"`{model}` has no data to simulate", hint="add `tensors: FILE.yaml`", span=file.text.place("mode"))
 
 
 def _in_files(data: str | None) -> bool:
-    return (data or "").partition(":")[0] in FROM_FILES
+    return (data or "").partition(":")[0] in FILE_READERS

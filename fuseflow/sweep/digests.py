@@ -15,7 +15,7 @@ from ruamel.yaml.error import YAMLError
 import fuseflow
 from fuseflow.errors import DataError
 from fuseflow.filesystem import read_bytes
-from fuseflow.frontend.data import FROM_FILES, located
+from fuseflow.frontend.data import FILE_READERS, locate_files
 
 
 @cache
@@ -38,7 +38,7 @@ def content(model: Path, tensors: Path | None, data: str | None, data_dir: Path 
     if tensors is not None:
         files += _tensor_files(tensors)
     name = (data or "").partition(":")[0]
-    if data_dir is not None and name in FROM_FILES:
+    if data_dir is not None and name in FILE_READERS:
         files += _data_files(name, data_dir)
     return _digest(files)
 
@@ -82,7 +82,7 @@ def _tensor_files(tensors: Path) -> Iterator[Path]:
 
 def _data_files(name: str, data_dir: Path) -> Iterable[Path]:
     try:
-        folder = located(name, data_dir)
+        folder = locate_files(name, data_dir)
     except DataError:  # whoever loads it says so
         return ()
     return sorted(p for p in folder.rglob("*") if p.is_file())

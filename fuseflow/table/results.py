@@ -15,7 +15,7 @@ from fuseflow.table.nest import Nest
 from fuseflow.table.table import FusionTable
 from fuseflow.table.value_row import Term
 from fuseflow.tensors import DTYPES, Format
-from fuseflow.tensors.blocks import show_block
+from fuseflow.tensors.blocks import block_text
 from fuseflow.tensors.levels import Level, names
 
 
@@ -110,7 +110,7 @@ def _dropped(builder: Builder, result: RegionOutput, levels: tuple[Level, ...], 
         first -= 1
     if result.drop_zeros and result.tensor.block:
         raise FusionError(
-            f"zeros of `{result.name}` cannot be dropped: it is stored in blocks of {show_block(result.tensor.block)}",
+            f"zeros of `{result.name}` cannot be dropped: it is stored in blocks of {block_text(result.tensor.block)}",
             hint="a block is stored whole; leave it out of `drop_zeros`",
         )
     if first == 0 and result.drop_zeros:

@@ -1,4 +1,4 @@
-"""Fibertrees: level formats, packing and unpacking, byte sizes."""
+"""Tensors stored as fibertrees: their level formats, packing, unpacking and sizes in bytes."""
 
 from fuseflow.tensors.dtypes import DTYPES
 from fuseflow.tensors.format import Format

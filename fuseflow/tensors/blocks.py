@@ -1,10 +1,10 @@
-"""Blocked tensors: stored in blocks of b1 x b2 elements, whose levels address blocks and whose values are tiles.
+"""Blocked tensors: tensors in blocks of b1 x b2 elements, whose levels hold coordinates of blocks and whose values are tiles.
 
     A[64, 48] csr, block (16, 8)     4 x 6 blocks, compressed rows of blocks, values [stored, 16, 8]
 
-Blocks begin at coordinate 0; the last one of a dimension may reach over its edge, where it holds padding, which means nothing. At most
-two dimensions are in blocks of more than one element. The first of two lies along the columns of a tile, the second along its rows. One
-alone lies along the row of a tile if it is the tensor's last dimension, else along the column.
+Blocks begin at coordinate 0. The last block of a dimension may reach over its edge, where its elements are padding without a meaning. At
+most two dimensions have blocks of more than one element. If two have, the first one runs down the columns of a tile and the second one
+along its rows. If only one has, it runs along the row of a tile if it is the last dimension of the tensor, or else down the column.
 """
 
 from __future__ import annotations
@@ -20,48 +20,49 @@ from fuseflow.tensors.pack import from_coordinates, pack
 from fuseflow.tensors.tensor import Tensor
 
 Block: TypeAlias = tuple[int, ...]
-"""The size of a block along each dimension; () where every block is a single element."""
+"""The size of a block along each dimension, or () where every block is a single element."""
+
+MAX_BLOCK_SIDE: Final = 1024
+"""The greatest size of a block along a dimension. It is limited because a tile is one token of a stream."""
 
 
-LARGEST: Final = 1024
-"""The longest side of a block: a tile is one token of a stream."""
-
-
-def show_block(block: Block) -> str:
-    """How a block is written: `16x16`, `1x16x16`."""
+def block_text(block: Block) -> str:
+    """Return a block as it is written, such as `16x16` or `1x16x16`."""
     return "x".join(map(str, block))
 
 
-def block_named(text: str, rank: int) -> Block:
-    """Read `16x16`; raises `TensorError` unless it has a size for each of `rank` dimensions, two of them above 1 at most."""
+def parse_block(text: str, rank: int) -> Block:
+    """Read a block such as `16x16`. Raise `TensorError` unless it has a size for each of `rank` dimensions, of which at most two are
+    above 1."""
     if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9})*", text):
         raise TensorError(f"cannot read the block `{text}`", hint="write its size along each dimension: `16x16`")
-    return checked(tuple(map(int, text.split("x"))), rank)
+    return check_block(tuple(map(int, text.split("x"))), rank)
 
 
-def checked(block: Block, rank: int) -> Block:
-    """The block of a tensor with so many dimensions, () if it is a single element. Raises `TensorError` for what is none."""
+def check_block(block: Block, rank: int) -> Block:
+    """Return the block of a tensor of this rank, or () if the block is a single element. Raise `TensorError` if the sizes are not a
+    block."""
     if len(block) != rank:
         dimensions = "1 dimension" if rank == 1 else f"{rank} dimensions"
-        raise TensorError(f"a block of {show_block(block)} has {len(block)} sizes, the tensor {dimensions}")
-    if any(size < 1 or size > LARGEST for size in block):
-        raise TensorError(f"a block of {show_block(block)}: its sizes are 1 to {LARGEST}")
-    return block if tile_of(block) else ()
+        raise TensorError(f"a block of {block_text(block)} has {len(block)} sizes, the tensor {dimensions}")
+    if any(size < 1 or size > MAX_BLOCK_SIDE for size in block):
+        raise TensorError(f"a block of {block_text(block)}: its sizes are 1 to {MAX_BLOCK_SIDE}")
+    return block if tile_shape(block) else ()
 
 
-def blocks_of(shape: tuple[int, ...], block: Block) -> tuple[int, ...]:
-    """How many blocks there are along each dimension.
+def block_counts(shape: tuple[int, ...], block: Block) -> tuple[int, ...]:
+    """Return the number of blocks along each dimension.
 
-    >>> blocks_of((64, 50), (16, 8))
+    >>> block_counts((64, 50), (16, 8))
     (4, 7)
     """
     return tuple(-(-size // b) for size, b in zip(shape, block, strict=True)) if block else shape
 
 
-def tile_of(block: Block) -> tuple[int, ...]:
-    """The shape of a block as a tile: rows and columns, () for a single element.
+def tile_shape(block: Block) -> tuple[int, ...]:
+    """Return the rows and columns of a block as a tile, or () for a single element.
 
-    >>> tile_of((1, 16, 8)), tile_of((16, 1)), tile_of((1, 16)), tile_of((16,))
+    >>> tile_shape((1, 16, 8)), tile_shape((16, 1)), tile_shape((1, 16)), tile_shape((16,))
     ((16, 8), (16, 1), (1, 16), (1, 16))
     """
     row, column = tile_dimensions(block)
@@ -71,12 +72,12 @@ def tile_of(block: Block) -> tuple[int, ...]:
 
 
 def tile_dimensions(block: Block) -> tuple[int | None, int | None]:
-    """Which dimensions the row index and the column index of a tile run over, None where there is only one row or column.
-    Raises `TensorError` for more than two."""
-    found = [d for d, size in enumerate(block) if size > 1]
-    if len(found) > 2:
-        raise TensorError(f"a block of {show_block(block)} has {len(found)} dimensions", hint="at most two can be in blocks")
-    match found:
+    """Return the dimension that the row index of a tile runs over and the one of its column index, or None where a tile has only one row or
+    column. Raise `TensorError` if more than two dimensions are in blocks."""
+    dimensions = [d for d, size in enumerate(block) if size > 1]
+    if len(dimensions) > 2:
+        raise TensorError(f"a block of {block_text(block)} has {len(dimensions)} dimensions", hint="at most two can be in blocks")
+    match dimensions:
         case [first, second]:
             return first, second
         case [one] if one == len(block) - 1:
@@ -87,64 +88,68 @@ def tile_dimensions(block: Block) -> tuple[int | None, int | None]:
             return None, None
 
 
-def blocked(tensor: Tensor, block: Block) -> Tensor:
-    """A tensor of single elements in blocks. Stored are the blocks in which it stores anything; the rest of them is implicit.
+def to_blocks(tensor: Tensor, block: Block) -> Tensor:
+    """Store a tensor of single elements in blocks. A block is stored if the tensor stores any of its elements; its other elements are
+    implicit.
 
     >>> from fuseflow.tensors import Format
-    >>> blocked(pack(np.eye(4), Format.parse("csr", 2)), (2, 2)).values[1].tolist()
+    >>> to_blocks(pack(np.eye(4), Format.parse("csr", 2)), (2, 2)).values[1].tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    if not tile_of(block):
+    if not tile_shape(block):
         return tensor
     if tensor.format.all_dense:
-        tiles = dense_tiles(tensor.to_dense(), block, tensor.fill)
+        tiles = split_into_tiles(tensor.to_dense(), block, tensor.fill)
         stored = tiles.transpose((*tensor.format.order, tiles.ndim - 2, tiles.ndim - 1)).reshape(-1, *tiles.shape[-2:])
         levels = pack(np.broadcast_to(np.zeros((), np.int8), tiles.shape[:-2]), tensor.format).levels
         return Tensor(tiles.shape[:-2], tensor.format, levels, np.ascontiguousarray(stored), tensor.fill)
-    shape, tile = blocks_of(tensor.shape, block), tile_of(block)
+    shape, tile = block_counts(tensor.shape, block), tile_shape(block)
     coordinates = tensor.coordinates()
     sizes = np.array(block, dtype=np.int64)[:, None]
     outer, inner = np.divmod(coordinates, sizes)
     order = list(tensor.format.order)
-    places = np.ravel_multi_index(tuple(outer[order]), tuple(shape[d] for d in order)) if tensor.stored else np.zeros(0, np.int64)
-    unique, at = np.unique(places, return_inverse=True)
-    values = np.full((len(unique), *tile), tensor.fill, dtype=tensor.dtype)
+    block_numbers = (
+        np.ravel_multi_index(tuple(outer[order]), tuple(shape[d] for d in order)) if tensor.stored else np.zeros(0, np.int64)
+    )
+    stored_blocks, block_positions = np.unique(block_numbers, return_inverse=True)
+    values = np.full((len(stored_blocks), *tile), tensor.fill, dtype=tensor.dtype)
     rows, columns = (np.zeros(tensor.stored, np.int64) if d is None else inner[d] for d in tile_dimensions(block))
-    values[at, rows, columns] = tensor.values
-    found = np.empty((len(shape), len(unique)), dtype=np.int64)
-    found[order] = np.unravel_index(unique, tuple(shape[d] for d in order)) if len(unique) else 0
-    return from_coordinates(shape, found, values, tensor.format, tensor.fill)
+    values[block_positions, rows, columns] = tensor.values
+    block_coordinates = np.empty((len(shape), len(stored_blocks)), dtype=np.int64)
+    block_coordinates[order] = np.unravel_index(stored_blocks, tuple(shape[d] for d in order)) if len(stored_blocks) else 0
+    return from_coordinates(shape, block_coordinates, values, tensor.format, tensor.fill)
 
 
-def unblocked(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
-    """A tensor in blocks as one of single elements, of this shape: every element of a stored block is stored, padding is left out."""
-    if not tile_of(block):
+def from_blocks(tensor: Tensor, shape: tuple[int, ...], block: Block) -> Tensor:
+    """Store a tensor in blocks as one of single elements, which has this shape. It stores every element of a stored block except
+    padding."""
+    if not tile_shape(block):
         return tensor
     sides = tile_dimensions(block)
     if tensor.format.all_dense:
-        return pack(elements(tensor.to_dense(), shape, block), tensor.format, tensor.fill, copy=False)
+        return pack(join_tiles(tensor.to_dense(), shape, block), tensor.format, tensor.fill, copy=False)
     rows, columns = tensor.tile
-    corner = np.repeat(tensor.coordinates() * np.array(block, dtype=np.int64)[:, None], rows * columns, axis=1)
+    coordinates = np.repeat(tensor.coordinates() * np.array(block, dtype=np.int64)[:, None], rows * columns, axis=1)
     for side, steps in zip(sides, np.divmod(np.arange(rows * columns), columns), strict=True):
         if side is not None:
-            corner[side] += np.tile(steps, tensor.stored)
-    inside = (corner < np.array(shape, dtype=np.int64)[:, None]).all(axis=0)
-    return from_coordinates(shape, corner[:, inside], tensor.values.reshape(-1)[inside], tensor.format, tensor.fill)
+            coordinates[side] += np.tile(steps, tensor.stored)
+    inside = (coordinates < np.array(shape, dtype=np.int64)[:, None]).all(axis=0)
+    return from_coordinates(shape, coordinates[:, inside], tensor.values.reshape(-1)[inside], tensor.format, tensor.fill)
 
 
-def dense_tiles(array: npt.NDArray[np.generic], block: Block, fill: float) -> npt.NDArray[np.generic]:
-    """A dense array as [blocks of each dimension..., rows, columns], padded with `fill`."""
-    shape, rank = blocks_of(array.shape, block), array.ndim
+def split_into_tiles(array: npt.NDArray[np.generic], block: Block, fill: float) -> npt.NDArray[np.generic]:
+    """Return a dense array as tiles, [blocks along each dimension..., rows, columns], padded with `fill`."""
+    shape, rank = block_counts(array.shape, block), array.ndim
     padded = np.full(tuple(n * b for n, b in zip(shape, block, strict=True)), fill, dtype=array.dtype)
     padded[tuple(slice(0, size) for size in array.shape)] = array
-    apart = padded.reshape([length for pair in zip(shape, block, strict=True) for length in pair])
-    return apart.transpose((*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))).reshape(*shape, *tile_of(block))
+    split_axes = padded.reshape([length for pair in zip(shape, block, strict=True) for length in pair])
+    return split_axes.transpose((*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))).reshape(*shape, *tile_shape(block))
 
 
-def elements(tiles: npt.NDArray[np.generic], shape: tuple[int, ...], block: Block) -> npt.NDArray[np.generic]:
-    """The array of this shape that `dense_tiles` took apart."""
-    counts, rank = blocks_of(shape, block), len(shape)
-    apart = tiles.reshape(*counts, *block)
-    whole = apart.transpose([axis for d in range(rank) for axis in (d, rank + d)])
-    padded = whole.reshape([n * b for n, b in zip(counts, block, strict=True)])
+def join_tiles(tiles: npt.NDArray[np.generic], shape: tuple[int, ...], block: Block) -> npt.NDArray[np.generic]:
+    """Return the array of this shape that `split_into_tiles` cut into tiles."""
+    counts, rank = block_counts(shape, block), len(shape)
+    split_axes = tiles.reshape(*counts, *block)
+    ordered = split_axes.transpose([axis for d in range(rank) for axis in (d, rank + d)])
+    padded = ordered.reshape([n * b for n, b in zip(counts, block, strict=True)])
     return padded[tuple(slice(0, size) for size in shape)]

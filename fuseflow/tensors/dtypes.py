@@ -1,4 +1,4 @@
-"""Element types: the names that programs and schedules use, and the NumPy types that hold them."""
+"""Element types of tensors: the names that programs and schedules use, and the NumPy types that hold them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 
 
-def dtype_named(name: str) -> np.dtype[Any]:
-    """The NumPy type called `name`; raises `TensorError` with the nearest right name."""
+def parse_dtype(name: str) -> np.dtype[Any]:
+    """Return the NumPy type of the element type `name`. Raise `TensorError` with the nearest right name if there is none."""
     if name not in DTYPES:
         raise TensorError(f"unknown dtype `{name}`", hint=did_you_mean(name, DTYPES))
     return DTYPES[name]
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """The name of a NumPy type; raises `TensorError` for a type that tensors cannot have.
+    """Return the name of a NumPy type. Raise `TensorError` for a type that tensors cannot have.
 
     >>> dtype_name(np.dtype("float32"))
     'f32'
     """
-    for name, known in DTYPES.items():
-        if known == dtype:
+    for name, candidate in DTYPES.items():
+        if candidate == dtype:
             return name
     raise TensorError(f"tensors cannot hold `{dtype}`", hint=f"convert to one of {', '.join(str(d) for d in DTYPES.values())}")

@@ -1,8 +1,8 @@
-"""Fibertrees as text files, one number a line: the layout that SAM tools share.
+"""Fibertrees as text files with one number on each line, in the layout that the tools of SAM share.
 
-A folder holds, for a tensor `NAME`: `tensor_NAME_mode_<level>_{seg,crd}` (levels outermost first; what the level stores),
-`tensor_NAME_mode_vals`, and `tensor_NAME_mode_shape`, in dimension order. Of a tensor in blocks the levels and the shape count blocks, and
-the values are the elements of one tile after the other, row by row.
+For a tensor `NAME`, a folder holds the files `tensor_NAME_mode_<level>_{seg,crd}` with the arrays of each level (outermost first),
+`tensor_NAME_mode_vals` with the values, and `tensor_NAME_mode_shape` with the shape in dimension order. For a tensor in blocks, levels
+and shape count blocks, and the values are the elements of one tile after the other, row by row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fuseflow.tensors.tensor import Tensor
 
 
 def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
-    """Write a tensor into a folder."""
+    """Write a tensor into a folder. Raise `FileError` where its files cannot be written."""
     columns: dict[str, npt.NDArray[Any]] = {"shape": np.array(tensor.shape, dtype=np.int64), "vals": tensor.values.reshape(-1)}
     for number, level in enumerate(tensor.levels):
         columns.update({f"{number}_{kind}": numbers for kind, numbers in level.arrays.items()})
@@ -32,11 +32,13 @@ def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
 
 
 def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple[int, ...] = ()) -> Tensor:
-    """The tensor `name` of a folder, stored in `format` (of `appended` levels); of tiles, the elements of each row by row. Raises
-    `FileError` for files that are missing, hold no numbers, or do not fit together."""
+    """Read the tensor `name` from a folder. It is stored in `format`, whose levels must all be `appended`; its values are tiles of the
+    shape `tile`. Raise `FileError` for files that are missing, do not hold numbers, or do not fit together."""
     if not _file(directory, name, "shape").is_file():
-        found = sorted(path.name[len("tensor_") : -len("_mode_shape")] for path in Path(directory).glob("tensor_*_mode_shape"))
-        raise FileError(f"`{directory}` holds no fibertree of `{name}`", hint=did_you_mean(name, found))
+        names_in_folder = sorted(
+            path.name[len("tensor_") : -len("_mode_shape")] for path in Path(directory).glob("tensor_*_mode_shape")
+        )
+        raise FileError(f"`{directory}` holds no fibertree of `{name}`", hint=did_you_mean(name, names_in_folder))
     shape = tuple(_integers(directory, name, "shape").tolist())
     if len(shape) != format.rank:
         raise FileError(
@@ -49,15 +51,15 @@ def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple
         parents = levels[-1].entries
     values = _numbers(directory, name, "vals")
     if len(values) != parents * prod(tile):
-        room = f"{parents} tiles of {tile[0]} x {tile[1]}" if tile else str(parents)
-        raise FileError(f"`{_file(directory, name, 'vals')}` holds {len(values)} values, the levels have room for {room}")
+        capacity = f"{parents} tiles of {tile[0]} x {tile[1]}" if tile else str(parents)
+        raise FileError(f"`{_file(directory, name, 'vals')}` holds {len(values)} values, the levels have room for {capacity}")
     return Tensor(shape, format, tuple(levels), values.reshape(parents, *tile))
 
 
 def _level(directory: str | Path, name: str, number: int, level: Level, size: int, parents: int) -> Fibers:
     if not level.appended:
-        able = names(lambda level: level.appended, "`{}`")
-        raise FileError(f"`{directory}`: a {level.text} level is not read from a fibertree", hint=f"{able} are")
+        appended_levels = names(lambda level: level.appended, "`{}`")
+        raise FileError(f"`{directory}`: a {level.text} level is not read from a fibertree", hint=f"{appended_levels} are")
     arrays = {array.name: _integers(directory, name, f"{number}_{array.name}") for array in level.arrays(size)}
     try:
         return level.read(size, parents, arrays)

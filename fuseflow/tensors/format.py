@@ -1,4 +1,4 @@
-"""Storage formats: level formats, outermost first, and the mode order (which dimension each level stores)."""
+"""Storage formats: the level formats of a tensor, outermost first, and its mode order, which says what dimension each level stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.tensors.levels import LEVELS, Dense, Level
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`levels[p]` stores dimension `order[p]` of the tensor.
+    """A storage format: level p has the level format `levels[p]` and stores dimension `order[p]` of the tensor.
 
     >>> str(Format.parse("csc", 2))
     '(dense, compressed) order (1, 0)'
@@ -33,10 +33,12 @@ class Format:
 
     @property
     def rank(self) -> int:
+        """The number of levels, which is the number of dimensions of the tensor."""
         return len(self.levels)
 
     @property
     def all_dense(self) -> bool:
+        """Whether every level stores every coordinate of its dimension."""
         return all(level.full for level in self.levels)
 
     def __str__(self) -> str:
@@ -46,12 +48,12 @@ class Format:
         return f"({levels}) order ({', '.join(map(str, self.order))})"
 
     def short(self) -> str:
-        """The short name where there is one, else the full text; `parse` reads both."""
+        """Return the short name of the format if it has one, or else its full text. `parse` reads both."""
         if self.rank == 1 and not self.all_dense:
-            return str(self)  # a sparse vector is `coo` and `csf` alike
+            return str(self)  # `coo` and `csf` are the same for a vector
         for name in SHORT_NAMES:
             try:
-                if named(name, self.rank) == self:
+                if parse_short_name(name, self.rank) == self:
                     return name
             except TensorError:
                 continue
@@ -59,19 +61,21 @@ class Format:
 
     @classmethod
     def dense(cls, rank: int) -> Format:
+        """Return the format of dense levels in the order of the dimensions."""
         return cls((Dense(),) * rank, tuple(range(rank)))
 
     @classmethod
     def of(cls, *levels: str, order: tuple[int, ...] | None = None) -> Format:
-        """From level names: `Format.of("dense", "compressed")`."""
-        return cls(tuple(level_named(name) for name in levels), tuple(range(len(levels))) if order is None else order)
+        """Return the format with the levels of these names, as in `Format.of("dense", "compressed")`."""
+        return cls(tuple(parse_level(name) for name in levels), tuple(range(len(levels))) if order is None else order)
 
     @classmethod
     def parse(cls, text: str, rank: int) -> Format:
-        """Read a short name or `(level, ...) [order (d, ...)]`; raises `TensorError` with the nearest right name."""
+        """Read a short name or `(level, ...) [order (d, ...)]`. Raise `TensorError` if the text is not a format for tensors of this
+        rank."""
         text = text.strip()
         if not text.startswith("("):
-            return named(text, rank)
+            return parse_short_name(text, rank)
         match = re.fullmatch(r"\(([^()]*)\)\s*(?:order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\))?", _hide_nested(text))
         if not match:
             hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
@@ -84,16 +88,18 @@ class Format:
 
 
 SHORT_NAMES = ("dense", "csr", "csc", "coo", "dcsr", "dcsc", "csf")
+"""The short names of formats. Where a format has several, the first one is printed."""
 
 
-def level_named(name: str) -> Level:
+def parse_level(name: str) -> Level:
+    """Return the level format called `name`. Raise `TensorError` with the nearest right name if there is none."""
     if name not in LEVELS:
         raise TensorError(f"unknown level format `{name}`", hint=did_you_mean(name, LEVELS))
     return LEVELS[name]
 
 
-def named(name: str, rank: int) -> Format:
-    """The format with a short name, for tensors of this rank."""
+def parse_short_name(name: str, rank: int) -> Format:
+    """Return the format with this short name for tensors of this rank. Raise `TensorError` if there is none."""
     if name.startswith(("bsr", "bsc")):
         sizes = "x".join(re.findall(r"[0-9]{1,9}", name)) or "16x16"
         hint = f"use `cs{name[2]}`, and blocks beside it: `--block NAME={sizes}`, in a declaration `cs{name[2]} block {sizes}`"
@@ -117,10 +123,10 @@ def named(name: str, rank: int) -> Format:
         case "coo" if rank > 1:
             middle = ["singleton(nonunique)"] * (rank - 2)
             return Format.of("compressed(nonunique)", *middle, "singleton")
-        case _:  # csf of any rank, coo of a vector
+        case _:  # This is `csf` of any rank, or `coo` of a vector.
             return Format.of(*["compressed"] * rank)
 
 
 def _hide_nested(text: str) -> str:
-    """`compressed(nonunique)` -> `compressed<nonunique>`, so that the outer parentheses can be matched."""
+    """Replace `compressed(nonunique)` by `compressed<nonunique>`, so that a regular expression can match the outer parentheses."""
     return re.sub(r"(\w)\((\w+)\)", r"\1<\2>", text)

@@ -1,4 +1,4 @@
-"""Packing: dense arrays, scipy sparse arrays and coordinate lists to fibertrees of any format."""
+"""Packing of dense arrays, scipy sparse arrays and coordinate lists as fibertrees of any format."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from fuseflow.tensors.tensor import Tensor
 def pack(
     array: npt.ArrayLike | sparse.sparray | sparse.spmatrix, format: Format, fill: float = 0.0, *, copy: bool = True
 ) -> Tensor:
-    """Pack an array. Stored are a scipy array's entries, explicit zeros too, or those of a dense array that differ from `fill`.
+    """Pack an array. The tensor stores the entries of a scipy array, explicit zeros included, or the elements of a dense array that
+    differ from `fill`.
 
-    Without `copy`, a tensor whose levels are all dense may share the array's memory.
+    Without `copy`, a tensor whose levels are all dense may share the memory of the array. Raise `TensorError` if array, format and `fill`
+    do not fit together.
 
     >>> pack([[0, 5], [0, 0]], Format.parse("csr", 2)).values.tolist()
     [5]
@@ -36,15 +38,17 @@ def pack(
         ordered = dense.transpose(format.order)
         values = ordered.flatten() if copy else np.ascontiguousarray(ordered).reshape(-1)
         return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill)
-    found = np.nonzero(dense != fill)
-    return from_coordinates(dense.shape, np.array(found, dtype=np.int64), dense[found], format, fill)
+    stored = np.nonzero(dense != fill)
+    return from_coordinates(dense.shape, np.array(stored, dtype=np.int64), dense[stored], format, fill)
 
 
 def from_coordinates(
     shape: tuple[int, ...], coordinates: Ints, values: npt.NDArray[np.generic], format: Format, fill: float = 0.0
 ) -> Tensor:
-    """Pack a list of entries: `coordinates` is [rank, n] in dimension order, `values` has n elements, or is [n, rows, columns] for
-    tiles. Duplicates are added up, as scipy and PyTorch do."""
+    """Pack a list of n entries. `coordinates` is [rank, n] in dimension order; `values` is [n], or [n, rows, columns] for tiles.
+
+    Duplicates are added up, as in scipy and PyTorch. Raise `TensorError` for a coordinate outside `shape`.
+    """
     _check(format, shape, fill, values.dtype)
     coordinates = np.asarray(coordinates, dtype=np.int64).reshape(len(shape), -1 if shape else len(values))
     if coordinates.shape[1] != len(values):
@@ -68,7 +72,7 @@ def from_coordinates(
 
 
 def repack(tensor: Tensor, format: Format) -> Tensor:
-    """The same stored entries in another format."""
+    """Return a tensor with the same stored entries in another format."""
     return from_coordinates(tensor.shape, tensor.coordinates(), tensor.values, format, tensor.fill)
 
 
@@ -80,30 +84,31 @@ def _check(format: Format, shape: tuple[int, ...], fill: float, dtype: np.dtype[
 
 
 def _sorted(columns: Ints, values: npt.NDArray[np.generic]) -> tuple[Ints, npt.NDArray[np.generic]]:
-    """Entries in storage order, equal coordinates added up."""
+    """Return the entries in storage order, with the values of equal coordinates added up."""
     if not len(columns):
         return columns, values if len(values) < 2 else values.sum(axis=0, keepdims=True, dtype=values.dtype)
-    by = np.lexsort(columns[::-1])
-    columns, values = columns[:, by], values[by]
-    new = np.ones(columns.shape[1], dtype=bool)
-    new[1:] = (np.diff(columns) != 0).any(axis=0)
-    if new.all():
+    order = np.lexsort(columns[::-1])
+    columns, values = columns[:, order], values[order]
+    is_first = np.ones(columns.shape[1], dtype=bool)
+    is_first[1:] = (np.diff(columns) != 0).any(axis=0)
+    if is_first.all():
         return columns, values
-    sums: npt.NDArray[np.generic] = np.add.reduceat(values, np.flatnonzero(new)).astype(values.dtype)
-    return columns[:, new], sums
+    sums: npt.NDArray[np.generic] = np.add.reduceat(values, np.flatnonzero(is_first)).astype(values.dtype)
+    return columns[:, is_first], sums
 
 
 def _refine(prefixes: Ints, crds: Ints) -> Ints:
-    """Prefix numbers one level further in: entries share one if they shared the last and have the same coordinate."""
+    """Number the coordinate prefixes one level further in. Entries share a number if they shared the last one and have the same
+    coordinate."""
     change = np.zeros(len(crds), dtype=np.int64)
     change[1:] = (np.diff(prefixes) != 0) | (np.diff(crds) != 0)
     return np.cumsum(change)
 
 
 def _dense_levels(shape: tuple[int, ...], format: Format) -> tuple[Fibers, ...]:
-    none = np.zeros(0, dtype=np.int64)
+    no_entries = np.zeros(0, dtype=np.int64)
     sizes = [shape[d] for d in format.order]
     return tuple(
-        level.pack(size, math.prod(sizes[:p]), none, none, none)[0]
+        level.pack(size, math.prod(sizes[:p]), no_entries, no_entries, no_entries)[0]
         for p, (level, size) in enumerate(zip(format.levels, sizes, strict=True))
     )

@@ -1,4 +1,4 @@
-"""A packed tensor: a fibertree with its values, its shape and its implicit value."""
+"""Packed tensors: fibertrees with their values, shapes and implicit values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from fuseflow.tensors.levels.base import WORD_BYTES, Fibers, Ints, Kind
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """`levels[p]` are the stored fibers of dimension `format.order[p]`; `values` is indexed by the last level's references.
-    Values may be tiles, all of one shape: then `values` is [stored, rows, columns], and `shape` counts tiles.
+    """A packed tensor. `levels[p]` are the stored fibers of dimension `format.order[p]`, and the references of the last level index
+    `values`.
 
-    Entries that are not stored have the implicit value `fill`.
+    Values may be tiles that all have one shape. Then `values` is [stored, rows, columns], and `shape` counts tiles. Entries that are not
+    stored have the implicit value `fill`.
     """
 
     shape: tuple[int, ...]
@@ -32,34 +33,36 @@ class Tensor:
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """The shape of every value: () for scalars."""
+        """The shape of every value, which is () for scalars."""
         return self.values.shape[1:]
 
     @property
     def stored(self) -> int:
-        """Number of stored values."""
+        """The number of stored values."""
         return len(self.values)
 
     def words(self, kind: Kind) -> int:
-        """Number of stored positions, or coordinates, of all levels."""
-        pairs = zip(self.format.levels, self.levels, strict=True)
-        return sum(len(f.arrays[a.name]) for level, f in pairs for a in level.arrays(f.size) if a.kind == kind)
+        """Return the number of stored positions or coordinates of all levels, as `kind` says."""
+        levels = zip(self.format.levels, self.levels, strict=True)
+        return sum(len(f.arrays[a.name]) for level, f in levels for a in level.arrays(f.size) if a.kind == kind)
 
     @property
     def pos_bytes(self) -> int:
+        """The size of all positions in accelerator memory, in bytes."""
         return WORD_BYTES["pos"] * self.words("pos")
 
     @property
     def crd_bytes(self) -> int:
+        """The size of all coordinates in accelerator memory, in bytes."""
         return WORD_BYTES["crd"] * self.words("crd")
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the positions, coordinates and values in accelerator memory."""
+        """The size of the positions, coordinates and values in accelerator memory, in bytes."""
         return self.pos_bytes + self.crd_bytes + self.values.nbytes
 
     def coordinates(self) -> Ints:
-        """Coordinates of every stored value in storage order: an array [rank, stored], dimension by dimension."""
+        """Return the coordinates of all stored values in storage order, as an array [rank, stored] whose rows are the dimensions."""
         refs = np.zeros(1, dtype=np.int64)
         columns: list[Ints] = []
         for level in self.levels:
@@ -71,13 +74,14 @@ class Tensor:
         return out
 
     def to_dense(self) -> npt.NDArray[np.generic]:
-        """The array, implicit entries filled in; tiles stay apart, in the last two dimensions."""
+        """Return the dense array with the implicit entries filled in. Tiles stay separate, in two dimensions behind those of the shape."""
         out = np.full(self.shape + self.tile, self.fill, dtype=self.values.dtype)
         out[tuple(self.coordinates())] = self.values if self.shape else self.values[0]
         return out
 
     def to_scipy(self) -> sparse.coo_array:
-        """A scipy COO array with the stored entries (explicit zeros included); for tensors whose implicit value is 0."""
+        """Return a scipy COO array with the stored entries, explicit zeros included. Raise `ValueError` for tiles and for an implicit
+        value other than 0."""
         if self.tile:
             raise ValueError("scipy arrays have no tiles")
         if self.fill != 0:

@@ -1,4 +1,4 @@
-"""The YAML file that says where tensors are: an entry for each, which names a file and how it is stored.
+"""YAML files that list tensors. Each entry names the file of a tensor and may say how the tensor is stored:
 
 B: {path: b.npz, order: [i, k], levels: [compressed, compressed]}
 """
@@ -21,11 +21,12 @@ from fuseflow.tensors.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One tensor: the file or folder that holds it, and where the YAML file says so.
+class TensorEntry:
+    """The entry of one tensor: the file or folder that holds it, and the place of the entry in the YAML file.
 
-    `lists` are the keys that were given of `order` (the indices in the order in which their levels are stored), `levels` (the level
-    formats, outermost first), `indices` (the indices in the order of the file's dimensions) and `block` (rows and columns of a tile).
+    `lists` holds those of the following keys that the entry has. `order` is a list of indices in the order in which their levels are
+    stored. `levels` is a list of level formats, outermost first. `indices` is a list of indices in the order of the dimensions in the
+    file. `block` is a list of the rows and columns of a tile.
     """
 
     name: str
@@ -34,8 +35,8 @@ class Entry:
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @contextmanager
-    def blamed(self) -> Iterator[None]:
-        """Errors of the block are about this entry: they name the tensor and the place in the YAML file."""
+    def named_in_errors(self) -> Iterator[None]:
+        """Raise the errors of the block as a `FileError` that names the tensor and the place in the YAML file."""
         try:
             yield
         except FuseFlowError as error:
@@ -43,40 +44,43 @@ class Entry:
 
 
 def load_tensors(path: str | Path, inputs: Iterable[Declaration]) -> dict[str, Tensor]:
-    """The inputs of a program, packed as declared (`dense` without a format), from a YAML file:
+    """Load the inputs of a program from a YAML file and pack them as declared. An input without a declared format is dense. For example:
 
         A: {path: adjacency.mtx}
         x: {path: features.npy}
 
-    Paths are relative to the YAML file. Raises `FileError` for entries that are unknown, missing or do not fit.
+    Paths are relative to the YAML file. Raise `FileError` for entries that are unknown, missing or do not fit their declarations.
     """
     declared = {d.name: d for d in inputs}
     tensors = {}
     for entry in read_entries(path, declared, "the program"):
-        with entry.blamed():
+        with entry.named_in_errors():
             tensors[entry.name] = pack_declared(load_array(entry.path), declared[entry.name])
     return tensors
 
 
-def read_entries(path: str | Path, known: Collection[str], owner: str, lists: Sequence[str] = ()) -> list[Entry]:
-    """The entries of a YAML file, one for each of the tensors `known`, in their order. `owner` has these inputs; `lists` are the keys
-    that its entries may have beside `path`. Raises `FileError` with the place of what is wrong."""
+def read_entries(path: str | Path, tensors: Collection[str], owner: str, lists: Sequence[str] = ()) -> list[TensorEntry]:
+    """Read a YAML file that has one entry for each of `tensors`, and return the entries in the order of `tensors`.
+
+    `owner` says in messages what has these inputs, such as "the program". `lists` are the keys that an entry may have beside `path`. Raise
+    `FileError` with the place of an entry that is wrong.
+    """
     path = Path(path)
-    entries: dict[str, Entry] = {}
-    for name, value, span in _pairs(_composed(path), path, "a list of tensors, as in `A: {path: a.npz}`"):
-        if name not in known:
-            raise FileError(f"{owner} has no input `{name}`", hint=did_you_mean(name, known), span=span)
+    entries: dict[str, TensorEntry] = {}
+    for name, value, span in _mapping_items(_parse_yaml(path), path, "a list of tensors, as in `A: {path: a.npz}`"):
+        if name not in tensors:
+            raise FileError(f"{owner} has no input `{name}`", hint=did_you_mean(name, tensors), span=span)
         if name in entries:
             raise FileError(f"tensor `{name}` has two entries", span=span)
         entries[name] = _entry(name, value, span, path, lists)
-    missing = [name for name in known if name not in entries]
+    missing = [name for name in tensors if name not in entries]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
         raise FileError(f"`{path}` has no entry for {names}", hint=f"add `{missing[0]}: {{path: FILE}}`")
-    return [entries[name] for name in known]
+    return [entries[name] for name in tensors]
 
 
-def _composed(path: Path) -> Node | None:
+def _parse_yaml(path: Path) -> Node | None:
     text = read_text(path)
     try:
         return YAML(typ="safe", pure=True).compose(text)  # type: ignore[no-any-return]
@@ -87,23 +91,23 @@ def _composed(path: Path) -> Node | None:
         raise FileError(f"not YAML: {problem}", span=span) from error
 
 
-def _entry(name: str, node: Node, place: Span, path: Path, lists: Sequence[str]) -> Entry:
+def _entry(name: str, node: Node, place: Span, path: Path, lists: Sequence[str]) -> TensorEntry:
     file = ""
-    found: dict[str, tuple[str, ...]] = {}
-    for key, value, span in _pairs(node, path, f"`{name}: {{path: FILE}}`"):
+    lists_by_key: dict[str, tuple[str, ...]] = {}
+    for key, value, span in _mapping_items(node, path, f"`{name}: {{path: FILE}}`"):
         if key not in ("path", *lists):
             raise FileError(f"unknown key `{name}.{key}`", hint=did_you_mean(key, ["path", *lists]), span=span)
-        if key in found or (key == "path" and file):
+        if key in lists_by_key or (key == "path" and file):
             raise FileError(f"`{name}.{key}` is given twice", span=span)
         if key != "path":
-            found[key] = _words(f"{name}.{key}", value, span)
+            lists_by_key[key] = _words(f"{name}.{key}", value, span)
         elif not isinstance(value, ScalarNode) or not value.value:
             raise FileError(f"`{name}.path` is not a file name", span=span)
         else:
             file = value.value
     if not file:
         raise FileError(f"tensor `{name}` has no `path`", hint=f"write `{name}: {{path: FILE}}`", span=_span(node, path))
-    return Entry(name, path.parent / file, place, found)
+    return TensorEntry(name, path.parent / file, place, lists_by_key)
 
 
 def _words(key: str, node: Node, span: Span) -> tuple[str, ...]:
@@ -113,7 +117,7 @@ def _words(key: str, node: Node, span: Span) -> tuple[str, ...]:
     return tuple(item.value for item in items)
 
 
-def _pairs(node: Node | None, path: Path, expected: str) -> Iterator[tuple[str, Node, Span]]:
+def _mapping_items(node: Node | None, path: Path, expected: str) -> Iterator[tuple[str, Node, Span]]:
     if node is None:
         return
     if not isinstance(node, MappingNode):

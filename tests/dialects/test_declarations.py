@@ -14,7 +14,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import irdl
 
 from fuseflow.dialects import DIALECTS, declaration
-from fuseflow.dialects.listing import Entry, entries, markdown
+from fuseflow.dialects.listing import Definition, definitions, markdown
 from fuseflow.dialects.module import context
 from fuseflow.einsum.mlir import OPERATIONS as EINSUM_OPERATIONS
 from fuseflow.errors import GraphError
@@ -22,8 +22,8 @@ from fuseflow.samml.mlir_nodes import MAX_LEVELS
 from fuseflow.samml.nodes import NODE_TYPES
 
 ROOT = Path(__file__).parents[2]
-ENTRIES = [(dialect, entry) for dialect in DIALECTS for entry in entries(dialect)]
-OPERATIONS = [(dialect, entry) for dialect, entry in ENTRIES if entry.what == "operation"]
+ENTRIES = [(dialect, entry) for dialect in DIALECTS for entry in definitions(dialect)]
+OPERATIONS = [(dialect, entry) for dialect, entry in ENTRIES if entry.category == "operation"]
 SEGMENTS = {"operandSegmentSizes", "resultSegmentSizes"}
 
 
@@ -49,7 +49,7 @@ def test_mlir_refuses_what_the_declarations_do(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("dialect", "entry"), OPERATIONS, ids=[f"{d}.{e.name}" for d, e in OPERATIONS])
-def test_a_wrong_one_of_each_operation_is_refused(dialect: str, entry: Entry):
+def test_a_wrong_one_of_each_operation_is_refused(dialect: str, entry: Definition):
     name = f"{dialect}.{entry.name}"
     text = next(text for text in mlir_modules.texts(dialect) if f'"{name}"' in text)
     with context("samml", "table", "einsum", error=GraphError):
@@ -73,7 +73,7 @@ def parts_of(op: ir.Operation) -> Parts:
     return list(op.operands), [result.type for result in op.results], {name: op.attributes[name] for name in op.attributes}
 
 
-def wrong_ones(op: ir.Operation, entry: Entry, stranger: ir.Value) -> Iterator[tuple[str, *Parts]]:
+def wrong_ones(op: ir.Operation, entry: Definition, stranger: ir.Value) -> Iterator[tuple[str, *Parts]]:
     """The operation with one part of it wrong, for every part."""
     operands, results, attributes = parts_of(op)
     for k in range(len(operands)):
@@ -137,7 +137,7 @@ def test_the_operations_of_several_levels_take_as_many_as_the_writer_gives():
 
 
 @pytest.mark.parametrize(("dialect", "entry"), ENTRIES, ids=[f"{d}.{e.name}" for d, e in ENTRIES])
-def test_everything_declared_is_described(dialect: str, entry: Entry):
+def test_everything_declared_is_described(dialect: str, entry: Definition):
     assert entry.text.endswith(".") and len(entry.text) > 8, f"{dialect}.{entry.name} has no sentence above it"
 
 

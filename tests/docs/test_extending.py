@@ -62,7 +62,7 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         (
             Addition("fuseflow/frontend/datasets/ring.py", "ring.py"),
             Addition("fuseflow/frontend/data.py", "import.py", after="from fuseflow.frontend.datasets.random_graphs import"),
-            Addition("fuseflow/frontend/data.py", "name.py", instead_of='SPECS = ("karate",'),
+            Addition("fuseflow/frontend/data.py", "name.py", instead_of='DATASET_NAMES = ("karate",'),
             Addition("fuseflow/frontend/data.py", "branch.py", after='adj = options.choice("adj"'),
         ),
     ),

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.data import Data, load_data
-from fuseflow.frontend.datasets.graph_data import normalized, undirected
+from fuseflow.frontend.datasets.graph_data import normalize_adjacency, undirected_adjacency
 
 
 def adjacency(data: Data) -> sparse.csr_array:
@@ -39,7 +39,7 @@ def test_first_nodes_are_normalized_as_their_own_graph() -> None:
     edges = sparse.csr_array((whole[:9, :9] != 0).astype(np.float32))
     edges.setdiag(0)
     edges.eliminate_zeros()
-    assert (adjacency(part) != normalized(edges)).nnz == 0
+    assert (adjacency(part) != normalize_adjacency(edges)).nnz == 0
     assert part.features.shape == (9, 34)
     assert len(part.labels) == part.nodes == 9
 
@@ -74,7 +74,7 @@ def test_random_graphs_of_any_density(nodes: int, share: float, seed: int) -> No
 )
 def test_undirected_drops_loops_and_duplicates(case: tuple[int, list[tuple[int, int]]]) -> None:
     nodes, pairs = case
-    edges = undirected(nodes, [a for a, _ in pairs], [b for _, b in pairs]).toarray()
+    edges = undirected_adjacency(nodes, [a for a, _ in pairs], [b for _, b in pairs]).toarray()
     expected = np.zeros((nodes, nodes))
     for a, b in pairs:
         if a != b:
@@ -125,10 +125,10 @@ def test_errors(spec: str, message: str) -> None:
 
 def test_the_adjacency_is_an_option() -> None:
     plain, raw, gcn = (load_data(spec) for spec in ("karate", "karate:adj=raw", "karate:nodes=9,adj=gcn"))
-    assert (plain.matrix() != normalized(plain.edges)).nnz == 0
+    assert (plain.matrix() != normalize_adjacency(plain.edges)).nnz == 0
     assert (plain.matrix(default="raw") != plain.edges).nnz == 0
     assert (raw.matrix() != raw.edges).nnz == 0 and adjacency(raw).nnz == 156
-    assert (gcn.matrix(default="raw") != normalized(gcn.edges)).nnz == 0
+    assert (gcn.matrix(default="raw") != normalize_adjacency(gcn.edges)).nnz == 0
     assert plain.raw.values().tolist() == [1.0] * 156
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from fuseflow.errors import UsageError
-from fuseflow.frontend.model_options import Interface
+from fuseflow.frontend.model_options import BuildSignature
 
 MODEL = Path("model.py")
 
@@ -32,7 +32,7 @@ def needy(*, width: int, part: Literal["a", "b"]) -> None: ...
 
 
 def values(function: Callable[..., object] = build, **given: object) -> dict[str, Any]:
-    return Interface.of(MODEL, function).values(given)
+    return BuildSignature.of(MODEL, function).values(given)
 
 
 @pytest.mark.parametrize(

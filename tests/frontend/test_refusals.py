@@ -261,14 +261,16 @@ def test_formats() -> None:
 
 
 def test_torch_mlir_errors_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    from fuseflow.frontend import mlir
+    from fuseflow.frontend import linalg_modules
 
     text = "func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {\n"
     text += '  %0 = torch.operator "torch.aten.nothing"(%x) : (!torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32>\n'
     text += "  return %0 : !torch.vtensor<[2],f32>\n}"
-    module = mlir.parse(text, "m.mlir")
+    module = linalg_modules.parse_module(text, "m.mlir")
     with pytest.raises(FrontendError) as caught:
-        mlir.run(module, "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)", "lowering", "m.mlir")
+        linalg_modules.run_pipeline(
+            module, "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)", "lowering", "m.mlir"
+        )
     assert "lowering failed in torch-mlir" in caught.value.message
     assert any("torch.aten.nothing" in note for note in caught.value.notes)
     assert str(caught.value.span).startswith("m.mlir:2:")

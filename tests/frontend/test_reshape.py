@@ -21,9 +21,9 @@ def test_steps_equal_reshape(parts: list[list[int]], expand: bool) -> None:
     shape = [size for size in source if size != 1]
     for step in reshape_steps(source, result, reassociation):
         if isinstance(step, DimensionSplit):
-            outer, remainder = divmod(shape[step.at], step.size)
+            outer, remainder = divmod(shape[step.dimension], step.size)
             assert remainder == 0 and outer > 1 and step.size > 1
-            shape[step.at : step.at + 1] = [outer, step.size]
+            shape[step.dimension : step.dimension + 1] = [outer, step.size]
         else:
-            shape[step.at : step.at + 2] = [shape[step.at] * shape[step.at + 1]]
+            shape[step.dimension : step.dimension + 2] = [shape[step.dimension] * shape[step.dimension + 1]]
     assert shape == [size for size in result if size != 1]

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from fuseflow.errors import FrontendError
-from fuseflow.frontend.sparse_encodings import from_encoding, named_in_mlir, screen_encodings, to_encoding
+from fuseflow.frontend.sparse_encodings import from_encoding, has_encoding, screen_encodings, to_encoding
 from fuseflow.tensors import Format
 
 LEVELS = [
@@ -130,7 +130,7 @@ def test_a_level_that_mlir_does_not_have_is_said_beside_the_encoding() -> None:
             return a @ b
 
     format = Format.parse("(dense, bitmap)", 2)
-    assert not named_in_mlir(format)
+    assert not has_encoding(format)
     assert from_encoding(to_encoding(format)) == (Format.parse("csr", 2), ())
     a, b = torch.randn(5, 40), torch.randn(40, 6)
     a[torch.rand(5, 40) < 0.7] = 0

@@ -11,9 +11,9 @@ import torch
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import to_torch
-from fuseflow.frontend.torch_tensors import packed
+from fuseflow.frontend.torch_tensors import from_torch
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.blocks import blocked
+from fuseflow.tensors.blocks import to_blocks
 
 LAYOUTS = {
     "csr": torch.sparse_csr,
@@ -36,14 +36,14 @@ def test_there_and_back(text: str, shape: tuple[int, int]) -> None:
     assert found.layout == LAYOUTS[text] and found.dtype == torch.float32
     np.testing.assert_array_equal(found.to_dense().numpy(), array)
     if shape != (1, 1):  # dimensions of extent 1 are dropped on the way in
-        again = packed(found, TensorType("t", shape, tensor.format))
+        again = from_torch(found, TensorType("t", shape, tensor.format))
         np.testing.assert_array_equal(again.to_dense(), array)
         assert again.stored == tensor.stored
 
 
 def test_explicit_zeros_stay() -> None:
     coo = torch.sparse_coo_tensor([[0, 1], [1, 0]], torch.tensor([0.0, 2.0]), (2, 2)).coalesce()
-    tensor = packed(coo, TensorType("t", (2, 2), Format.parse("csr", 2)))
+    tensor = from_torch(coo, TensorType("t", (2, 2), Format.parse("csr", 2)))
     assert to_torch(tensor).values().tolist() == [0.0, 2.0]
 
 
@@ -59,10 +59,10 @@ def test_the_stored_blocks_come_through(layout: str, format: str, blocks: tuple[
     array = np.zeros((8, 12), np.float32)
     array[0, 4], array[5, 1:9], array[7, 11] = 1, 2, 3
     given = getattr(torch.from_numpy(array), layout)(blocks)
-    tensor = packed(given, TensorType("t", (8, 12), Format.parse(format, 2), block=blocks))
+    tensor = from_torch(given, TensorType("t", (8, 12), Format.parse(format, 2), block=blocks))
     assert tensor.stored == given.values().numel() and tensor.tile == ()
     np.testing.assert_array_equal(tensor.to_dense(), array)
-    tiles = blocked(tensor, blocks)
+    tiles = to_blocks(tensor, blocks)
     np.testing.assert_array_equal(tiles.values, given.values().numpy())
     coordinates = (given.col_indices() if format == "csr" else given.row_indices()).numpy()
     np.testing.assert_array_equal(tiles.coordinates()[1 if format == "csr" else 0], coordinates)
@@ -71,5 +71,5 @@ def test_the_stored_blocks_come_through(layout: str, format: str, blocks: tuple[
 @pytest.mark.filterwarnings("ignore:Sparse")
 def test_a_stored_block_of_zeros_stays() -> None:
     given = torch.sparse_bsr_tensor([0, 1, 2], [1, 0], torch.tensor([[[0.0, 0.0]], [[1.0, 0.0]]]), (2, 4))
-    tensor = packed(given, TensorType("t", (2, 4), Format.parse("csr", 2), block=(1, 2)))
-    assert tensor.stored == 4 and blocked(tensor, (1, 2)).values.tolist() == [[[0.0, 0.0]], [[1.0, 0.0]]]
+    tensor = from_torch(given, TensorType("t", (2, 4), Format.parse("csr", 2), block=(1, 2)))
+    assert tensor.stored == 4 and to_blocks(tensor, (1, 2)).values.tolist() == [[[0.0, 0.0]], [[1.0, 0.0]]]

@@ -12,7 +12,7 @@ from fuseflow.run.compiled import Compiled
 from fuseflow.run.stand_ins import check_region, stand_in
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.blocks import blocked, unblocked
+from fuseflow.tensors.blocks import from_blocks, to_blocks
 
 ROWS = """
 tensor A[10, 7] csr
@@ -42,7 +42,7 @@ def test_a_wrong_result_in_blocks_is_found():
     compiled = program(4, 4)
     memory = compiled.memory()
     (region,) = (r for r in compiled.regions if r.name == "T")
-    wrong = blocked(pack(np.ones((10, 6), dtype=np.float32), Format.dense(2)), compiled.program.declared["T"].block)
+    wrong = to_blocks(pack(np.ones((10, 6), dtype=np.float32), Format.dense(2)), compiled.program.declared["T"].block)
     found = check_region(compiled.program, region, memory, {"T": wrong})
     assert found is not None and not found.passed
 
@@ -51,8 +51,8 @@ def test_numbers_do_not_depend_on_blocks_and_padding_stays():
     computed = pack(np.full((5, 6), 7, dtype=np.float32), Format.parse("(dense, dense) order (1, 0)", 2))
     plain = stand_in(TensorType("T", (5, 6)), computed, 3)
     type = TensorType("T", (5, 6), block=(4, 4))
-    tiles = blocked(computed, type.block)
+    tiles = to_blocks(computed, type.block)
     tiles.values[tiles.values == 0] = 9  # what was computed of the padding
     found = stand_in(type, tiles, 3)
-    np.testing.assert_array_equal(unblocked(found, (5, 6), type.block).to_dense(), plain.to_dense())
+    np.testing.assert_array_equal(from_blocks(found, (5, 6), type.block).to_dense(), plain.to_dense())
     assert (found.values == 9).sum() == 8 * 8 - 5 * 6

@@ -22,7 +22,7 @@ from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
-from fuseflow.einsum.storage import to_blocks, to_elements
+from fuseflow.einsum.storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
 from fuseflow.fusion import FusedRegion, search
 from fuseflow.fusion.orders import candidate_orders
@@ -208,12 +208,12 @@ def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegio
 def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledRegion]) -> Iterator[Run]:
     """Run every region on what the ones before it really wrote. (What is not in the program is a copy: it is as its region means it.)"""
     types = lowered.declared
-    memory: dict[str, Tensor] = to_blocks(types, case.tensors)
+    memory: dict[str, Tensor] = tensors_to_blocks(types, case.tensors)
     memory |= {t.name: guard_data(t) for t in lowered.inputs if t.name not in memory}
     for region in made:
         program = as_program(region.fused)
         types = types | {r.name: r.tensor for r in region.fused.results}
-        read = to_elements(types, {t.name: memory[t.name] for t in program.inputs})
+        read = tensors_to_elements(types, {t.name: memory[t.name] for t in program.inputs})
         meant = evaluate(program, {name: tensor.to_dense() for name, tensor in read.items()})
         outcome = simulated(region.graph, memory, case.limits)
         inputs = {name: memory[name] for name in region.graph.inputs}
@@ -222,7 +222,7 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
             agree(f"fused interpreter, region `{region.name}`", name, meant[name], due)
             memory[name] = assemble(region.graph.declared[name], outcome.written[name])
             order = ",".join(region.fused.order)
-            got = to_elements(types, {name: memory[name]})[name]
+            got = tensors_to_elements(types, {name: memory[name]})[name]
             agree(f"graph of region `{region.name}` in order {order}", name, got.to_dense(), due)
             if name in case.schedule.drop_zeros:
                 dropped(memory[name], name)

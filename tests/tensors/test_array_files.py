@@ -15,7 +15,7 @@ from scipy import sparse
 from fuseflow.errors import FileError, Span
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.array_files import load_array, save_array
-from fuseflow.tensors.blocks import blocked
+from fuseflow.tensors.blocks import to_blocks
 from fuseflow.tensors.fibertree_files import read_fibertree, write_fibertree
 from fuseflow.tensors.tensor_listing import load_tensors
 
@@ -248,7 +248,7 @@ def test_fibertrees_come_back(tmp_path, format):
 
 def test_a_fibertree_of_tiles(tmp_path):
     """Levels over blocks, and the elements of one tile after the other."""
-    tensor = blocked(pack(MATRIX, Format.parse("dcsr", 2)), (2, 2))
+    tensor = to_blocks(pack(MATRIX, Format.parse("dcsr", 2)), (2, 2))
     write_fibertree(tmp_path, "A", tensor)
     assert fibertree(tmp_path)["tensor_A_mode_shape"] == ["2", "2"]
     assert fibertree(tmp_path)["tensor_A_mode_vals"][:6] == ["0.0", "5.0", "0.0", "0.0", "0.1", "0.0"]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import TensorError
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.blocks import block_named, blocked, blocks_of, checked, dense_tiles, tile_of, unblocked
+from fuseflow.tensors.blocks import block_counts, check_block, from_blocks, parse_block, split_into_tiles, tile_shape, to_blocks
 
 FORMATS = {1: ["dense", "csf"], 2: ["dense", "csr", "csc", "dcsr", "coo", "(dense, dense) order (1, 0)"], 3: ["dense", "csf"]}
 
@@ -25,12 +25,12 @@ def cases(draw):
 @given(cases())
 def test_blocks_hold_what_the_elements_were(case):
     array, block, format = case
-    tensor = blocked(pack(array, format), block)
-    assert tensor.tile == tile_of(block)
+    tensor = to_blocks(pack(array, format), block)
+    assert tensor.tile == tile_shape(block)
     if tensor.tile:
-        assert tensor.shape == blocks_of(array.shape, block)
-        np.testing.assert_array_equal(tensor.to_dense(), dense_tiles(array, block, 0.0))
-    back = unblocked(tensor, array.shape, block)
+        assert tensor.shape == block_counts(array.shape, block)
+        np.testing.assert_array_equal(tensor.to_dense(), split_into_tiles(array, block, 0.0))
+    back = from_blocks(tensor, array.shape, block)
     assert back.format == format
     np.testing.assert_array_equal(back.to_dense(), array)
 
@@ -38,14 +38,14 @@ def test_blocks_hold_what_the_elements_were(case):
 def test_only_blocks_with_entries_are_stored():
     array = np.zeros((64, 64))
     array[3, 60] = array[5, 61] = 1.0
-    tensor = blocked(pack(array, Format.parse("csr", 2)), (16, 8))
+    tensor = to_blocks(pack(array, Format.parse("csr", 2)), (16, 8))
     assert (tensor.stored, tensor.nbytes) == (1, 5 * 4 + 4 + 16 * 8 * 8)
 
 
 def test_the_rest_of_a_block_is_the_implicit_value():
     array = np.full((4, 4), -np.inf)
     array[0, 0] = 2.0
-    tensor = blocked(pack(array, Format.parse("csr", 2), -np.inf), (2, 2))
+    tensor = to_blocks(pack(array, Format.parse("csr", 2), -np.inf), (2, 2))
     assert tensor.values.tolist() == [[[2.0, -np.inf], [-np.inf, -np.inf]]]
 
 
@@ -61,8 +61,8 @@ def test_the_rest_of_a_block_is_the_implicit_value():
 )
 def test_a_block_that_is_none(text, rank, message):
     with pytest.raises(TensorError, match=message):
-        block_named(text, rank)
+        parse_block(text, rank)
 
 
 def test_a_block_of_one_element_is_no_block():
-    assert checked((1, 1), 2) == ()
+    assert check_block((1, 1), 2) == ()

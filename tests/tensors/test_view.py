@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.view import seen, seen_format
+from fuseflow.tensors.view import regroup_format, regroup_tensor
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from fuseflow.tensors.view import seen, seen_format
 )
 def test_formats(format, before, after, expected) -> None:
     stored = Format.parse(format, len(before))
-    found = seen_format(stored, before, after)
+    found = regroup_format(stored, before, after)
     assert (None if found is None else str(found)) == expected
     if found is None:
         return
@@ -33,6 +33,6 @@ def test_formats(format, before, after, expected) -> None:
     array = np.random.default_rng(0).integers(-1, 2, shape).astype(np.float32)
     other = tuple(int(np.prod([size[p] for p in parts])) for parts in after)
     tensor = pack(array, stored)
-    view = seen(tensor, found, other)
+    view = regroup_tensor(tensor, found, other)
     assert view.values is tensor.values
     np.testing.assert_array_equal(view.to_dense(), array.reshape(other))

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from store import append, load
 
-from fuseflow.frontend.data import FROM_FILES
+from fuseflow.frontend.data import FILE_READERS
 
 POINT = study.Point("gcn", "small", "random:nodes=30,features=8", "partial", "ideal", ("small=true",))
 
@@ -108,6 +108,6 @@ def test_the_points(tmp_path: Path) -> None:
 
 def test_the_command_of_a_point() -> None:
     command = replace(POINT, data="cora").command(Path("raw"))
-    assert command[0] == sys.executable and "--data-dir" in command and "cora" in FROM_FILES
+    assert command[0] == sys.executable and "--data-dir" in command and "cora" in FILE_READERS
     assert "--data-dir" not in replace(POINT, data="synthetic:cora").command(Path("raw"))
     assert json.loads(json.dumps(study.asdict(row())))["point"]["options"] == ["small=true"]

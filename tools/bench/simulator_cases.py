@@ -15,7 +15,7 @@ from scipy import sparse
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.text import parse
 from fuseflow.tensors import Tensor, from_coordinates, pack
-from fuseflow.tensors.blocks import blocked
+from fuseflow.tensors.blocks import to_blocks
 
 WIDTH = 128
 DEGREE = 10
@@ -215,7 +215,7 @@ Y_v = write(acc.val) Y.vals
     row_of = np.repeat(np.arange(rows), row_sizes(a))
     tensors = {
         "A": from_coordinates(a.shape, np.array([row_of, a.indices], np.int64), tiles, graph.declared["A"].format),
-        "X": blocked(pack(x, graph.declared["X"].format), (side, side)),
+        "X": to_blocks(pack(x, graph.declared["X"].format), (side, side)),
     }
 
     def expected() -> npt.NDArray[np.float64]:

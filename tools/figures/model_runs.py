@@ -22,7 +22,7 @@ from frame import published
 from model_runs_table import summary
 from store import left, load, run_apart, work
 
-from fuseflow.frontend.data import FROM_FILES, has_files
+from fuseflow.frontend.data import FILE_READERS, has_files
 
 ROOT = Path(__file__).resolve().parents[2]
 GRANULARITIES = ("unfused", "partial", "full")
@@ -52,7 +52,7 @@ class Point:
         return f"{self.model}/{self.data}/{self.granularity}/{self.machine}{options}"
 
     def command(self, data_dir: Path | None) -> list[str]:
-        files = ["--data-dir", str(data_dir)] if data_dir is not None and self.data.partition(":")[0] in FROM_FILES else []
+        files = ["--data-dir", str(data_dir)] if data_dir is not None and self.data.partition(":")[0] in FILE_READERS else []
         options = [word for option in self.options for word in ("-O", option)]
         named = f"{self.model}_{self.granularity}" if self.granularity in GRANULARITIES else f"paper/{self.granularity}"
         schedule = ROOT / "schedules" / f"{named}.yaml"

@@ -25,7 +25,7 @@ from measured import Differs, Run, must, show, write_json
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError, FusionError
-from fuseflow.frontend.datasets.karate import karate
+from fuseflow.frontend.datasets.karate import karate_club
 from fuseflow.report.tables import plain_table
 
 ORDERS = tuple("".join(order) for order in permutations("ikjl"))
@@ -65,7 +65,7 @@ def operands(nodes: int = 34, columns: int = 16, density: float = 0.1, seed: int
     def sparse(*shape: int) -> npt.NDArray[np.float32]:
         return (random.integers(1, 9, shape) * (random.random(shape) < density)).astype(np.float32)
 
-    return {"A": karate().first(nodes).edges.toarray(), "B": sparse(nodes, nodes), "C": sparse(nodes, columns)}
+    return {"A": karate_club().first(nodes).edges.toarray(), "B": sparse(nodes, nodes), "C": sparse(nodes, columns)}
 
 
 def program_text(form: Form, order: str, given: Operands, copies: bool) -> str:

@@ -12,7 +12,7 @@ from fuseflow.estimate.expected.stream_shapes import ExpectedStream, of_shapes, 
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
 from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
 
@@ -90,15 +90,15 @@ def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStr
     return max(s.tokens for s in (*inputs, *outputs))
 
 
-def _interval(node: Node, tiles: list[Tile]) -> float:
+def _interval(node: Node, tiles: list[TileShape]) -> float:
     """Cycles from one firing to the next: as many as the work on a tile takes."""
     if not node.operator:
         return 1.0
-    work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work(node.operator, tiles)
+    work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work_count(node.operator, tiles)
     return max(1.0, work / TILE_MACS)
 
 
-def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[Tile]) -> float:
+def _flops(node: Node, inputs: list[ExpectedStream], tiles: list[TileShape]) -> float:
     if not node.operator:
         return 0.0
     if node.grain == "fold":

@@ -1,1 +1,1 @@
-"""Data sets: one file for each source, all to a `Graph` or a matrix in scipy arrays."""
+"""Data sets. Each source has a file here, which returns a `GraphData` or a matrix of scipy."""

@@ -1,4 +1,4 @@
-"""Finding and reading the raw files of a data set: which one is missing and where to get it, which one is damaged."""
+"""Finding and reading the raw files of a data set. Errors say which file is missing and where to get it, or which file is damaged."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from fuseflow.errors import DataError
 T = TypeVar("T", bound=np.generic)
 
 
-def find(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
-    """The first of the `places` in `data_dir` that holds all `files`; says what is missing, and that `source` has it."""
-    get = f"get it from {source}"
+def find_folder(title: str, data_dir: Path | None, places: Sequence[str], files: Sequence[str], source: str) -> Path:
+    """Return the first folder of `places` in `data_dir` that has all `files`. Raise `DataError` that says what is missing and that
+    `source` has it."""
+    advice = f"get it from {source}"
     if data_dir is None:
         raise DataError(
-            f"data set {title} needs its raw files", hint=f"pass their directory with --data-dir; {get}; or take `synthetic:`"
+            f"data set {title} needs its raw files", hint=f"pass their directory with --data-dir; {advice}; or take `synthetic:`"
         )
     if not data_dir.is_dir():
-        raise DataError(f"no directory {data_dir}", hint=f"the raw files of {title} go there; {get}")
+        raise DataError(f"no directory {data_dir}", hint=f"the raw files of {title} go there; {advice}")
     folders = [data_dir / place for place in places]
-    begun = [folder for folder in folders if any((folder / file).exists() for file in files)]
-    for folder in begun:
+    partial = [folder for folder in folders if any((folder / file).exists() for file in files)]
+    for folder in partial:
         if all((folder / file).is_file() for file in files):
             return folder
-    if begun:
-        missing = next(file for file in files if not (begun[0] / file).is_file())
-        raise DataError(f"{title}: there is no {begun[0] / missing}", hint=get)
-    raise DataError(f"no files of {title} in {data_dir}", hint=f"put {', '.join(files)} there or in {folders[0]}; {get}")
+    if partial:
+        missing = next(file for file in files if not (partial[0] / file).is_file())
+        raise DataError(f"{title}: there is no {partial[0] / missing}", hint=advice)
+    raise DataError(f"no files of {title} in {data_dir}", hint=f"put {', '.join(files)} there or in {folders[0]}; {advice}")
 
 
 @contextmanager
 def open_archive(file: Path) -> Iterator[Any]:
-    """The arrays of a `.npz` file, by name. Nothing is unpickled."""
+    """Give the arrays of a `.npz` file by name, without unpickling anything. Raise `DataError` for a damaged file."""
     try:
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
@@ -56,10 +57,11 @@ def open_archive(file: Path) -> Iterator[Any]:
 
 
 def read_csv(file: Path, columns: int | None, dtype: type[T]) -> npt.NDArray[T]:
-    """The numbers of a `.csv.gz` file, [rows, columns]; `columns` None takes what there is."""
+    """Return the numbers of a `.csv.gz` file, [rows, columns]. Raise `DataError` if it is damaged or does not have `columns` columns,
+    unless that is None."""
     try:
         with gzip.open(file, "rt", encoding="ascii") as stream, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # "input contained no data"
+            warnings.simplefilter("ignore", UserWarning)  # It says "input contained no data".
             table = np.loadtxt(stream, delimiter=",", dtype=dtype, ndmin=2, comments=None)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from error

@@ -1,13 +1,13 @@
-"""Zachary's karate club (Zachary, 1977): 34 members, 78 ties; the four communities that PyTorch Geometric uses as labels."""
+"""Zachary's karate club (Zachary, 1977), with 34 members and 78 ties. Its labels are the four communities that PyTorch Geometric uses."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.datasets.graph_data import GraphData, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
-# Member: the higher-numbered members that he met outside the club.
+# Each line is a member and the members with a higher number that he met outside the club.
 _TIES = """\
 0: 1 2 3 4 5 6 7 8 10 11 12 13 17 19 21 31
 1: 2 3 7 13 17 19 21 30
@@ -40,10 +40,10 @@ _TIES = """\
 _LABELS = (1, 1, 1, 1, 3, 3, 3, 1, 0, 1, 3, 1, 1, 1, 0, 0, 3, 1, 0, 1, 0, 1, 0, 0, 2, 2, 0, 0, 2, 0, 0, 2, 0, 0)
 
 
-def karate() -> GraphData:
-    """The club, with one-hot features."""
+def karate_club() -> GraphData:
+    """Return the graph of the club with one-hot features."""
     lines = (line.split(":") for line in _TIES.splitlines())
-    rows, columns = zip(*((int(n), int(m)) for n, met in lines for m in met.split()), strict=True)
+    rows, columns = zip(*((int(n), int(m)) for n, members in lines for m in members.split()), strict=True)
     nodes = len(_LABELS)
     features = sparse.csr_array(sparse.eye_array(nodes, dtype=np.float32, format="csr"))
-    return GraphData(undirected(nodes, rows, columns), features, np.array(_LABELS, dtype=np.int64), classes=4)
+    return GraphData(undirected_adjacency(nodes, rows, columns), features, np.array(_LABELS, dtype=np.int64), classes=4)

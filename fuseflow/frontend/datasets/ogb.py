@@ -1,8 +1,8 @@
 """OGB-Collab and OGB-MAG from the raw files of the Open Graph Benchmark (Hu et al., NeurIPS 2020).
 
-`ogbl-collab`: the edges of `edge.csv.gz` are those for training, each once; they are read in both directions, and repeated
-collaborations count once. Its split files are pickles of validation and test edges, which a forward pass does not need: they are not read.
-`ogbn-mag`: papers and the citations between them, directed; other kinds of nodes are left out.
+In `ogbl-collab`, the file `edge.csv.gz` has each training edge once. Edges are read in both directions, and repeated collaborations
+count once. The split files of the data set are pickles of validation and test edges. They are not read, because a forward pass does
+not need them. From `ogbn-mag` come the papers and the directed citations between them; other kinds of nodes are left out.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.datasets.files import find, read_csv
-from fuseflow.frontend.datasets.graph_data import GraphData, directed, undirected
+from fuseflow.frontend.datasets.files import find_folder, read_csv
+from fuseflow.frontend.datasets.graph_data import GraphData, directed_adjacency, undirected_adjacency
 
-NAMES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
+TITLES = {"collab": "OGB-Collab", "mag": "OGB-MAG"}
+"""The graphs of this distribution, by the names that specs use."""
 _CITES = "relations/paper___cites___paper/edge.csv.gz"
 _PAPERS = "node-feat/paper/node-feat.csv.gz"
 _VENUES = "node-label/paper/node-label.csv.gz"
@@ -31,21 +32,21 @@ _SOURCES = {
 }
 
 
-def ogb(name: str, data_dir: Path | None) -> GraphData:
-    """Read `collab` or `mag`."""
+def read_ogb(name: str, data_dir: Path | None) -> GraphData:
+    """Read `collab` or `mag`. Raise `DataError` for missing or damaged files."""
     return _collab(data_dir) if name == "collab" else _mag(data_dir)
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
-    """The directory in `data_dir` that holds the raw files."""
-    return find(NAMES[name], data_dir, _PLACES[name], _FILES[name], _SOURCES[name])
+    """Return the directory in `data_dir` that has the raw files of a graph. Raise `DataError` if there is none."""
+    return find_folder(TITLES[name], data_dir, _PLACES[name], _FILES[name], _SOURCES[name])
 
 
 def _collab(data_dir: Path | None) -> GraphData:
     folder = locate("collab", data_dir)
     features = read_csv(folder / "node-feat.csv.gz", None, np.float32)
     edges = _edges(folder / "edge.csv.gz", len(features))
-    return GraphData(undirected(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
+    return GraphData(undirected_adjacency(len(features), *edges), features, np.zeros(len(features), dtype=np.int64), classes=2)
 
 
 def _mag(data_dir: Path | None) -> GraphData:
@@ -57,12 +58,12 @@ def _mag(data_dir: Path | None) -> GraphData:
     if labels.min(initial=0) < 0:
         raise DataError(f"{folder / _VENUES}: a label is negative")
     edges = _edges(folder / _CITES, len(features))
-    return GraphData(directed(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
+    return GraphData(directed_adjacency(len(features), *edges), features, labels, int(labels.max(initial=-1)) + 1)
 
 
 def _edges(file: Path, nodes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    pairs = read_csv(file, 2, np.int64)
-    outside = (pairs < 0) | (pairs >= nodes)
+    edges = read_csv(file, 2, np.int64)
+    outside = (edges < 0) | (edges >= nodes)
     if outside.any():
-        raise DataError(f"{file}: node {pairs[outside][0]} is not one of the {nodes} nodes")
-    return pairs[:, 0], pairs[:, 1]
+        raise DataError(f"{file}: node {edges[outside][0]} is not one of the {nodes} nodes")
+    return edges[:, 0], edges[:, 1]

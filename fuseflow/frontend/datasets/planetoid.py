@@ -1,7 +1,7 @@
 """Cora and CiteSeer in the Planetoid distribution (Yang, Cohen and Salakhutdinov, ICML 2016).
 
-The raw files are Python 2 pickles. A pickle can run any code, so they are read by an unpickler that admits only the classes such a
-file needs: scipy's CSR matrix, numpy arrays, lists and the dictionary of the graph.
+The raw files are Python 2 pickles. A pickle can run any code, so the unpickler here admits only the classes that such a file needs.
+These are scipy's CSR matrix, NumPy arrays, lists and the dictionary of the graph.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy as np
 from scipy import sparse
 
 from fuseflow.errors import DataError
-from fuseflow.frontend.datasets.graph_data import GraphData, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
-NAMES = {"cora": "Cora", "citeseer": "CiteSeer"}
+TITLES = {"cora": "Cora", "citeseer": "CiteSeer"}
+"""The graphs of this distribution, by the names that specs use."""
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph")
 
 
-class _Matrix:
-    """Stands for scipy's CSR matrix while unpickling: keeps the saved attributes."""
+class _PickledMatrix:
+    """A stand-in for scipy's CSR matrix during unpickling, which keeps the attributes that were saved."""
 
     state: dict[str, Any]
 
@@ -41,7 +42,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         match module, name:
             case ("scipy.sparse.csr" | "scipy.sparse._csr", "csr_matrix"):
-                return _Matrix
+                return _PickledMatrix
             case ("numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct"):
                 return np._core.multiarray._reconstruct  # type: ignore[attr-defined]
             case "numpy", "ndarray" | "dtype":
@@ -53,35 +54,36 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"`{module}.{name}` is not a numpy or scipy array")
 
 
-def planetoid(name: str, data_dir: Path | None) -> GraphData:
-    """Read `cora` or `citeseer` from DIR/Cora/raw, DIR/raw or DIR itself; without a directory, let PyTorch Geometric fetch it."""
+def read_planetoid(name: str, data_dir: Path | None) -> GraphData:
+    """Read `cora` or `citeseer` from DIR/Cora/raw, DIR/raw or DIR itself. Without a directory, PyTorch Geometric downloads the files. Raise
+    `DataError` for missing or damaged files."""
     folder = locate(name, data_dir) if data_dir is not None else _downloaded(name)
     parts = {part: _load(folder / f"ind.{name}.{part}") for part in _PARTS}
     try:
         return _assemble(parts, _test_index(folder / f"ind.{name}.test.index"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"the Planetoid files of {NAMES[name]} in {folder} do not fit together: {error}") from error
+        raise DataError(f"the Planetoid files of {TITLES[name]} in {folder} do not fit together: {error}") from error
 
 
 def _assemble(parts: dict[str, Any], test: np.ndarray[Any, np.dtype[np.int64]]) -> GraphData:
-    """Training and validation nodes first, then the test nodes at the places that the index file lists.
+    """Return the graph of the parts. Training and validation nodes come first, then the test nodes at the places that the index file lists.
 
-    A place that it leaves out is a node without features and neighbours (CiteSeer has 15).
+    A place that the index file leaves out is a node without features and neighbours. CiteSeer has 15 of them.
     """
-    known, test_features = parts["allx"].csr(), parts["tx"].csr()
-    nodes = max(known.shape[0], int(test.max()) + 1, max(parts["graph"]) + 1)
+    train_features, test_features = parts["allx"].csr(), parts["tx"].csr()
+    nodes = max(train_features.shape[0], int(test.max()) + 1, max(parts["graph"]) + 1)
     onehot = np.zeros((nodes, parts["ally"].shape[1]), dtype=np.int64)
     onehot[: len(parts["ally"])] = parts["ally"]
     onehot[test] = parts["ty"]
-    stacked = sparse.coo_array(sparse.vstack([known, test_features]))
-    place = np.concatenate((np.arange(known.shape[0], dtype=np.int64), test))
+    stacked = sparse.coo_array(sparse.vstack([train_features, test_features]))
+    row_of = np.concatenate((np.arange(train_features.shape[0], dtype=np.int64), test))
     features = sparse.csr_array(
-        (stacked.data.astype(np.float32), (place[stacked.row], stacked.col)), shape=(nodes, known.shape[1])
+        (stacked.data.astype(np.float32), (row_of[stacked.row], stacked.col)), shape=(nodes, train_features.shape[1])
     )
     neighbours = parts["graph"]
-    rows = np.repeat(list(neighbours), [len(found) for found in neighbours.values()])
-    columns = np.concatenate([np.asarray(found, dtype=np.int64) for found in neighbours.values()])
-    return GraphData(undirected(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
+    rows = np.repeat(list(neighbours), [len(adjacent) for adjacent in neighbours.values()])
+    columns = np.concatenate([np.asarray(adjacent, dtype=np.int64) for adjacent in neighbours.values()])
+    return GraphData(undirected_adjacency(nodes, rows, columns), features, onehot.argmax(axis=1), onehot.shape[1])
 
 
 def _load(file: Path) -> Any:
@@ -106,19 +108,20 @@ def _test_index(file: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def locate(name: str, data_dir: Path) -> Path:
-    """The directory in `data_dir` that holds the raw files."""
-    tried = [data_dir / NAMES[name] / "raw", data_dir / NAMES[name], data_dir / "raw", data_dir]
-    for folder in tried:
+    """Return the directory in `data_dir` that has the raw files of a graph. Raise `DataError` if there is none."""
+    folders = [data_dir / TITLES[name] / "raw", data_dir / TITLES[name], data_dir / "raw", data_dir]
+    for folder in folders:
         if (folder / f"ind.{name}.x").is_file():
             return folder
     raise DataError(
-        f"no Planetoid files of {NAMES[name]} in {data_dir}",
-        hint=f"put ind.{name}.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index there or in {tried[0]}",
+        f"no Planetoid files of {TITLES[name]} in {data_dir}",
+        hint=f"put ind.{name}.x, .tx, .allx, .y, .ty, .ally, .graph and .test.index there or in {folders[0]}",
     )
 
 
 def _downloaded(name: str) -> Path:
-    """The raw files that PyTorch Geometric's loader keeps in the user's cache directory."""
+    """Return the folder of the raw files that PyTorch Geometric downloads into the user's cache directory. Raise `DataError` if it
+    cannot."""
     try:
         from torch_geometric.datasets import Planetoid  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
@@ -128,8 +131,8 @@ def _downloaded(name: str) -> Path:
         ) from None
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fuseflow" / "planetoid"
     try:
-        return Path(Planetoid(root=str(cache), name=NAMES[name]).raw_dir)
+        return Path(Planetoid(root=str(cache), name=TITLES[name]).raw_dir)
     except Exception as error:  # no network, no space, a changed server: the loader raises what it likes
         raise DataError(
-            f"could not download {NAMES[name]}: {error}", hint="pass a directory with the raw files: --data-dir DIR"
+            f"could not download {TITLES[name]}: {error}", hint="pass a directory with the raw files: --data-dir DIR"
         ) from error

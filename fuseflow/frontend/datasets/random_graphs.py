@@ -1,23 +1,23 @@
-"""Random graphs: uniform edges, uniform sparse features."""
+"""Random graphs, whose edges and sparse features are drawn uniformly."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.datasets.graph_data import GraphData, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
 _CHUNK = 1 << 22
 
 
 def random_graph(nodes: int, degree: float, features: int, density: float, classes: int, seed: int) -> GraphData:
-    """`nodes * degree / 2` distinct undirected edges (fewer if the graph is complete) and features that are nonzero with
-    probability `density`, uniform in (0, 1]."""
+    """Return a graph with `nodes * degree / 2` distinct undirected edges, or fewer if the graph is complete before. A feature is
+    nonzero with the probability `density`, and then uniform in (0, 1]."""
     rng = np.random.default_rng(seed)
     pairs = _distinct_pairs(nodes, min(round(nodes * degree / 2), nodes * (nodes - 1) // 2), rng)
     rows = pairs // max(nodes, 1)
     return GraphData(
-        undirected(nodes, rows, pairs % max(nodes, 1)),
+        undirected_adjacency(nodes, rows, pairs % max(nodes, 1)),
         random_features(nodes, features, density, rng),
         rng.integers(classes, size=nodes),
         classes,
@@ -25,24 +25,28 @@ def random_graph(nodes: int, degree: float, features: int, density: float, class
 
 
 def _distinct_pairs(nodes: int, count: int, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """`count` distinct numbers low * nodes + high with low < high."""
-    if 4 * count > nodes * (nodes - 1) // 2:  # many of all pairs: choose among them
+    """Return `count` distinct pairs of nodes low < high, each as the number low * nodes + high."""
+    if 4 * count > nodes * (nodes - 1) // 2:  # Where many of all pairs are wanted, choose among all.
         low, high = np.triu_indices(nodes, k=1)
         return rng.permutation(low * nodes + high)[:count]
-    found = np.zeros(0, dtype=np.int64)
-    while len(found) < count:
-        ends = np.sort(rng.integers(nodes, size=(2, 2 * (count - len(found)) + 8)), axis=0)
-        fresh = (ends[0] * nodes + ends[1])[ends[0] != ends[1]]
-        merged = np.concatenate((found, fresh))
-        found = merged[np.sort(np.unique(merged, return_index=True)[1])]  # first draw first, so that cutting is unbiased
-    return found[:count]
+    pairs = np.zeros(0, dtype=np.int64)
+    while len(pairs) < count:
+        ends = np.sort(rng.integers(nodes, size=(2, 2 * (count - len(pairs)) + 8)), axis=0)
+        new_pairs = (ends[0] * nodes + ends[1])[ends[0] != ends[1]]
+        merged = np.concatenate((pairs, new_pairs))
+        pairs = merged[
+            np.sort(np.unique(merged, return_index=True)[1])
+        ]  # Pairs stay in the order of drawing, so that cutting is unbiased.
+    return pairs[:count]
 
 
 def random_features(nodes: int, features: int, density: float, rng: np.random.Generator) -> sparse.csr_array:
-    """Drawn some rows at a time: the dense form of a large matrix is never held."""
+    """Return random features [nodes, features] in CSR. They are drawn some rows at a time, so that the dense matrix never exists as a
+    whole."""
     step = max(1, _CHUNK // features)
     hits = [
-        np.flatnonzero(rng.random(min(step, nodes - at) * features) < density) + at * features for at in range(0, nodes, step)
+        np.flatnonzero(rng.random(min(step, nodes - start) * features) < density) + start * features
+        for start in range(0, nodes, step)
     ]
     flat = np.concatenate([np.zeros(0, dtype=np.int64), *hits])
     values = (1.0 - rng.random(len(flat))).astype(np.float32)

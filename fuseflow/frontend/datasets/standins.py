@@ -1,6 +1,7 @@
-"""Stand-ins for graphs whose files are not there: generated graphs with the published counts and a power-law degree distribution.
+"""Stand-ins for graphs whose files are not available: generated graphs with the published counts and a power-law degree distribution.
 
-Beside nodes, entries, features and classes a stand-in has the published sum of deg^2: what full fusion costs is proportional to it.
+A stand-in has the published numbers of nodes, entries, features and classes. It also has the published sum of deg^2, because the cost
+of full fusion is proportional to that sum.
 """
 
 from __future__ import annotations
@@ -19,18 +20,23 @@ from fuseflow.frontend.datasets.graph_data import GraphData, Matrix
 
 Ints = npt.NDArray[np.int64]
 
-EXPONENT = 2.5
-"""Of the power law P(degree) ~ (degree + shift)^-EXPONENT, cut off at a largest degree; shift and cut-off follow from the counts."""
-OFF = 0.01
-"""How far the sum of squares may be from the published one, as a share."""
-ROUNDS = 200
-"""Times that the ends of loops and repeated edges are dealt again."""
+DEGREE_EXPONENT = 2.5
+"""The exponent of the power law P(degree) ~ (degree + shift)^-exponent, which is cut off at a largest degree. Shift and cut-off follow
+from the counts."""
+SQUARES_TOLERANCE = 0.01
+"""The relative error that the sum of squared degrees may have."""
+MAX_ROUNDS = 200
+"""The number of times that the ends of loops and repeated edges are dealt again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedCounts:
-    """The counts of a graph. `entries` counts stored entries of A; `neighbours` is the mean degree of a neighbour, sum of deg^2 over
-    `entries` (in times out degree if the graph is directed); `density` that of the features, 1 where they are stored dense."""
+    """The published counts of a graph.
+
+    `entries` is the number of stored entries of the adjacency. `neighbours` is the mean degree of a neighbour, which is the sum of
+    deg^2 (of in degree times out degree if the graph is directed) divided by `entries`. `density` is the density of the features, or 1
+    if they are dense.
+    """
 
     nodes: int
     entries: int
@@ -41,7 +47,7 @@ class PublishedCounts:
     directed: bool = False
 
 
-PUBLISHED = {
+PUBLISHED_COUNTS = {
     "cora": PublishedCounts(2_708, 10_556, 115_158 / 10_556, 1_433, 49_216 / (2_708 * 1_433), 7),
     "citeseer": PublishedCounts(3_327, 9_104, 62_940 / 9_104, 3_703, 105_165 / (3_327 * 3_703), 6),
     "cora_ml": PublishedCounts(2_995, 16_316, 17.9, 2_879, 0.0127, 7),
@@ -49,46 +55,47 @@ PUBLISHED = {
     "collab": PublishedCounts(235_868, 2_358_104, 184, 128, 1, 2),
     "mag": PublishedCounts(736_389, 5_416_271, 268, 128, 1, 349, directed=True),
 }
-"""Cora and CiteSeer as counted from their files; the others as published, `neighbours` as published cycle counts imply it. The feature
-densities of Cora_ML and DBLP are not published: that of Cora."""
+"""The counts of each graph. Those of Cora and CiteSeer are counted from their files. Those of the others are published, where
+`neighbours` follows from published cycle counts. The feature densities of Cora_ML and DBLP are not published, so theirs is the one of
+Cora."""
 
 
-def standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
-    """The stand-in for a data set. `scale` multiplies nodes and edges; degrees stay as they are, as far as the nodes allow.
+def generate_standin(name: str, seed: int, scale: float = 1.0) -> GraphData:
+    """Return the stand-in for a data set. `scale` multiplies nodes and edges; degrees stay the same as far as the number of nodes allows.
 
-    Raises `DataError` where the graph is too small for its degrees.
+    Raise `DataError` where the graph is too small for its degrees.
     """
-    known = PUBLISHED[name]
-    nodes = max(2, round(known.nodes * scale))
-    step = 1 if known.directed else 2
-    entries = step * round(known.entries * scale / step)
+    counts = PUBLISHED_COUNTS[name]
+    nodes = max(2, round(counts.nodes * scale))
+    step = 1 if counts.directed else 2
+    entries = step * round(counts.entries * scale / step)
     rng = np.random.default_rng(seed)
-    squares = round(entries * known.neighbours)
+    squares = round(entries * counts.neighbours)
     degrees = rng.permutation(_degrees(nodes, entries, squares))
     try:
-        if abs(int((degrees**2).sum()) - squares) > OFF * squares:
-            raise _Stuck
-        rows, columns = _realize(degrees, known.directed, rng)
-    except _Stuck:
+        if abs(int((degrees**2).sum()) - squares) > SQUARES_TOLERANCE * squares:
+            raise _UnrealizableError
+        rows, columns = _realize(degrees, counts.directed, rng)
+    except _UnrealizableError:
         raise DataError(
             f"data `synthetic:{name}`: {nodes} nodes are too few for its degrees", hint="take a larger scale"
         ) from None
     edges = sparse.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(nodes, nodes))
     edges.sort_indices()
-    return GraphData(edges, _features(nodes, known, rng), rng.integers(known.classes, size=nodes), known.classes)
+    return GraphData(edges, _features(nodes, counts, rng), rng.integers(counts.classes, size=nodes), counts.classes)
 
 
-def _features(nodes: int, known: PublishedCounts, rng: np.random.Generator) -> Matrix:
-    """Words that occur, 1, or dense normal numbers."""
-    if known.density == 1:
-        return rng.standard_normal((nodes, known.features), dtype=np.float32)
-    flat = np.unique(rng.integers(nodes * known.features, size=round(nodes * known.features * known.density)))
+def _features(nodes: int, counts: PublishedCounts, rng: np.random.Generator) -> Matrix:
+    """Return features that are ones at random places, or normal numbers if the features are dense."""
+    if counts.density == 1:
+        return rng.standard_normal((nodes, counts.features), dtype=np.float32)
+    flat = np.unique(rng.integers(nodes * counts.features, size=round(nodes * counts.features * counts.density)))
     ones = np.ones(len(flat), dtype=np.float32)
-    return sparse.csr_array((ones, (flat // known.features, flat % known.features)), shape=(nodes, known.features))
+    return sparse.csr_array((ones, (flat // counts.features, flat % counts.features)), shape=(nodes, counts.features))
 
 
 def _degrees(nodes: int, total: int, squares: int) -> Ints:
-    """Degrees of a power law, 1 or more, with the sum `total` and, as near as it goes, the sum of squares `squares`."""
+    """Return degrees of a power law, each 1 or more. Their sum is `total`, and their sum of squares is as near to `squares` as possible."""
     ranks = (np.arange(nodes) + 0.5) / nodes
 
     def degrees(cut: float) -> Ints:
@@ -100,14 +107,15 @@ def _degrees(nodes: int, total: int, squares: int) -> Ints:
 
 
 def _quantiles(ranks: npt.NDArray[np.float64], shift: float, cut: float) -> npt.NDArray[np.float64]:
-    """Of the density (x - 1 + shift)^-EXPONENT on 1..cut, descending: the inverse of its distribution function."""
-    power = 1 - EXPONENT
+    """Return the quantiles of the density (x - 1 + shift)^-exponent on 1..cut in descending order, by the inverse of its distribution
+    function."""
+    power = 1 - DEGREE_EXPONENT
     low, high = shift**power, (max(cut - 1, 0) + shift) ** power
     return np.asarray((high + ranks * (low - high)) ** (1 / power) - shift + 1)
 
 
 def _crossing(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that rises from `low` to `high` is 0, else the end where it is nearest to it."""
+    """Return where a function that rises between `low` and `high` is 0, or else the end where it is nearest to 0."""
     if rising(low) >= 0:
         return low
     if rising(high) <= 0:
@@ -116,52 +124,52 @@ def _crossing(rising: Callable[[float], float], low: float, high: float) -> floa
 
 
 def _with_sum(degrees: npt.NDArray[np.float64], total: int) -> Ints:
-    """Whole numbers near the degrees with the sum `total`: the largest remainders are rounded up."""
-    found: Ints = np.floor(degrees).astype(np.int64)
-    each, more = divmod(total - int(found.sum()), len(found))
-    found += each
-    found[np.argsort(found - degrees, kind="stable")[:more]] += 1
-    return found
+    """Round degrees to whole numbers with the sum `total`. The degrees with the largest remainders are rounded up."""
+    rounded: Ints = np.floor(degrees).astype(np.int64)
+    share, rest = divmod(total - int(rounded.sum()), len(rounded))
+    rounded += share
+    rounded[np.argsort(rounded - degrees, kind="stable")[:rest]] += 1
+    return rounded
 
 
 def _with_squares(degrees: Ints, squares: int) -> Ints:
     """Move single edges from one node to another while that brings the sum of squares nearer to `squares`."""
-    found = degrees.copy()
+    adjusted = degrees.copy()
     for _ in range(1_000):
-        error = squares - int((found**2).sum())
-        apart = error // 2 - 1  # one edge from degree d to degree d + apart changes the sum by 2 (apart + 1)
-        fewest = np.where(found > 0, found, len(found))
-        if apart >= 0:
+        error = squares - int((adjusted**2).sum())
+        distance = error // 2 - 1  # one edge from degree d to degree d + distance changes the sum by 2 (distance + 1)
+        fewest = np.where(adjusted > 0, adjusted, len(adjusted))
+        if distance >= 0:
             giver = int(np.argmin(fewest))
-            taker = int(np.argmin(np.abs(found - (found[giver] + apart))))
+            taker = int(np.argmin(np.abs(adjusted - (adjusted[giver] + distance))))
         else:
             taker = int(np.argmin(fewest))
-            giver = int(np.argmin(np.abs(found - (found[taker] - apart))))
-        change = 2 * int(found[taker] - found[giver] + 1)
+            giver = int(np.argmin(np.abs(adjusted - (adjusted[taker] - distance))))
+        change = 2 * int(adjusted[taker] - adjusted[giver] + 1)
         if taker == giver or abs(error - change) >= abs(error):
             break
-        found[taker] += 1
-        found[giver] -= 1
-    return found
+        adjusted[taker] += 1
+        adjusted[giver] -= 1
+    return adjusted
 
 
-class _Stuck(Exception):
-    """No way was found to join the ends of edges without loops and repeats."""
+class _UnrealizableError(Exception):
+    """The ends of edges could not be joined without loops and repeated edges."""
 
 
 def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """The entries of a graph with these degrees, without loops and repeats: the ends of edges are joined at random, those of bad
-    edges dealt again together with those of as many good ones."""
+    """Return the entries of a graph with these degrees, without loops and repeated edges. The ends of edges are joined at random.
+    Those of bad edges are dealt again, together with the ends of up to four times as many random edges."""
     nodes = len(degrees)
     if degrees.min() < 0 or degrees.max() >= nodes:
-        raise _Stuck
+        raise _UnrealizableError
     ends = rng.permutation(np.repeat(np.arange(nodes), degrees))
     if directed:
         rows, columns = np.repeat(np.arange(nodes), degrees), ends
     else:
         rows, columns = ends[0::2].copy(), ends[1::2].copy()
-    for _ in range(ROUNDS):
-        bad = _bad(rows, columns, nodes, directed)
+    for _ in range(MAX_ROUNDS):
+        bad = _bad_edges(rows, columns, nodes, directed)
         if not len(bad):
             return (rows, columns) if directed else (np.concatenate((rows, columns)), np.concatenate((columns, rows)))
         dealt = np.union1d(bad, rng.integers(len(rows), size=4 * len(bad)))
@@ -170,11 +178,11 @@ def _realize(degrees: Ints, directed: bool, rng: np.random.Generator) -> tuple[I
         else:
             mixed = rng.permutation(np.concatenate((rows[dealt], columns[dealt])))
             rows[dealt], columns[dealt] = mixed[: len(dealt)], mixed[len(dealt) :]
-    raise _Stuck
+    raise _UnrealizableError
 
 
-def _bad(rows: Ints, columns: Ints, nodes: int, directed: bool) -> Ints:
-    """Edges that are loops or repeat an earlier one."""
+def _bad_edges(rows: Ints, columns: Ints, nodes: int, directed: bool) -> Ints:
+    """Return the edges that are loops or that repeat an earlier edge."""
     low, high = (rows, columns) if directed else (np.minimum(rows, columns), np.maximum(rows, columns))
     keys = low * nodes + high
     first = np.zeros(len(keys), dtype=bool)

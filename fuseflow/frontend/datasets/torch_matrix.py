@@ -1,4 +1,4 @@
-"""scipy and NumPy matrices as PyTorch tensors, f32."""
+"""Conversion of scipy and NumPy matrices to PyTorch tensors in f32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def torch_matrix(matrix: Matrix) -> torch.Tensor:
-    """In CSR layout, or dense if the matrix is."""
+    """Return a matrix as a PyTorch tensor in f32, in CSR layout or dense as the matrix is."""
     import torch
 
     if not isinstance(matrix, sparse.csr_array):
@@ -25,7 +25,7 @@ def torch_matrix(matrix: Matrix) -> torch.Tensor:
         return torch.from_numpy(array.astype(np.int64))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # "sparse CSR support is in beta state"
+        warnings.simplefilter("ignore", UserWarning)  # PyTorch warns that its support of CSR is in beta state.
         return torch.sparse_csr_tensor(
             index(matrix.indptr),
             index(matrix.indices),

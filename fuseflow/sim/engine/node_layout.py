@@ -17,7 +17,7 @@ from fuseflow.sim.native.jit import Function, Library
 from fuseflow.sim.native.records import Record, address
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Level
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -49,13 +49,13 @@ StreamKey: TypeAlias = Port | Link
 """A stream is identified by the port of the graph that it comes from, or by the link inside a node."""
 
 
-def word_count(tile: Tile) -> int:
+def word_count(tile: TileShape) -> int:
     """Return the number of words of an element. One of a single word may come in a run that repeats it, be it a scalar or a tile
     of 1 x 1."""
     return prod(tile)
 
 
-def element_capacity(limit: int, tile: Tile) -> int:
+def element_capacity(limit: int, tile: TileShape) -> int:
     """Return how many elements fit into a limit of words (at least one); it is a power of two if the limit is."""
     return max(limit >> (word_count(tile) - 1).bit_length(), 1)
 
@@ -123,7 +123,7 @@ class NodeLayout:
             state[name] = value
         return state
 
-    def constant_element(self, tile: Tile, value: float) -> int:
+    def constant_element(self, tile: TileShape, value: float) -> int:
         """Return the address of an element, a number or a tile, all of whose words are one value."""
         return self.array(np.full(word_count(tile), value))
 

@@ -8,7 +8,7 @@ from typing import TypeGuard
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.outcome.statistics import NodeStatistics
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 ENDING_OPS = (n.Root.op, n.WriteValues.op)
 """The operations whose firing on the token `D` takes a cycle. That of all other operations takes none."""
@@ -40,7 +40,7 @@ def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
     return delays
 
 
-def firing_interval(node: n.Node, tiles: Sequence[Tile]) -> int:
+def firing_interval(node: n.Node, tiles: Sequence[TileShape]) -> int:
     """Return the cycles from one firing to the next, stops included. A product of tiles takes one for each column of its first tile;
     everything else takes 1."""
     return tiles[0][1] if _multiplies(node) else 1
@@ -58,7 +58,7 @@ def tile_lags(graph: n.Graph) -> dict[n.Port, int]:
     return {port: lag for port, lag in lags.items() if lag}
 
 
-def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[Tile], result: Tile) -> int:
+def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[TileShape], result: TileShape) -> int:
     """Return the cycles from a firing to its value. A product runs on an array with a unit for each element of the result, whose rows
     and columns begin one after the other. An operator with one operand works row by row, a row a cycle. All others work element by
     element."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine import comal
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.tile_ops import Tile, work
+from fuseflow.tile_ops import TileShape, work_count
 
 
-def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[Tile] = ()) -> tuple[int, int]:
+def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[TileShape] = ()) -> tuple[int, int]:
     """Return the latency and the interval of a node, in cycles. `tiles` are the shapes of the values that it reads.
 
     A reduction starts a scalar every cycle, whatever its latency. An operator on tiles works on `machine.tile_macs` elements (or
@@ -23,5 +23,5 @@ def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[
     latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)
     if not unit.function or not any(tiles):
         return latency, interval
-    interval = max(interval, -(-work(unit.function, tiles) // machine.tile_macs))
+    interval = max(interval, -(-work_count(unit.function, tiles) // machine.tile_macs))
     return latency + interval - 1, interval

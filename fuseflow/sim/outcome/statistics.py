@@ -13,7 +13,7 @@ from fuseflow.sim.memory.statistics import Direction, MemoryStatistics
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor
 from fuseflow.tensors.levels.base import WORD_BYTES
-from fuseflow.tile_ops import flops, work
+from fuseflow.tile_ops import flops, work_count
 
 ARRAY_KINDS: tuple[ArrayKind, ...] = ("pos", "crd", "val")
 
@@ -129,7 +129,9 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
     for node in graph.nodes:
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         if node.operator:
-            flop_counts[node.operator] += (work if node.grain == "fold" else flops)(node.operator, tiles) * values[node.name]
+            flop_counts[node.operator] += (work_count if node.grain == "fold" else flops)(node.operator, tiles) * values[
+                node.name
+            ]
     return {function: count for function, count in sorted(flop_counts.items()) if count}
 
 

@@ -37,7 +37,7 @@ from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, make_output
 from fuseflow.sim.reference.reduce import fold_function
 from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
-from fuseflow.tile_ops import filled
+from fuseflow.tile_ops import constant_tile
 
 
 class DelayedFifo(Fifo):
@@ -159,7 +159,7 @@ def _look_behind(visible: int, fifo: Fifo) -> Generator[Wait, None, int]:
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
     op, (value,) = reducer(node.function), context.types
-    return context.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
+    return context.process(_reduce, fold_function(op, value.tile), constant_tile(value.tile, op.identity))
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:

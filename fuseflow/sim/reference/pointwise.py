@@ -14,7 +14,7 @@ from fuseflow.sim.memory.layout import ArrayKind
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, await_slots, await_tokens
 from fuseflow.tensors.levels import Fibers
-from fuseflow.tile_ops import TILE_OPERATORS, Tile, each, filled
+from fuseflow.tile_ops import TILE_OPERATORS, TileShape, constant_tile, map_elements
 
 
 def locate(node: n.Locate, context: NodeContext) -> Sequence[Process]:
@@ -30,7 +30,9 @@ def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
     decl = context.declared[node.tensor]
     values = context.tensors[node.tensor].values.astype(float)
     values.flags.writeable = False
-    return context.process(_load, list(values) if decl.tile else values.tolist(), filled(decl.tile, decl.fill), prod(decl.tile))
+    return context.process(
+        _load, list(values) if decl.tile else values.tolist(), constant_tile(decl.tile, decl.fill), prod(decl.tile)
+    )
 
 
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
@@ -42,18 +44,18 @@ def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
     )
 
 
-def _function(name: str, tiles: Sequence[Tile]) -> Callable[..., Any]:
+def _function(name: str, tiles: Sequence[TileShape]) -> Callable[..., Any]:
     """Return the operator on elements of these shapes."""
     if name in TILE_OPERATORS:
         return TILE_OPERATORS[name].array
     scalar = operator(name).scalar
-    return partial(each, scalar) if any(tiles) else scalar
+    return partial(map_elements, scalar) if any(tiles) else scalar
 
 
-def _operand_slots(node: n.Alu, tiles: Sequence[Tile]) -> list[tuple[Any, bool]]:
+def _operand_slots(node: n.Alu, tiles: Sequence[TileShape]) -> list[tuple[Any, bool]]:
     """Return for each operand its constant, or the value that `N` stands for, and whether it is a constant."""
     shapes = iter(tiles)
-    return [(o.value if o.constant else filled(next(shapes), o.value), o.constant) for o in node.operands]
+    return [(o.value if o.constant else constant_tile(next(shapes), o.value), o.constant) for o in node.operands]
 
 
 def reference_lookup(p: Process, fibers: Fibers) -> Callable[[int, int], Any]:

@@ -12,18 +12,18 @@ from fuseflow.samml.tokens import D, N, Stop
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Process, Steps, await_slots
-from fuseflow.tile_ops import Tile, each, filled
+from fuseflow.tile_ops import TileShape, constant_tile, map_elements
 
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
     (value,) = context.types
     op = reducer(node.function)
-    return context.process(_reduce, fold_function(op, value.tile), filled(value.tile, op.identity))
+    return context.process(_reduce, fold_function(op, value.tile), constant_tile(value.tile, op.identity))
 
 
-def fold_function(op: Reducer, tile: Tile) -> Callable[[Any, Any], Any]:
+def fold_function(op: Reducer, tile: TileShape) -> Callable[[Any, Any], Any]:
     """Return the reduction of two values, which goes element by element if they are tiles."""
-    return partial(each, op.scalar) if tile else op.scalar
+    return partial(map_elements, op.scalar) if tile else op.scalar
 
 
 def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:

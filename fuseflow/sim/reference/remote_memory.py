@@ -24,7 +24,7 @@ from fuseflow.sim.reference.scan import scan_steps
 from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import StoredArray
-from fuseflow.tile_ops import filled
+from fuseflow.tile_ops import constant_tile
 
 ReadPort: TypeAlias = DemandPort | PrefetchPort
 HANDOFF_CYCLES = 1
@@ -87,7 +87,7 @@ class RemoteProcesses:
         tensor = context.tensors[node.tensor].values.astype(float)
         tensor.flags.writeable = False
         values: list[Any] = list(tensor) if decl.tile else tensor.tolist()
-        fill = filled(decl.tile, decl.fill)
+        fill = constant_tile(decl.tile, decl.fill)
         port, fetching = self.read(node, (node.tensor, -1, "val"))
         asker, link = self._asker(node, context.inputs, port)
         width, words = self.places[node.tensor, -1, "val"].width, prod(decl.tile)

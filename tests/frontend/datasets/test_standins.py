@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.data import load_data
-from fuseflow.frontend.datasets.standins import PUBLISHED, standin
+from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS, generate_standin
 
 
 def degrees(graph) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def]
@@ -16,7 +16,7 @@ def degrees(graph) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[no-untyped-
 
 @pytest.mark.parametrize("name", ["cora", "citeseer", "cora_ml", "dblp"])
 def test_published_counts(name: str) -> None:
-    graph, known = standin(name, 0), PUBLISHED[name]
+    graph, known = generate_standin(name, 0), PUBLISHED_COUNTS[name]
     out, into = degrees(graph)
     assert (graph.nodes, graph.edges.nnz, graph.classes) == (known.nodes, known.entries, known.classes)
     assert graph.features.shape == (known.nodes, known.features)
@@ -26,14 +26,14 @@ def test_published_counts(name: str) -> None:
 
 
 def test_cora_has_the_sum_of_squares_of_its_files() -> None:
-    out, into = degrees(standin("cora", 7))
+    out, into = degrees(generate_standin("cora", 7))
     assert int((out * into).sum()) == 115_158
     assert out.max() > 8 * out.mean() and np.median(out) < out.mean()  # a tail, most nodes below the mean
 
 
 def test_large_and_directed() -> None:
     for name, scale in (("collab", 0.1), ("mag", 0.05)):
-        graph, known = standin(name, 0, scale), PUBLISHED[name]
+        graph, known = generate_standin(name, 0, scale), PUBLISHED_COUNTS[name]
         out, into = degrees(graph)
         assert graph.edges.nnz == pytest.approx(known.entries * scale, abs=1)
         assert int((out * into).sum()) == pytest.approx(known.entries * scale * known.neighbours, rel=0.01)
@@ -42,15 +42,15 @@ def test_large_and_directed() -> None:
 
 
 def test_the_seed_decides() -> None:
-    one, same, other = standin("cora", 3), standin("cora", 3), standin("cora", 4)
+    one, same, other = generate_standin("cora", 3), generate_standin("cora", 3), generate_standin("cora", 4)
     assert (one.edges != same.edges).nnz == 0 and (one.features != same.features).nnz == 0
     assert (one.edges != other.edges).nnz > 0
 
 
-@given(name=st.sampled_from(sorted(PUBLISHED)), scale=st.floats(1e-6, 2e-3), seed=st.integers(0, 5))
+@given(name=st.sampled_from(sorted(PUBLISHED_COUNTS)), scale=st.floats(1e-6, 2e-3), seed=st.integers(0, 5))
 def test_small_scales_are_graphs_or_refused(name: str, scale: float, seed: int) -> None:
     try:
-        graph = standin(name, seed, scale)
+        graph = generate_standin(name, seed, scale)
     except DataError:
         return
     assert not graph.edges.diagonal().any() and graph.edges.has_canonical_format

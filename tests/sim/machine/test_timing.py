@@ -7,13 +7,13 @@ import pytest
 from fuseflow.samml import nodes as n
 from fuseflow.sim import load_machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 NOTHING = n.Graph("nothing", (), (), ())
 
 
 @pytest.mark.parametrize(("tile", "expected"), [((), (4, 1)), ((16, 16), (4, 1)), ((32, 32), (7, 4))])
-def test_a_permute_takes_as_long_as_a_sum(tile: Tile, expected: tuple[int, int]) -> None:
+def test_a_permute_takes_as_long_as_a_sum(tile: TileShape, expected: tuple[int, int]) -> None:
     """Its workspace is that of an accumulator, which has an adder before it."""
     machine = load_machine("rda")
     assert node_timing(n.Accumulate("a", (), "sum", 1), NOTHING, machine, [tile]) == expected

@@ -27,7 +27,7 @@ from fuseflow.sim.reference.build import RULES
 from fuseflow.sim.reference.comal import RULES as comal_rules
 from fuseflow.table import build_table, emit
 from fuseflow.tensors import Format, Tensor, pack
-from fuseflow.tile_ops import result_tile
+from fuseflow.tile_ops import result_shape
 
 COMAL, IDEAL = load_machine("comal"), load_machine("ideal")
 LARGER = [case for case in comal.cases(comal.ALL) if case.n > 64]
@@ -204,7 +204,7 @@ def test_broadcasts() -> None:
     ],
 )
 def test_the_time_of_a_tile(function: str, a: tuple[int, int], b: tuple[int, int], interval: int, latency: int) -> None:
-    y = result_tile(function, [a, b]) or ()
+    y = result_shape(function, [a, b]) or ()
     text = ONE.format(a="x".join(map(str, a)), b="x".join(map(str, b)), y="x".join(map(str, y)), function=function)
     graph = parse_graph(text if y else text.replace(" tile \n", "\n"))
     one = pack(np.ones(4), Format.dense(1)).levels

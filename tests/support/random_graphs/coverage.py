@@ -8,7 +8,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.rule_context import Stream
 from fuseflow.samml.tokens import D, N, Stop, Token
 from fuseflow.samml.verify import streams
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 
 def modes(graph: n.Graph) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _modes(graph: n.Graph, node: n.Node, inputs: list[Stream]) -> Iterator[str]:
             yield f"write {graph.declared[node.tensor].dtype} rank {inputs[0].type.depth}"
 
 
-def _shapes(tiles: list[Tile]) -> Iterator[str]:
+def _shapes(tiles: list[TileShape]) -> Iterator[str]:
     """What meets in an operator."""
     if () in tiles and any(tiles):
         yield "tiles and numbers"

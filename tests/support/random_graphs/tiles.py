@@ -9,7 +9,7 @@ import numpy as np
 
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import Tensor, from_coordinates
-from fuseflow.tile_ops import TILE_OPERATORS, Tile, result_tile
+from fuseflow.tile_ops import TILE_OPERATORS, TileShape, result_shape
 
 from .case import Case
 
@@ -22,7 +22,7 @@ def tiled(case: Case, rng: random.Random, numbers: np.random.Generator) -> Case:
     that does not take them, other nodes are put before it."""
     graph, growth = case.graph, _Growth(rng)
     rows, columns = rng.choice(SIDES), rng.choice(SIDES)
-    shapes: list[Tile] = [(rows, columns), (rows, columns), (columns, rows), (rows, 1), (1, columns), (1, 1), ()]
+    shapes: list[TileShape] = [(rows, columns), (rows, columns), (columns, rows), (rows, 1), (1, columns), (1, 1), ()]
     tiles = {name: rng.choice(shapes[: rng.choice((2, 3, 7))]) for name in graph.inputs}
     growth.tensors = {decl.name: replace(decl, tile=tiles.get(decl.name, ())) for decl in graph.tensors}
     for node in graph.nodes:
@@ -47,7 +47,7 @@ class _Growth:
         self.types |= {n.Port(node.name, k): kind for k, kind in enumerate(kinds)}
         return n.Port(node.name)
 
-    def tile(self, port: n.Port) -> Tile:
+    def tile(self, port: n.Port) -> TileShape:
         return self.types[port].tile
 
     def take_over(self, node: n.Node) -> None:
@@ -70,8 +70,8 @@ class _Growth:
             node = replace(node, inputs=tuple(self._other(port) for port in node.inputs))
         tiles = [self.tile(port) for port in node.inputs]
         streams = len(tiles) == len(node.operands)
-        fitting = [name for name in TILE_OPERATORS if streams and result_tile(name, tiles) is not None]
-        fits = result_tile(node.function, tiles) is not None
+        fitting = [name for name in TILE_OPERATORS if streams and result_shape(name, tiles) is not None]
+        fits = result_shape(node.function, tiles) is not None
         if fitting and (not fits or self.rng.random() < 0.4):
             return replace(node, function=self.rng.choice(fitting))
         return node if fits else replace(node, inputs=tuple(self._number(port) for port in node.inputs))
@@ -91,7 +91,7 @@ class _Growth:
         return self.add(n.Alu(f"{function}{len(self.nodes)}", (port,), function, (n.Operand(absent),)))
 
 
-def _in_tiles(tensor: Tensor, tile: Tile, numbers: np.random.Generator) -> Tensor:
+def _in_tiles(tensor: Tensor, tile: TileShape, numbers: np.random.Generator) -> Tensor:
     """Each value with others of the tensor around it."""
     if not tile:
         return tensor

@@ -10,13 +10,13 @@ from fuseflow.sim.engine.node_layout import Array, Part, element_capacity, word_
 from fuseflow.sim.engine.node_records import ENDED, GROW, node_at, source, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, SLICE, copy, element_address, head_run, take, visible, word_in
 from fuseflow.sim.native.records import Record, address, set_int
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 RECORD = Record("tokens count limit words")
 state_at = RECORD.at
 
 
-def recorder(port: Port, tile: Tile, limit: int, arrays: dict[int, Array]) -> Part:
+def recorder(port: Port, tile: TileShape, limit: int, arrays: dict[int, Array]) -> Part:
     """Return a part that reads the stream and keeps kind, visible cycle and word or words of every token."""
     limit = element_capacity(limit, tile)
     tokens, state = np.zeros((limit, 2 + word_count(tile)), np.int64), RECORD.array(1)

@@ -34,7 +34,7 @@ from fuseflow.sim.engine.stream_rings import (
 )
 from fuseflow.sim.native.jit import ELEMENTWISE, Function, call_elementwise, specialize
 from fuseflow.sim.native.records import Record, get_float, inline, set_float
-from fuseflow.tile_ops import FOLDS, TILE_OPERATORS, Tile
+from fuseflow.tile_ops import TILE_FOLDS, TILE_OPERATORS, TileShape
 
 TILES = Record(
     "function calls count size "
@@ -86,14 +86,14 @@ def alu_on_tiles(node: n.Alu, layout: NodeLayout) -> list[Part]:
     return layout.part(run_alu_on_tiles, layout.state(TILES, **state))
 
 
-def _broadcast(tile: Tile, result: Tile) -> tuple[int, int]:
+def _broadcast(tile: TileShape, result: TileShape) -> tuple[int, int]:
     """Return the words from one value of a row to the next, and from one row to the next, where a row or a column may stand for
     all."""
     rows, columns = tile or (1, 1)
     return int(columns == result[1]) if columns > 1 else 0, columns if rows > 1 else 0
 
 
-def _shape(name: str, tiles: Sequence[Tile]) -> dict[str, float]:
+def _shape(name: str, tiles: Sequence[TileShape]) -> dict[str, float]:
     """Return the loops of an operator. A transposed matrix is one with other words between its rows and columns; columns are
     folded as the rows of that."""
     rows, inner = tiles[0]
@@ -104,7 +104,7 @@ def _shape(name: str, tiles: Sequence[Tile]) -> dict[str, float]:
         return {"rows": rows, "inner": inner, "columns": columns, "down": columns, "across": 1, "identity": _SUM.identity}
     if name == "transpose":
         return {"rows": inner, "inner": rows, "down": 1, "across": inner}
-    fold, axis = FOLDS[name]
+    fold, axis = TILE_FOLDS[name]
     loops = (
         {"rows": rows, "inner": inner, "down": inner, "across": 1}
         if axis == 1
@@ -123,7 +123,7 @@ def tile_operator(name: str) -> Function:
         return specialize(_product, "tiles_product", total=_SUM.scalar, times=scalar_function(operator("mul")))
     if name == "transpose":
         return _transpose
-    fold, _ = FOLDS[name]
+    fold, _ = TILE_FOLDS[name]
     return specialize(_fold, f"tiles_fold_{fold}", total=reducer(fold).scalar)
 
 

@@ -26,7 +26,7 @@ from fuseflow.sim.engine.stream_rings import (
     word_in,
 )
 from fuseflow.sim.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
-from fuseflow.tile_ops import Tile
+from fuseflow.tile_ops import TileShape
 
 FIELDS = "elements count words narrow ends ended limit total behind"
 WRITE = Record(FIELDS)
@@ -55,7 +55,7 @@ def value_buffers(node: n.WriteValues, layout: NodeLayout) -> dict[str, int]:
     return _buffers(layout, np.float32 if decl.dtype == "f32" else np.float64, 0, decl.tile)
 
 
-def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: Tile = ()) -> dict[str, int]:
+def _buffers(layout: NodeLayout, kind: Any, ends: int, tile: TileShape = ()) -> dict[str, int]:
     """Return the fields of new buffers for elements of a dtype, and for the ends of fibers."""
     limit, width = element_capacity(layout.limits.writer_elements, tile), word_count(tile)
     return {

@@ -1,1 +1,1 @@
-SPECS = ("karate", *FROM_FILES, "random", "ring", "synthetic", "images", "bigbird")
+DATASET_NAMES = ("karate", *FILE_READERS, "random", "ring", "synthetic", "images", "bigbird")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.datasets.graph_data import GraphData, undirected
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
 
 def ring(nodes: int) -> GraphData:
-    here = np.arange(nodes)
+    nodes_in_order = np.arange(nodes)
     features = sparse.eye_array(nodes, dtype=np.float32, format="csr")
-    return GraphData(undirected(nodes, here, (here + 1) % nodes), features, here % 2, classes=2)
+    return GraphData(undirected_adjacency(nodes, nodes_in_order, (nodes_in_order + 1) % nodes), features, nodes_in_order % 2, classes=2)

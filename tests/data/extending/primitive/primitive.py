@@ -18,7 +18,7 @@ class Scale(Pointwise):
         return ((),)
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        return Unit(FUNCTIONS["mul"].unit)
+        return Unit(ALU_FUNCTIONS["mul"].unit)
 
     @property
     def operator(self) -> str:

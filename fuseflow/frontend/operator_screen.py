@@ -1,7 +1,7 @@
-"""Refuses operators that have no Einsum form before anything is lowered (lowering some of them kills the process).
+"""A check that refuses operators without an Einsum form before the graph is lowered, because lowering some of them ends the process.
 
-Two looks: at the graph as the user wrote it, with a reason and a way out for what is known; and at the decomposed graph, where only the
-operators of a list may stand.
+The check has two parts. The first one looks at the graph as the user wrote it, and refuses known operators with a reason and a hint.
+The second one looks at the decomposed graph, where only the operators of a list are allowed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,22 @@ from torch.fx import Graph, Node
 
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import fx_origin
-from fuseflow.frontend.aten_operators import BY_PATTERN, EDGE_INDEX, EVAL, INDEXING, LOWERED, OUTSIDE, REFUSED, SLICING, TRAINING
-from fuseflow.frontend.torch_tensors import BY_COLUMN, BY_ROW
+from fuseflow.frontend.aten_operators import (
+    HINT_EDGE_INDEX,
+    HINT_EVAL,
+    HINT_OUTSIDE,
+    INDEXING,
+    LOWERABLE,
+    PATTERN_DEPENDENT,
+    SLICING,
+    TRAINING_FLAGS,
+    UNSUPPORTED_FAMILIES,
+)
+from fuseflow.frontend.torch_tensors import COLUMN_LAYOUTS, ROW_LAYOUTS
 
 
-def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
-    """Refuse what is known to have no Einsum form, in the user's own operators; raises `FrontendError` with module and line."""
+def screen_program(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
+    """Raise `FrontendError` with module path and line if the user's own operators include one that is known to have no Einsum form."""
     for name, tensor in tensors.items():
         _screen_tensor(name, tensor)
     for position, output in enumerate(program.graph_signature.output_specs, 1):
@@ -39,31 +49,32 @@ def screen(program: ExportedProgram, tensors: dict[str, Tensor]) -> None:
             hint = "leave the `with` block out of forward" if block else "write it without `torch.cond` and the like"
             raise _refusal(node, f"control flow or a nested graph (`{node.target}`)", hint)
         name = fx_origin.short_name(node.target)
-        for family in REFUSED:
+        for family in UNSUPPORTED_FAMILIES:
             if name in family.names and not fx_origin.is_whole_slice(node):
-                hint = EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
-                raise _refusal(node, f"{family.what} (`{node.target}`)", hint)
+                hint = HINT_EDGE_INDEX if edge_index and family in (INDEXING, SLICING) else family.hint
+                raise _refusal(node, f"{family.description} (`{node.target}`)", hint)
 
 
 def screen_mutation(graph: Graph, names: list[str]) -> None:
-    """Refuse a model that writes to its buffers, weights or inputs: visible only after functionalization, as a copy at the end."""
+    """Raise `FrontendError` for a model that writes to its buffers, weights or inputs. After functionalization, such a write is a copy
+    at the end."""
     arguments = dict(zip((node for node in graph.nodes if node.op == "placeholder"), names, strict=True))
     for node in graph.nodes:
         if node.op == "call_function" and fx_origin.short_name(node.target) == "copy_":
             target = arguments.get(node.args[0], "a constant")
             raise FrontendError(
-                f"the model mutates `{target}`", hint=f"{EVAL}, or return the new value instead of writing it in place"
+                f"the model mutates `{target}`", hint=f"{HINT_EVAL}, or return the new value instead of writing it in place"
             )
 
 
 def screen_lowered(graph: Graph) -> None:
-    """Let only operators through that are known to lower to Linalg, on numbers that an Einsum can hold."""
+    """Raise `FrontendError` for an operator that is not known to lower to Linalg, and for values of a type that an Einsum cannot hold."""
     for node in _live_calls(graph):
         name = fx_origin.short_name(node.target)
-        if name not in LOWERED:
-            asked = fx_origin.operator_name(node).removesuffix(".")
-            through = f", through `{node.target}`," if asked != name else ""
-            raise _refusal(node, f"`{asked}`{through} has no Einsum form", OUTSIDE)
+        if name not in LOWERABLE:
+            user_operator = fx_origin.operator_name(node).removesuffix(".")
+            through = f", through `{node.target}`," if user_operator != name else ""
+            raise _refusal(node, f"`{user_operator}`{through} has no Einsum form", HINT_OUTSIDE)
         for value in torch.utils._pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, Tensor) and (value.is_complex() or value.dtype in (torch.float16, torch.bfloat16)):
                 raise _refusal(node, f"values of type {value.dtype} (`{node.target}`)", "use float32 or float64")
@@ -71,15 +82,16 @@ def screen_lowered(graph: Graph) -> None:
 
 def _screen_training(node: Node) -> None:
     name = fx_origin.short_name(node.target)
-    if name in TRAINING:
-        what, position, hint = TRAINING[name]
+    if name in TRAINING_FLAGS:
+        problem, position, hint = TRAINING_FLAGS[name]
         if len(node.args) > position and node.args[position]:
-            raise _refusal(node, f"{what}: `{name}` in training mode", hint)
+            raise _refusal(node, f"{problem}: `{name}` in training mode", hint)
 
 
 def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) -> None:
-    """The dense form of an operator on a pattern (`densify`) takes what is not zero for the pattern."""
-    position = BY_PATTERN.get(str(node.target))
+    """Refuse stored zeros where they count. The dense form of an operator on a pattern (`densify`) takes the nonzero elements as the
+    pattern."""
+    position = PATTERN_DEPENDENT.get(str(node.target))
     argument = None if position is None else node.args[position]
     if not isinstance(argument, Node) or argument not in arguments or "sum" in node.args:
         return
@@ -93,23 +105,22 @@ def _screen_stored_zeros(node: Node, arguments: dict[Node, tuple[str, Tensor]]) 
 def _screen_tensor(name: str, tensor: Tensor) -> None:
     if tensor.is_meta:
         raise FrontendError(f"tensor `{name}` is on the meta device: it has no numbers", hint="build the model on the CPU")
-    if tensor.layout not in (torch.strided, torch.sparse_coo, *BY_ROW, *BY_COLUMN):
+    if tensor.layout not in (torch.strided, torch.sparse_coo, *ROW_LAYOUTS, *COLUMN_LAYOUTS):
         raise FrontendError(f"tensor `{name}` has the layout {tensor.layout}", hint="use CSR, CSC, BSR, BSC, COO or dense")
     if tensor.layout != torch.strided and (tensor.dense_dim() or tensor.sparse_dim() != tensor.dim()):
         message = f"tensor `{name}` is a batch of sparse matrices or has dense dimensions"
         raise FrontendError(message, hint="use COO, or a dense tensor with a format")
+    if tensor.layout != torch.strided and (problem := _index_problem(tensor)):
+        raise FrontendError(f"tensor `{name}` is not a valid sparse tensor: {problem}", hint="check what it was constructed from")
 
-    if tensor.layout != torch.strided and (wrong := _invalid(tensor)):
-        raise FrontendError(f"tensor `{name}` is not a valid sparse tensor: {wrong}", hint="check what it was constructed from")
 
-
-def _invalid(tensor: Tensor) -> str:
-    """What is wrong with the indices of a sparse tensor, which PyTorch does not check unless asked; '' if nothing is."""
+def _index_problem(tensor: Tensor) -> str:
+    """Return what is wrong with the indices of a sparse tensor, or ''. PyTorch does not check them unless it is asked to."""
     try:
         if tensor.layout == torch.sparse_coo:
             torch._validate_sparse_coo_tensor_args(tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
         else:
-            by_row = tensor.layout in BY_ROW
+            by_row = tensor.layout in ROW_LAYOUTS
             positions, minor = (
                 (tensor.crow_indices(), tensor.col_indices()) if by_row else (tensor.ccol_indices(), tensor.row_indices())
             )
@@ -120,11 +131,11 @@ def _invalid(tensor: Tensor) -> str:
 
 
 def _refusal(node: Node, message: str, hint: str) -> FrontendError:
-    return FrontendError(f"{message}{fx_origin.at(node)}", hint=hint, span=fx_origin.span(node))
+    return FrontendError(f"{message}{fx_origin.module_suffix(node)}", hint=hint, span=fx_origin.source_span(node))
 
 
 def _live_calls(graph: Graph) -> list[Node]:
-    """The operators that some output needs, in order; what is computed and dropped does no harm."""
+    """Return the calls that some output needs, in order. A call whose result is not used is harmless."""
     needed: set[Node] = set()
     for node in reversed(list(graph.nodes)):
         if node.op == "output" or node in needed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuseflow.dialects.screen import DEEPEST, LONGEST, screen
+from fuseflow.dialects.text_screen import MAX_NESTING, MAX_WORD_LENGTH, screen_text
 from fuseflow.errors import GraphError
 
 
@@ -24,7 +24,7 @@ from fuseflow.errors import GraphError
 )
 def test_refuses(text: str, message: str):
     with pytest.raises(GraphError, match=message):
-        screen(text, "a.mlir", ("samml", "table"), GraphError)
+        screen_text(text, "a.mlir", ("samml", "table"), GraphError)
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_refuses(text: str, message: str):
         "() -> ()\n" * 200,
         "!samml.crd<2 : i64> #table.x<1>",
         "#alias = 3 : i64",
-        "[" * DEEPEST + "]" * DEEPEST,
-        "9" * LONGEST,
+        "[" * MAX_NESTING + "]" * MAX_NESTING,
+        "9" * MAX_WORD_LENGTH,
         '"\\"" !samml.crd',
     ],
 )
 def test_accepts(text: str):
-    screen(text, "a.mlir", ("samml", "table"), GraphError)
+    screen_text(text, "a.mlir", ("samml", "table"), GraphError)

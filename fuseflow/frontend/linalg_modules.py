@@ -1,0 +1,89 @@
+"""Linalg modules of MLIR: reading, running pass pipelines and printing. MLIR's diagnostics become fuseflow's errors. PyTorch is not
+loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch_mlir import ir
+from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir.passmanager import PassManager
+
+from fuseflow.errors import FrontendError, Span
+from fuseflow.frontend.mlir_locations import from_location
+
+NAME_ATTRIBUTE = "samml.name"
+"""The attribute of an argument that has the name of the tensor in the user's model."""
+FORMAT_ATTRIBUTE = "samml.format"
+"""The attribute of an argument that has the storage format of the tensor, where its encoding cannot express the format."""
+
+CLEANUP_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops,linalg-fold-unit-extent-dims),canonicalize,cse)"
+"""The pipeline that cleans up modules without encodings. Its unit-dimension pass does not support encodings."""
+
+GENERALIZE_PIPELINE = "builtin.module(func.func(linalg-generalize-named-ops),canonicalize,cse)"
+"""The pipeline that turns named Linalg operations into generic ones in modules with encodings."""
+
+
+def new_context() -> Any:
+    """Return a new MLIR context that knows torch-mlir's dialects."""
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    return context
+
+
+def parse_module(text: str, file: str) -> Any:
+    """Read a module. Raise `FrontendError` with the place in `file` for a text that does not parse or verify."""
+    with new_context() as context, _diagnostics(context, f"{file} is not a valid MLIR module", file):
+        return ir.Module.parse(text)
+
+
+def run_pipeline(module: Any, pipeline: str, step: str, file: str = "") -> None:
+    """Run a pass pipeline on a module in place. Raise `FrontendError` if it fails; the message calls it `step`."""
+    with module.context, _diagnostics(module.context, f"{step} failed in torch-mlir", file):
+        PassManager.parse(pipeline).run(module.operation)
+
+
+def verify_module(module: Any) -> None:
+    """Raise `FrontendError` if a module does not verify."""
+    with _diagnostics(module.context, "the Linalg does not verify", ""):
+        module.operation.verify()
+
+
+def print_module(module: Any) -> str:
+    """Return the text of a module with names and locations. Of a large constant only a few numbers are printed."""
+    return str(module.operation.get_asm(enable_debug_info=True, large_elements_limit=16, large_resource_limit=16))
+
+
+def only_function(module: Any) -> Any:
+    """Return the one function of a module. Raise `FrontendError` if it has none, several, or one without a body."""
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    if len(functions) != 1:
+        raise FrontendError(f"the module has {len(functions)} functions", hint="keep one: the model, from inputs to outputs")
+    if not functions[0].body.blocks:
+        raise FrontendError(f"the function {functions[0].name} has no body", hint="give its definition")
+    return functions[0]
+
+
+@contextmanager
+def _diagnostics(context: Any, message: str, file: str) -> Iterator[None]:
+    """Turn an MLIR error inside the block into a `FrontendError`. The first diagnostic gives its place, and all of them become notes."""
+    diagnostics: list[tuple[Any, str]] = []
+
+    def collect(diagnostic: Any) -> bool:
+        diagnostics.append((from_location(diagnostic.location, file), diagnostic.message))
+        return True
+
+    handler = context.attach_diagnostic_handler(collect)
+    try:
+        yield
+    except ir.MLIRError as error:
+        diagnostics += [(from_location(d.location, file), d.message) for d in error.error_diagnostics]
+        spans: list[Span] = [origin.span for origin, _ in diagnostics if origin.span is not None]
+        notes = [" ".join(text.split())[:300] for _, text in diagnostics] or [str(error)[:300]]
+        paths = [origin.path for origin, _ in diagnostics if origin.path]
+        place = f" at module `{paths[0]}`" if paths else ""
+        raise FrontendError(message + place, notes=notes, span=spans[0] if spans else None) from error
+    finally:
+        handler.detach()
