@@ -18,6 +18,7 @@ from fuseflow.einsum.storage import tensors_to_elements
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check
 from fuseflow.tensors import Tensor, pack
+from fuseflow.tensors.blocks import to_blocks
 
 ZEROS = 0.6
 """The share of a stand-in's elements that are zero, stored like the others."""
