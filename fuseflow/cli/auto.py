@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Auto:
+class AutoOptions:
     """What the options say. `top`: how many of the best schedules by estimate are simulated; `file`: where the chosen one is written."""
 
     top: int
@@ -28,7 +28,7 @@ class Auto:
     given: tuple[str, ...] = field(default=())
 
 
-def say(choice: ScheduleChoice) -> None:
+def print_choice(choice: ScheduleChoice) -> None:
     """What was tried, on standard error."""
     err = console(stderr=True)
     for piece in auto_lines(choice):
@@ -50,7 +50,7 @@ def _refuse_shared(
 
 
 def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
-    """`--auto-schedule`, and for a command that simulates `--auto-top`; passed on as `auto`, an `Auto`."""
+    """`--auto-schedule`, and for a command that simulates `--auto-top`; passed on as `auto`, an `AutoOptions`."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
@@ -62,7 +62,7 @@ def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
             options = {"--auto-top": auto_top, "--auto-schedule": auto_schedule}
             given = tuple(name for name, value in options.items() if value is not None)
             top = (TOP if auto_top is None else auto_top) if simulates else 0
-            return command(*args, auto=Auto(top, auto_schedule, given), **kwargs)
+            return command(*args, auto=AutoOptions(top, auto_schedule, given), **kwargs)
 
         show = f"Of `auto`: simulate the K best by estimate; 0: none.  [default: {TOP}]"
         top = click.option("--auto-top", metavar="K", type=click.IntRange(min=0), help=show)

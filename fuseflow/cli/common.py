@@ -241,12 +241,12 @@ def machine_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, machine=load_machine(name, settings_of(settings)), **kwargs)
+        return command(*args, machine=load_machine(name, parse_settings(settings)), **kwargs)
 
     return _with(options, build)  # type: ignore[return-value]
 
 
-def settings_of(texts: tuple[str, ...]) -> dict[str, Setting]:
+def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
     """Keys with their values, which are YAML scalars."""
     found: dict[str, Setting] = {}
     for text in texts:

@@ -29,14 +29,14 @@ def build(data):
 @debug_option
 def doctor() -> None:
     """Check the installation; exits with 1 if something is wrong."""
-    rows = [*packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
+    rows = [*check_packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
     print_table(console(), check_table(rows))
     if wrong := [row.name for row in rows if not row.passed]:
         click.echo(f"wrong: {', '.join(wrong)}", err=True)
         raise click.exceptions.Exit(1)
 
 
-def packages() -> Iterator[CheckRow]:
+def check_packages() -> Iterator[CheckRow]:
     """Python and every dependency against the versions that fuseflow was made with."""
     yield CheckRow("python", sys.version_info >= (3, 11), f"{platform.python_version()}, wanted 3.11 or newer")
     for requirement in importlib.metadata.requires("fuseflow") or ():

@@ -23,7 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Dump:
+class StageDump:
     """What to write, and where; nothing without a directory."""
 
     stages: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Dump:
     """Whatever there is: a stage that the program does not go through is no error."""
 
     @classmethod
-    def of(cls, after: tuple[str, ...], directory: Path | None) -> Dump:
+    def of(cls, after: tuple[str, ...], directory: Path | None) -> StageDump:
         """From the flags; raises `UsageError` where one of them is missing, `FileError` where the directory cannot be written."""
         if not after and directory is None:
             return cls()
@@ -65,11 +65,11 @@ class Dump:
 
 
 def dump_options(command: Command) -> Command:
-    """`--dump-after`, `--dump-dir`; passed on as `dump`, a `Dump`."""
+    """`--dump-after`, `--dump-dir`; passed on as `dump`, a `StageDump`."""
 
     @functools.wraps(command)
     def build(*args: Any, dump_after: tuple[str, ...], dump_dir: Path | None, **kwargs: Any) -> Any:
-        return command(*args, dump=Dump.of(dump_after, dump_dir), **kwargs)
+        return command(*args, dump=StageDump.of(dump_after, dump_dir), **kwargs)
 
     directory = click.option("--dump-dir", metavar="DIR", type=FILE, help="Where --dump-after writes.")
     after = click.option(

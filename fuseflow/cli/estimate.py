@@ -17,13 +17,13 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Assumptions
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
-from fuseflow.report.estimate_tables import against_table, estimate_table, exact_line, operator_table, tensor_table
+from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.tables import print_table
 from fuseflow.run.saved import load_saved
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
-TABLES = {"operator": operator_table, "tensor": tensor_table}
+TABLES = {"operator": flops_table, "tensor": traffic_table}
 
 
 @click.command(cls=StrictCommand, short_help="FLOPs, bytes and cycles of a model, without running it.")
@@ -66,7 +66,7 @@ def estimate(
         scheduled = program.compile(Target(machine), quiet=quiet, estimator=estimator)
         with working("estimating", quiet):
             found = scheduled.compiled.estimate(estimator)
-    compared = None if run is None else against_table(found, run)
+    compared = None if run is None else comparison_table(found, run)
     json_file.write(lambda: found.to_json() if scheduled is None else scheduled.json(found.to_json()))
     out = json_file.console()
     if not quiet:

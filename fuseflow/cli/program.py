@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose
-from fuseflow.cli.auto import Auto, auto_options, say
+from fuseflow.cli.auto import AutoOptions, auto_options, print_choice
 from fuseflow.cli.common import model_options, schedule_options, write_out
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.target import Target
@@ -50,7 +50,7 @@ class ProgramRequest:
 
     model: ModelSpec
     schedule: Schedule
-    auto: Auto
+    auto: AutoOptions
 
     @property
     def path(self) -> Path:
@@ -84,7 +84,7 @@ class ProgramRequest:
         if self.auto.file is not None:
             write_out(choice.schedule.to_yaml(), self.auto.file)
         if not quiet:
-            say(choice)
+            print_choice(choice)
         return ScheduledProgram(choice.compiled, choice)
 
     def _choose(self, source: Source, target: Target, quiet: bool, estimator: Estimator | None) -> ScheduleChoice:
@@ -101,7 +101,7 @@ def program_options(simulates: bool = False) -> Callable[[Command], Command]:
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
-        def build(*args: Any, spec: ModelSpec, schedule: Schedule, auto: Auto, **kwargs: Any) -> Any:
+        def build(*args: Any, spec: ModelSpec, schedule: Schedule, auto: AutoOptions, **kwargs: Any) -> Any:
             return command(*args, program=ProgramRequest(spec, schedule, auto), **kwargs)
 
         return model_options(schedule_options(auto_options(simulates)(build)))  # type: ignore[return-value]

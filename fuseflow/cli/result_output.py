@@ -14,7 +14,7 @@ from rich.console import Console
 from fuseflow.cli.common import FILE, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.report.memory_tables import memory_tables
-from fuseflow.report.tables import deepened_lines, lane_lines, print_table, result_table, top_tables
+from fuseflow.report.tables import fifo_depth_lines, lane_lines, print_table, result_table, top_tables
 from fuseflow.run.result import Result
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -72,5 +72,5 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
 def print_result(out: Console, result: Result) -> None:
     """A row for each region, how even its lanes are, and what had to be deepened."""
     print_table(out, result_table(result))
-    for line in (*lane_lines(result), *deepened_lines(result)):
+    for line in (*lane_lines(result), *fifo_depth_lines(result)):
         out.print(line, soft_wrap=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.common import StrictCommand, debug_option, print_notices, quiet_option
-from fuseflow.cli.dump import Dump, dump_options
+from fuseflow.cli.dump import StageDump, dump_options
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
-from fuseflow.cli.trace import Trace, trace_options
+from fuseflow.cli.trace import TraceRequest, trace_options
 from fuseflow.errors import CheckError
 from fuseflow.report.tables import check_line
 
@@ -31,8 +31,8 @@ def run(
     no_check: bool,
     no_dedup: bool,
     output: ResultOutput,
-    trace: Trace | None,
-    dump: Dump,
+    trace: TraceRequest | None,
+    dump: StageDump,
     quiet: bool,
 ) -> None:
     """Compile MODEL (.py, .ein or .mlir), execute it on its data and check the outputs.

@@ -20,7 +20,7 @@ from fuseflow.sim.events.log import CycleSpan
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TraceRequest:
     """What was asked for: a file, and the cycles that it should hold."""
 
     file: Path
@@ -36,7 +36,7 @@ class Trace:
 
 
 def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A trace of the run; passed on as `trace`, a `Trace` or None."""
+    """A trace of the run; passed on as `trace`, a `TraceRequest` or None."""
 
     @click.option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json.")
     @click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few.")
@@ -47,7 +47,7 @@ def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def _trace(file: Path | None, window: str | None) -> Trace | None:
+def _trace(file: Path | None, window: str | None) -> TraceRequest | None:
     if file is None:
         if window is not None:
             raise UsageError("`--trace-window` without `--trace`", hint="name the file: `--trace t.json.gz`")
@@ -57,7 +57,7 @@ def _trace(file: Path | None, window: str | None) -> Trace | None:
             f"`--trace {file}` is no name of a trace", hint="it ends in .json.gz, or in .json to be left uncompressed"
         )
     require_writable(file, directory=False)
-    return Trace(file, CycleSpan() if window is None else _span(window))
+    return TraceRequest(file, CycleSpan() if window is None else _span(window))
 
 
 def _span(text: str) -> CycleSpan:

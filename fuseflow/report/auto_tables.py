@@ -12,7 +12,7 @@ from fuseflow.autoscheduler.orders import OrderTrial
 from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 
-WIDTH = 60
+MAX_NAME_WIDTH = 60
 """Of the names of a partition's regions."""
 
 
@@ -45,4 +45,4 @@ def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, Partit
 
 def _short(tried: PartitionTrial) -> str:
     name = tried.name
-    return escape(name if len(name) <= WIDTH else f"{name[: WIDTH - 4]} ...")
+    return escape(name if len(name) <= MAX_NAME_WIDTH else f"{name[: MAX_NAME_WIDTH - 4]} ...")

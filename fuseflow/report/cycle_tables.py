@@ -15,8 +15,8 @@ from fuseflow.samml.nodes import Fork, Graph, Merge
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep, StepKind
 
 SCHEMA = 1
-DOES: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
-WHAT: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
+STEP_LABELS: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
+KIND_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
 
 
 def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
@@ -25,8 +25,8 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
         result = region.result
         times = f", {result.times} times" if result.times > 1 else ""
         yield escape(f"region {result.name}: {result.cycles:,} cycles{times}, at least {result.simulation.bound:,}")
-        yield kinds_line(region.path)
-        yield escape(bottleneck(region))
+        yield path_summary(region.path)
+        yield escape(bottleneck_sentence(region))
         yield ""
         yield path_table(region, top)
         yield ""
@@ -36,19 +36,19 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
             yield edge_table(region, top, report.compiled.machine.first_depth)
             yield ""
     if report.changes:
-        yield escape(advice(report))
+        yield escape(advice_sentence(report))
         yield ""
         yield change_table(report)
 
 
-def kinds_line(path: CriticalPath) -> str:
+def path_summary(path: CriticalPath) -> str:
     """What the path consists of, the most first."""
-    found = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in WHAT}
-    kinds = sorted((kind for kind in WHAT if found[kind]), key=lambda kind: -found[kind])
-    return "critical path: " + ", ".join(f"{100 * found[kind] / path.cycles:.0f} % {WHAT[kind]}" for kind in kinds)
+    found = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in KIND_LABELS}
+    kinds = sorted((kind for kind in KIND_LABELS if found[kind]), key=lambda kind: -found[kind])
+    return "critical path: " + ", ".join(f"{100 * found[kind] / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind in kinds)
 
 
-def bottleneck(region: RegionCycles) -> str:
+def bottleneck_sentence(region: RegionCycles) -> str:
     """The sentence that names what the most cycles of the path are due to."""
     share = shares(region.path)[0]
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
@@ -115,7 +115,7 @@ def _what(step: PathStep) -> str:
         return f"FIFO {step.edge.input} full"
     if step.port is not None:
         return f"{step.port.direction} {step.port.tensor}.{step.port.kind}"
-    return DOES[step.kind]
+    return STEP_LABELS[step.kind]
 
 
 def _percent(cycles: int, region: RegionCycles) -> str:
@@ -160,7 +160,7 @@ def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
     return table
 
 
-def advice(report: CyclesReport) -> str:
+def advice_sentence(report: CyclesReport) -> str:
     """The sentence that names the change that is expected to help most."""
     best, now = report.changes[0], report.result.cycles
     if best.cycles >= now:
@@ -202,7 +202,7 @@ def _region_json(region: RegionCycles) -> dict[str, Any]:
         "times": region.result.times,
         "cycles": region.result.cycles,
         "roofline": region.result.simulation.bound,
-        "bottleneck": bottleneck(region),
+        "bottleneck": bottleneck_sentence(region),
         "path": [
             {
                 "node": step.node,

@@ -46,7 +46,7 @@ def exact_line(found: ProgramEstimate) -> str:
     return f"numbers with {ABOUT} are expected from statistics, the others counted; cycles are an estimate"
 
 
-def operator_table(found: ProgramEstimate) -> Table:
+def flops_table(found: ProgramEstimate) -> Table:
     """FLOPs of each region by operator."""
     table = plain_table("region", "operator", "FLOPs", "%", numbers_from=2)
     for region in found.regions:
@@ -60,7 +60,7 @@ def operator_table(found: ProgramEstimate) -> Table:
     return table
 
 
-def tensor_table(found: ProgramEstimate) -> Table:
+def traffic_table(found: ProgramEstimate) -> Table:
     """Bytes that the nodes of each region ask for, by tensor and array."""
     table = plain_table("region", "tensor", "array", "bytes\nread", "bytes\nwritten", numbers_from=3)
     for region in found.regions:
@@ -75,7 +75,7 @@ def tensor_table(found: ProgramEstimate) -> Table:
     return table
 
 
-def against_table(found: ProgramEstimate, run: Mapping[str, Any]) -> Table:
+def comparison_table(found: ProgramEstimate, run: Mapping[str, Any]) -> Table:
     """The estimate beside a run, with its errors in percent of the run. Raises `FileError` if the run is one of other regions."""
     table = plain_table("region", "", "estimate", "run", "error %", numbers_from=2)
     for name, rows in (*_regions(found, run), ("total", _totals(found, run))):

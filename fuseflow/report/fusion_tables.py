@@ -50,7 +50,7 @@ def _times(times: float | None) -> str:
     return "" if times is None else f"{times:.2f}"
 
 
-def report_json(report: FusionReport, model: str, schedule: str) -> dict[str, Any]:
+def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, Any]:
     """The report as plain values (schema 1)."""
     return {
         "schema": SCHEMA,

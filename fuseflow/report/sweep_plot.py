@@ -16,7 +16,7 @@ from fuseflow.sweep.sweep import Sweep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMS = ("png", "svg", "pdf")
+IMAGE_FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class FigureFile:
     why_not: str = ""
 
 
-def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]:
+def write_figures(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]:
     """Write the figures that the axes of a sweep allow. Raises `SweepError` if nothing is known yet, `UsageError` without
     matplotlib."""
     try:

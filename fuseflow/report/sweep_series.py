@@ -56,23 +56,23 @@ class PlotSeries:
             found.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
         return found
 
-    def numeric(self, axis: str) -> Numbers | None:
+    def numeric(self, axis: str) -> NumericAxis | None:
         """The labels of an axis as numbers, if there are several, which differ in one number only."""
-        return numbers(list(dict.fromkeys(str(line[axis]) for line in self.lines)), axis)
+        return numeric_axis(list(dict.fromkeys(str(line[axis]) for line in self.lines)), axis)
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NumericAxis:
     """What labels say as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of`: what is counted, `par i`."""
 
     of: str
     at: dict[str, float]
 
 
-def numbers(labels: Sequence[str], axis: str) -> Numbers | None:
+def numeric_axis(labels: Sequence[str], axis: str) -> NumericAxis | None:
     """
     >>> numbers(["-", "i=2", "i=4"], "par")
-    Numbers(of='par i', at={'i=2': 2.0, 'i=4': 4.0, '-': 1.0})
+    NumericAxis(of='par i', at={'i=2': 2.0, 'i=4': 4.0, '-': 1.0})
     >>> numbers(["A=8,8", "A=16,16"], "block").at, numbers(["d:block=8,length=64", "d:block=4,length=64"], "data").of
     ({'A=8,8': 8.0, 'A=16,16': 16.0}, 'data block')
     >>> numbers(["A=8,8", "A=8,16,16"], "block"), numbers(["i=2", "k=2"], "par"), numbers(["rda", "ideal"], "machine")
@@ -89,7 +89,7 @@ def numbers(labels: Sequence[str], axis: str) -> Numbers | None:
         return None
     words = re.findall(r"[A-Za-z_]\w*", "".join(text[: varying[0] + 1]))
     at = dict(zip(given, columns[varying[0]], strict=True))
-    return Numbers(f"{axis} {words[-1] if words else ''}".strip(), at | ({"-": 1.0} if "-" in labels else {}))
+    return NumericAxis(f"{axis} {words[-1] if words else ''}".strip(), at | ({"-": 1.0} if "-" in labels else {}))
 
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")

@@ -12,7 +12,7 @@ from fuseflow.sweep.store import Row
 from fuseflow.sweep.sweep import Sweep
 
 
-def counted(sweep: Sweep) -> SweepProgress:
+def count_progress(sweep: Sweep) -> SweepProgress:
     """What is done of a sweep."""
     tally = SweepProgress(sweep.expected(), sweep.file.content.objective)
     rows = sweep.store.rows()

@@ -96,7 +96,7 @@ def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
     return tuple(lines)
 
 
-def kept(found: SweepRows, where: Iterable[str]) -> SweepRows:
+def filter_lines(found: SweepRows, where: Iterable[str]) -> SweepRows:
     """The lines for which every condition holds: `fuse=full`, `cycles<1000`, `status!=failed`."""
     tests = [_test(found, text) for text in where]
     return SweepRows(found.axes, found.columns, tuple(line for line in found.lines if all(test(line) for test in tests)))
@@ -148,7 +148,7 @@ def _known(found: SweepRows, column: str, flag: str) -> None:
         raise UsageError(f"`{flag}`: there is no column `{column}`", hint=did_you_mean(column, found.columns))
 
 
-def ordered(found: SweepRows, column: str | None, objective: str) -> SweepRows:
+def sort_lines(found: SweepRows, column: str | None, objective: str) -> SweepRows:
     """The lines by a column, the least first; without one the best first. Lines without a value come last, as they are in the file."""
     by = column or objective
     descending = by.startswith("-")
@@ -171,7 +171,7 @@ def ordered(found: SweepRows, column: str | None, objective: str) -> SweepRows:
     return SweepRows(found.axes, found.columns, (*here, *gone))
 
 
-def first(found: SweepRows, number: int | None) -> SweepRows:
+def take_lines(found: SweepRows, number: int | None) -> SweepRows:
     return SweepRows(found.axes, found.columns, found.lines[:number])
 
 
@@ -191,7 +191,7 @@ def sweep_table(found: SweepRows) -> Table:
     return table
 
 
-def constants(found: SweepRows) -> str:
+def shared_values(found: SweepRows) -> str:
     """What all points share, on a line of its own."""
     same = {axis: found.lines[0].get(axis) for axis in found.axes if len({line.get(axis) for line in found.lines}) == 1}
     dull = {"options": "-", "seed": "0", "set": "-", "schedule": "default"}

@@ -140,7 +140,7 @@ def _top_table(result: Result, count: int, title: str, cycles: Callable[[NodeSta
     return table
 
 
-def deepened_lines(result: Result) -> Iterator[str]:
+def fifo_depth_lines(result: Result) -> Iterator[str]:
     """What a machine of `fifo_depth: auto` had to deepen, one line for each region. Copies in lanes, and inputs of a `merge`, are told once
     if they are equally deep."""
     for region in result.regions:

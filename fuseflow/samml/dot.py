@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import Role
-from fuseflow.samml.text import detail
+from fuseflow.samml.text import show_attributes
 
 COLORS: dict[Role, str] = {
     "source": "gray90", "level": "palegreen", "value": "lightyellow", "join": "plum", "move": "lightcyan", "lane": "lightcyan",
@@ -19,7 +19,7 @@ def dot(graph: n.Graph) -> str:
     whole = {(edge.node, edge.input) for edge in graph.fiber_fifos}
     lines = [f"digraph {_quote(graph.name)} {{", '  node [shape=box style=filled fontname="monospace"];']
     for node in graph.nodes:
-        label = f"{node.name}\n{node.word or node.op} {detail(node)}".rstrip()
+        label = f"{node.name}\n{node.word or node.op} {show_attributes(node)}".rstrip()
         lines.append(f"  {_quote(node.name)} [label={_quote(label)} fillcolor={COLORS[node.role]}];")
     for port, edges in readers.items():
         names = by_name[port.node].port_names()

@@ -25,8 +25,8 @@ from fuseflow.tensors.levels import Dense
 from fuseflow.tensors.pack import from_coordinates
 from fuseflow.tensors.tensor_listing import Entry, read_entries
 
-LISTS = ("order", "levels", "indices", "block")
-TEXT = (".txtpb", ".pbtxt", ".textproto")
+LIST_KEYS = ("order", "levels", "indices", "block")
+TEXT_SUFFIXES = (".txtpb", ".pbtxt", ".textproto")
 
 
 def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, Tensor]]:
@@ -49,7 +49,7 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     except FuseFlowError as error:
         error.span = error.span or Span(str(path), 1)
         raise
-    entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LISTS)
+    entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LIST_KEYS)
     arrays: dict[str, ArrayOrSparse] = {}
     blocks: dict[str, Block] = {}
     counted: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
@@ -80,10 +80,11 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
 def _data(path: Path) -> bytes | str:
     if path.suffix in (".bin", ".pb"):
         return read_bytes(path, "the graph")
-    if path.suffix in (".samml", *TEXT):
+    if path.suffix in (".samml", *TEXT_SUFFIXES):
         return read_text(path, "the graph")
     raise UsageError(
-        f"cannot read `{path}` as a graph", hint=f"give a SAMML protobuf (.bin, .pb, or text: {', '.join(TEXT)}) or .samml"
+        f"cannot read `{path}` as a graph",
+        hint=f"give a SAMML protobuf (.bin, .pb, or text: {', '.join(TEXT_SUFFIXES)}) or .samml",
     )
 
 
@@ -178,7 +179,7 @@ def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) 
     return replace(tensor, values=tensor.values.reshape(-1, *decl.tile))  # a vector may be in columns
 
 
-def whole(tensor: Tensor) -> Tensor:
+def merge_tiles(tensor: Tensor) -> Tensor:
     """The tensor whose elements are those of the tiles, padding included; tiles of which the tensor does not say where they lie (around
     which there are not one or two dimensions) have two dimensions for themselves."""
     tile, rank = tensor.tile, len(tensor.shape)

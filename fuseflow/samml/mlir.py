@@ -11,7 +11,7 @@ from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import OUTPUT, TENSOR, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
+from fuseflow.samml.mlir_nodes import OUTPUT, TENSOR, check_types, locate_error, read_node, read_tensor, write_nodes, write_tensor
 from fuseflow.samml.verify import verify
 
 GRAPH, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth"
@@ -55,7 +55,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         try:
             verify(graph)
         except GraphError as error:
-            raise placed(error, operations, head) from None
+            raise locate_error(error, operations, head) from None
         types = graph.types()
         for op, node in nodes:
             check_types(op, node, types)

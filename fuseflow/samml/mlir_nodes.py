@@ -129,7 +129,7 @@ def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamTy
             op.refuse(f"gives result {k} the type {result.type}; node `{node.name}` makes {wanted}")
 
 
-def placed(error: GraphError, operations: Sequence[m.Operation], head: m.Operation) -> GraphError:
+def locate_error(error: GraphError, operations: Sequence[m.Operation], head: m.Operation) -> GraphError:
     """The same error of a whole graph or table, with the place of what it names: a node, a tensor, or else the graph itself."""
     places = {op.string(_NAMED_BY[op.name]): op.place for op in operations if op.name in _NAMED_BY}
     _, *names = re.findall(r"`([^`]+)`", error.message) or [""]  # the first is the graph's own

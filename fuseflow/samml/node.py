@@ -1,7 +1,7 @@
 """What every primitive declares, and the streams, ports and tensors that it speaks of.
 
 A primitive is a class of `primitives`. Whatever the rest of the compiler must know of it stands there once, as xDSL's operations declare
-their traits: as a base class (`Pointwise`, `Workspace`, `Reads`, `Writes`), as a class attribute, or as a small method. Verification,
+their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute, or as a small method. Verification,
 bounds, tile indices, transformations, text, MLIR, protobuf, estimates and simulators read these facts.
 """
 
@@ -19,7 +19,7 @@ from fuseflow.tile_ops import Tile
 T = TypeVar("T")
 Kind: TypeAlias = Literal["crd", "ref", "val"]
 
-UNKNOWN = 1 << 62
+UNBOUNDED = 1 << 62
 """The bound of streams that hold no coordinates."""
 
 
@@ -179,7 +179,7 @@ class Node:
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
         """A number for each output that its coordinates are all below, given those of the inputs. That of a level with every coordinate is
         its size."""
-        return tuple(max([inputs[k] for k in carried]) if carried else UNKNOWN for carried in self.carries())
+        return tuple(max([inputs[k] for k in carried]) if carried else UNBOUNDED for carried in self.carries())
 
     def nested(self, around: tuple[T, ...], depth: int, own: T, mixed: T) -> tuple[T, ...]:
         """What the levels of its deepest output are, outermost first; the other outputs have those above. `around`: what the levels of its
@@ -226,7 +226,7 @@ class Workspace(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Names(Node):
+class TensorUser(Node):
     """A trait: works with a declared tensor."""
 
     tensor: str = field(metadata=attribute("tensor"))
@@ -237,12 +237,12 @@ class Names(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Reads(Names):
+class TensorReader(TensorUser):
     """A trait: reads the tensor from memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Writes(Names):
+class TensorWriter(TensorUser):
     """A trait: writes the tensor to memory. It makes no streams."""
 
     role: ClassVar[Role] = "write"
@@ -276,7 +276,7 @@ def stream_name(node: Node, output: int) -> str:
     return node.name if len(names) == 1 else f"{node.name}.{names[output]}"
 
 
-def entry(table: Mapping[type[Node], T], primitive: type[Node], what: str) -> T:
+def require_entry(table: Mapping[type[Node], T], primitive: type[Node], what: str) -> T:
     """What a table says of a primitive. Raises `GraphError` where it says nothing: a primitive that is not complete."""
     if primitive not in table:
         raise GraphError(

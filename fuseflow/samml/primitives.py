@@ -14,19 +14,19 @@ from fuseflow.ops import reducer
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
-    UNKNOWN,
+    UNBOUNDED,
     Attribute,
     Grain,
-    Names,
     Node,
     Pointwise,
-    Reads,
     Role,
     StreamType,
     TensorDecl,
+    TensorReader,
+    TensorUser,
+    TensorWriter,
     Unit,
     Workspace,
-    Writes,
     attribute,
     attributes_of,
 )
@@ -55,7 +55,7 @@ class Root(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Scan(Reads):
+class Scan(TensorReader):
     """ref(d) -> crd(d+1), ref(d+1): the fiber of `tensor` at storage level `level` for every reference.
 
     `sequential`: the references come straight from this tensor's own parent scan, so a memory may prefetch.
@@ -80,7 +80,7 @@ class Scan(Reads):
         return ((), ())
 
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
-        return tensors[self.tensor].size(self.level), UNKNOWN
+        return tensors[self.tensor].size(self.level), UNBOUNDED
 
     def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
         return (*around, own)
@@ -117,7 +117,7 @@ class Range(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Locate(Pointwise, Names):
+class Locate(Pointwise, TensorUser):
     """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token; `N` where either is.
 
     Without its second input it locates the outermost level, whose only parent is reference 0: the coordinate is the reference.
@@ -238,7 +238,7 @@ class Repeat(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Load(Pointwise, Reads):
+class Load(Pointwise, TensorReader):
     """ref(d) -> val(d): the value array of `tensor`; `N` gives its implicit value."""
 
     op: ClassVar[str] = "load"
@@ -543,7 +543,7 @@ class Merge(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLevel(Writes):
+class WriteLevel(TensorWriter):
     """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate."""
 
     op: ClassVar[str] = "write"
@@ -558,7 +558,7 @@ class WriteLevel(Writes):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteValues(Writes):
+class WriteValues(TensorWriter):
     """val(d) -> memory: the values of `tensor`, where its level writers address them."""
 
     op: ClassVar[str] = "write_values"

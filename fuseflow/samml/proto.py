@@ -14,10 +14,10 @@ from google.protobuf.message import DecodeError
 from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_foreign import Foreign
-from fuseflow.samml.proto_read import ProtoReader, declarations
-from fuseflow.samml.proto_write import write
-from fuseflow.samml.proto_writer import Writer
+from fuseflow.samml.proto_foreign import ForeignGraph
+from fuseflow.samml.proto_read import ProtoReader, declared_graph
+from fuseflow.samml.proto_write import write_node
+from fuseflow.samml.proto_writer import ProtoWriter
 from fuseflow.samml.verify import verify
 
 
@@ -59,7 +59,7 @@ def stored_indices(data: bytes | str) -> dict[str, tuple[str, ...]]:
     if message.tensors:
         return {}
     reader = ProtoReader(message)
-    foreign = Foreign(declarations(reader.name, message, reader.run()), reader.messages, {})
+    foreign = ForeignGraph(declared_graph(reader.name, message, reader.run()), reader.messages, {})
     foreign.complete()
     return foreign.indices()
 
@@ -71,17 +71,17 @@ def _parsed(data: bytes | str) -> pb.ComalGraph:
         raise GraphError(f"not a `ComalGraph` message: {error}") from None
 
 
-def _message(graph: n.Graph) -> Writer:
+def _message(graph: n.Graph) -> ProtoWriter:
     verify(graph)
-    return Writer(graph, write)
+    return ProtoWriter(graph, write_node)
 
 
 def _graph(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
     reader = ProtoReader(message)
     try:
-        graph = declarations(reader.name, message, reader.run())
+        graph = declared_graph(reader.name, message, reader.run())
         if not message.tensors:
-            graph = Foreign(graph, reader.messages, sizes).complete()
+            graph = ForeignGraph(graph, reader.messages, sizes).complete()
     except TensorError as error:
         raise GraphError(f"graph `{reader.name}`: {error.message}", hint=error.hint) from None
     verify(graph)

@@ -32,7 +32,7 @@ class LevelUsage:
 
 
 @dataclass(slots=True)
-class Foreign:
+class ForeignGraph:
     """Completes another tool's graph. `messages` are its operations by node name, `sizes` the sizes of its indices."""
 
     graph: n.Graph
@@ -61,7 +61,7 @@ class Foreign:
                 decl = {t: n.TensorDecl(t, (), Format.of(), tile=tile) for t, tile in tiles.items()}
                 made = node.typed([types[port] for port in node.inputs], decl)
                 types |= {n.Port(node.name, k): kind for k, kind in enumerate(made)}
-        outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.Writes))
+        outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.TensorWriter))
         tensors = tuple(replace(self.declare(tensor), tile=tiles.get(tensor, ())) for tensor in sorted(self.levels))
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
 
@@ -127,7 +127,7 @@ class Foreign:
             self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, message.size))
         elif isinstance(node, n.Locate):
             self.note(node.tensor, node.level, LevelUsage(index=self.index(node.inputs[0])))
-        elif isinstance(node, n.Names):
+        elif isinstance(node, n.TensorUser):
             self.levels.setdefault(node.tensor, {})
 
     def note(self, tensor: str, level: int, seen: LevelUsage) -> None:

@@ -16,21 +16,21 @@ import networkx as nx
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_wire import BY_OPERATION, BY_PRIMITIVE, Wire, stored
+from fuseflow.samml.proto_wire import BY_OPERATION, BY_PRIMITIVE, WireFormat, stored_streams
 from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY, WRITERS
 from fuseflow.samml.proto_writer import StreamMessage
 from fuseflow.samml.text import read_attributes
 from fuseflow.tensors import Format
 
 KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
-FOLDED = ("broadcast", "repeatsig")
-OTHERS: dict[str, type[n.Primitive]] = {
+FOLDED_OPERATIONS = ("broadcast", "repeatsig")
+GENERIC_PRIMITIVES: dict[str, type[n.Primitive]] = {
     kind.op: kind for kind in n.NODE_TYPES if kind not in WRITERS and kind not in BY_PRIMITIVE
 }
 """What a message `Primitive` can hold: all that have no message of their own."""
 UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func")
 
-Key: TypeAlias = tuple[str, int]
+StreamKey: TypeAlias = tuple[str, int]
 """A stream of a message: readers number the streams of each kind apart."""
 
 
@@ -41,9 +41,9 @@ class ProtoReader:
         self.name = message.name or message.graph.name or "graph"
         self.operations = list(message.graph.operators)
         self.declares = bool(message.tensors)
-        self.made: dict[Key, n.Port] = {}
-        self.same: dict[Key, Key] = {}  # a stream that is another one: broadcasts, repeat signals
-        self.by_id: dict[int, list[Key]] = {}
+        self.made: dict[StreamKey, n.Port] = {}
+        self.same: dict[StreamKey, StreamKey] = {}  # a stream that is another one: broadcasts, repeat signals
+        self.by_id: dict[int, list[StreamKey]] = {}
         self.root: n.Root | None = None
         self.messages: dict[str, Any] = {}
 
@@ -55,7 +55,7 @@ class ProtoReader:
         nodes: list[n.Primitive] = []
         for operation, name in zip(self.operations, names, strict=True):
             kind = str(operation.WhichOneof("op"))
-            if kind not in FOLDED:
+            if kind not in FOLDED_OPERATIONS:
                 nodes += self._read(_public(kind), name, getattr(operation, kind))
         return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
 
@@ -71,7 +71,7 @@ class ProtoReader:
     def _names(self) -> list[str]:
         """A name for each operation: its own where no other node has it, else with its id. Folded operations make no node."""
         names = [_legal(op.name or op.WhichOneof("op") or "operation") for op in self.operations]
-        nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED]
+        nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED_OPERATIONS]
         shared = Counter(names[k] for k in nodes)
         used = {name for name, count in shared.items() if count == 1}
         for k in nodes:
@@ -180,7 +180,7 @@ def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
     return nodes
 
 
-def declarations(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
+def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
     """The graph of `nodes` with what the extension fields of a message declare."""
     return n.Graph(
         name,
@@ -207,7 +207,7 @@ def _legal(name: str) -> str:
     return re.sub(r"[\s()\[\],;#=]", "_", name)
 
 
-def _key(stream: StreamMessage) -> Key:
+def _key(stream: StreamMessage) -> StreamKey:
     return KINDS[type(stream)], stream.id.id
 
 
@@ -225,9 +225,9 @@ def _bundle(message: Any) -> Any:
 def _outputs(kind: str, message: Any) -> Iterable[StreamMessage]:
     """The streams that an operation makes."""
     if kind == "primitive":
-        return stored(message, ("outputs",))
+        return stored_streams(message, ("outputs",))
     if wire := BY_OPERATION.get(kind):
-        return stored(message, wire.outputs)
+        return stored_streams(message, wire.outputs)
     return OUTPUTS[kind](message)
 
 
@@ -249,21 +249,22 @@ OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
 
 
 def _primitive(r: ProtoReader, name: str, m: pb.Primitive) -> n.Primitive:
-    if m.op not in OTHERS:
+    if m.op not in GENERIC_PRIMITIVES:
         raise GraphError(
-            f"graph `{r.name}`, operation `{name}`: the primitive `{m.op}` is not known", hint=did_you_mean(m.op, OTHERS)
+            f"graph `{r.name}`, operation `{name}`: the primitive `{m.op}` is not known",
+            hint=did_you_mean(m.op, GENERIC_PRIMITIVES),
         )
     try:
-        values = read_attributes(n.ATTRIBUTES[OTHERS[m.op]], m.attributes.split())
+        values = read_attributes(n.ATTRIBUTES[GENERIC_PRIMITIVES[m.op]], m.attributes.split())
     except ValueError:
         r.refuse(name, f"cannot read the attributes `{m.attributes}` of {m.op}")
-    return OTHERS[m.op](name, r.ports(name, stored(m, ("inputs",))), **values)
+    return GENERIC_PRIMITIVES[m.op](name, r.ports(name, stored_streams(m, ("inputs",))), **values)
 
 
-def _field_by_field(r: ProtoReader, name: str, m: Any, wire: Wire) -> n.Primitive:
+def _field_by_field(r: ProtoReader, name: str, m: Any, wire: WireFormat) -> n.Primitive:
     own = n.ATTRIBUTES[wire.primitive]
     values: dict[str, Any] = {a.field: tuple(getattr(m, a.field)) if a.type == "integers" else getattr(m, a.field) for a in own}
-    return wire.primitive(name, r.ports(name, stored(m, wire.inputs)), **values)
+    return wire.primitive(name, r.ports(name, stored_streams(m, wire.inputs)), **values)
 
 
 def _scan(r: ProtoReader, name: str, m: pb.FiberLookup) -> n.Primitive:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.verify import streams
+from fuseflow.samml.verify import stream_facts
 from fuseflow.tensors.levels import Level
 
 CHANNEL_SIZE = 1024
@@ -16,13 +16,13 @@ CHANNEL_SIZE = 1024
 StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSigStream
 
 
-class Writer:
+class ProtoWriter:
     """Fills in one message for each node by `write`, then numbers the streams."""
 
-    def __init__(self, graph: n.Graph, write: Callable[[Writer, n.Primitive], None]) -> None:
+    def __init__(self, graph: n.Graph, write: Callable[[ProtoWriter, n.Primitive], None]) -> None:
         self.graph, self.write = graph, write
         self.declared = graph.declared
-        self.known = streams(graph)
+        self.known = stream_facts(graph)
         self.read_by = graph.readers()
         self.by_name = graph.by_name
         self.operations: dict[str, list[pb.Operation]] = {}
@@ -128,6 +128,6 @@ def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operati
     return operation
 
 
-def any_stream(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
+def stream_of_kind(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
     found: StreamMessage = getattr(stream, kind)
     return found

@@ -53,7 +53,7 @@ def show(graph: n.Graph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def detail(node: n.Node) -> str:
+def show_attributes(node: n.Node) -> str:
     """The attributes of a node as the text form shows them."""
     words: list[str] = []
     for attribute in n.ATTRIBUTES[type(node)]:
@@ -96,7 +96,7 @@ def _show_node(node: n.Node, by_name: Mapping[str, n.Node]) -> str:
         inputs = "; ".join(", ".join(names[k] for k in (crd, *payloads)) for crd, payloads in node.sides())
     else:
         inputs = ", ".join(names)
-    return f"{node.name} = {_word(type(node))}({inputs}) {detail(node)}".rstrip()
+    return f"{node.name} = {_word(type(node))}({inputs}) {show_attributes(node)}".rstrip()
 
 
 def parse(text: str, file: str = "<text>") -> n.Graph:
@@ -189,7 +189,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
     return n.TensorDecl(name, shape, Format.parse(layout, len(shape)), dtype or "f32", _number(fill or "0"), blocks)
 
 
-JOINS = ("intersect", "union", "left")
+JOIN_KINDS = ("intersect", "union", "left")
 
 
 def _word(primitive: type[n.Node]) -> str:
@@ -203,8 +203,8 @@ WORDS: dict[str, tuple[type[n.Primitive], ...]] = {
 
 
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
-    if len(words) != 1 or words[0] not in JOINS:
-        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOINS))
+    if len(words) != 1 or words[0] not in JOIN_KINDS:
+        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOIN_KINDS))
     inputs = tuple(port for side in sides for port in side)
     return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))  # type: ignore[arg-type]
 

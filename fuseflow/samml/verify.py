@@ -13,9 +13,9 @@ from typing import NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import below
+from fuseflow.samml.coordinate_bounds import output_bounds
 from fuseflow.samml.node_rules import RULES
-from fuseflow.samml.rule_context import Context, Stream
+from fuseflow.samml.rule_context import RuleContext, StreamFacts
 from fuseflow.tensors.dtypes import DTYPES
 
 NAME = re.compile(r"[^\s()\[\],;#=]+")
@@ -28,17 +28,17 @@ def verify(graph: n.Graph) -> None:
         raise GraphError(f"the graph's name {graph.name!r} is empty or has a line break, a `#` or spaces around it")
     _verify_tensors(graph)
     _verify_names(graph)
-    found = streams(graph)
+    found = stream_facts(graph)
     _verify_outputs(graph, found)
     _verify_edges(graph)
 
 
-def streams(graph: n.Graph) -> dict[n.Port, Stream]:
+def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
     """What is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
     declared = graph.declared
-    context = Context(graph.name, declared, frozenset(graph.outputs))
+    context = RuleContext(graph.name, declared, frozenset(graph.outputs))
     later = {node.name for node in graph.nodes}
-    found: dict[n.Port, Stream] = {}
+    found: dict[n.Port, StreamFacts] = {}
     for node in graph.nodes:
         if type(node) not in RULES:
             context.refuse(node, "is no primitive")
@@ -48,13 +48,13 @@ def streams(graph: n.Graph) -> dict[n.Port, Stream]:
         inputs = [found[port] for port in node.inputs]
         made = RULES[type(node)](context, node, inputs)
         context.nodes[node.name] = node
-        types, limits = node.typed([s.type for s in inputs], declared), below(node, [s.bound for s in inputs], declared)
+        types, limits = node.typed([s.type for s in inputs], declared), output_bounds(node, [s.bound for s in inputs], declared)
         for k, (kind, what, bound) in enumerate(zip(types, made, limits, strict=True)):
-            found[n.Port(node.name, k)] = Stream(kind, what.shape, what.nullable, what.position, bound)
+            found[n.Port(node.name, k)] = StreamFacts(kind, what.shape, what.nullable, what.position, bound)
     return found
 
 
-def _refuse_port(context: Context, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
+def _refuse_port(context: RuleContext, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
     if port.node in context.nodes:
         context.refuse(
             node, f"reads output {port.output} of `{port.node}`, which has {len(context.nodes[port.node].port_names())}"
@@ -112,7 +112,7 @@ def _verify_unique(graph: n.Graph, what: str, names: Sequence[str]) -> None:
         _refuse(graph, f"two {what}s are named `{twice}`")
 
 
-def _verify_outputs(graph: n.Graph, found: Mapping[n.Port, Stream]) -> None:
+def _verify_outputs(graph: n.Graph, found: Mapping[n.Port, StreamFacts]) -> None:
     """Every level of every output is written once, and its values, by streams that belong together."""
     writers: dict[tuple[str, int | None], n.Node] = {}
     for node in graph.nodes:

@@ -16,16 +16,16 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, ann
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Alu, Operand, Port, Range, Reduce
 from fuseflow.table.cells import Cells
-from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine
+from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.nest import Loop, Nest
 from fuseflow.table.table import Evaluation
 from fuseflow.table.tile_axes import Tiling
 from fuseflow.table.value_row import Arithmetic
-from fuseflow.table.view_cursor import Bundle, Context, Leaf
+from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 from fuseflow.table.views import ViewReader
 
 
-class Builder:
+class TableBuilder:
     """Fills the cells of one region's table, step by step."""
 
     def __init__(self, region: FusedRegion) -> None:
@@ -42,7 +42,7 @@ class Builder:
         self.tiling.cover(*region.trees)
         self.views = ViewReader(region, self.cells, self.declared, self.root)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
-        self.bundles: dict[tuple[Reduction, Context, tuple[Leaf | Bundle | None, ...]], Bundle] = {}
+        self.bundles: dict[tuple[Reduction, LoopContext, tuple[ViewCursor | Bundle | None, ...]], Bundle] = {}
 
     def length(self, v: str) -> int:
         """How often a loop runs at most: once for each coordinate, or for each block of them."""
@@ -93,7 +93,7 @@ class Builder:
         self.cells.note(node.label, "val", self.cells.text(value))
         return Bundle(tuple(levels[outside:]), value)
 
-    def reduced(self, node: Reduction, levels: Context, value: Port) -> tuple[Context, Port]:
+    def reduced(self, node: Reduction, levels: LoopContext, value: Port) -> tuple[LoopContext, Port]:
         """The values reduced over the first of some levels, and the levels that are left below it."""
         (v, _), *inner = levels
         if not inner:
@@ -202,7 +202,7 @@ class Builder:
                     trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else trees[node.body]
                 case Operation():
                     pairs = zip(node.args, self.fixes(node), strict=True)
-                    trees[node] = combine([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
+                    trees[node] = combine_operands([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
                 case unknown:
                     assert_never(unknown)
         return trees[nest.body], scanned
@@ -230,14 +230,14 @@ class Builder:
                 return crd, {node: ref}
         return self.everywhere(v, nest.loops), {}
 
-    def everywhere(self, v: str, loops: Context) -> Port:
+    def everywhere(self, v: str, loops: LoopContext) -> Port:
         """The range of a loop, inside others."""
         ref = self.cells.lift(self.root, loops, len(loops), "range")
         return self.cells.level(Range(f"range_{v}", (ref,), self.length(v)), v)[0]
 
     def advanced(self, loop: Loop) -> Nest:
         """The nest with every view and bundle advanced past a loop."""
-        places: dict[Tree, Leaf | Bundle] = {}
+        places: dict[Tree, ViewCursor | Bundle] = {}
         for node in self.reach(loop.nest):
             if isinstance(node, View) and loop.index in node.indices:
                 places[node] = self.views.advanced(node, loop)

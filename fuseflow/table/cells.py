@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
 from fuseflow.table.steps import Recorder
-from fuseflow.table.view_cursor import Context
+from fuseflow.table.view_cursor import LoopContext
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Cells:
         """Take down what stands in a cell."""
         self.recorder.note(column, row, text)
 
-    def lift(self, port: Port, loops: Context, depth: int, column: str) -> Port:
+    def lift(self, port: Port, loops: LoopContext, depth: int, column: str) -> Port:
         """A stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each (L1)."""
         for v, crd in loops[self.depth(port) : depth]:
             source = port

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.samml.nodes import Graph, Load, Names, Primitive, Root, Scan, upstream
+from fuseflow.samml.nodes import Graph, Load, Primitive, Root, Scan, TensorUser, upstream
 from fuseflow.table.table import FusionTable
 
 
@@ -13,7 +13,7 @@ def emit(table: FusionTable) -> Graph:
     made = {n.name: n for n in table.nodes}
     needed = upstream(made, (p for w in table.writes for p in w.inputs))
     nodes = tuple(_with_access(n, made) for n in table.nodes if n.name in needed)
-    used = {n.tensor for n in nodes if isinstance(n, Names)} | set(table.outputs)
+    used = {n.tensor for n in nodes if isinstance(n, TensorUser)} | set(table.outputs)
     tensors = tuple(t for t in table.tensors if t.name in used)
     return Graph(table.region, tensors, (*nodes, *table.writes), table.outputs)
 

@@ -22,8 +22,8 @@ from fuseflow.samml.nodes import (
     Root,
     Scan,
     SplitLevel,
+    TensorWriter,
     Workspace,
-    Writes,
 )
 from fuseflow.table.cells import Cells
 
@@ -45,7 +45,7 @@ def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) ->
             return False  # a coordinate without a value below it is not given
         case Align() | Flatten() | SplitLevel() | Fork() | Merge():
             return True  # nothing is known
-        case Root() | Repeat() | Pointwise() | Reduce() | Writes():
+        case Root() | Repeat() | Pointwise() | Reduce() | TensorWriter():
             raise GraphError(f"`{node.name}` ({node.op}) makes no coordinates")
         case unknown:
             assert_never(unknown)

@@ -36,34 +36,34 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinStreams:
+class JoinNode:
     kind: JoinKind
     sides: tuple[JoinTree, ...]
 
 
-JoinTree: TypeAlias = Total | Side | JoinStreams
+JoinTree: TypeAlias = Total | Side | JoinNode
 
 
-def joined(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
+def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
     """An n-ary join: nested joins of one kind are one, equal sides are one."""
     flat: list[JoinTree] = []
     for k, tree in enumerate(trees):
-        nested = isinstance(tree, JoinStreams) and tree.kind == kind and (kind != "left" or k == 0)
-        flat += tree.sides if nested and isinstance(tree, JoinStreams) else (tree,)
+        nested = isinstance(tree, JoinNode) and tree.kind == kind and (kind != "left" or k == 0)
+        flat += tree.sides if nested and isinstance(tree, JoinNode) else (tree,)
     distinct = tuple(dict.fromkeys(flat))
-    return distinct[0] if len(distinct) == 1 else JoinStreams(kind, distinct)
+    return distinct[0] if len(distinct) == 1 else JoinNode(kind, distinct)
 
 
-def combine(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
+def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
     """The join tree of an operator from those of its operands; the flag says that an absent operand fixes the result."""
     sides = [(tree, annihilates) for tree, annihilates in operands if not isinstance(tree, Total)]
     probed = [p for tree, _ in operands if isinstance(tree, Total) for p in tree.probed]
     deciding = [tree for tree, annihilates in sides if annihilates]
     others = [tree for tree, annihilates in sides if not annihilates]
     if deciding:
-        return joined("left", (joined("intersect", deciding), *others, *probed))
+        return join_of("left", (join_of("intersect", deciding), *others, *probed))
     if len(sides) == len(operands) and sides:
-        return joined("union", others)
+        return join_of("union", others)
     return Total(tuple(dict.fromkeys((*others, *probed))))
 
 
@@ -113,7 +113,7 @@ class Joiner:
             case Total():
                 assert self.driver is not None, "a total loop has a driver"
                 return self._join("left", [self.driver, *map(self._realize, tree.probed)], full=True)
-            case JoinStreams():
+            case JoinNode():
                 return self._join(tree.kind, [self._realize(s) for s in tree.sides])
             case unknown:
                 assert_never(unknown)

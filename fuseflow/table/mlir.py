@@ -19,8 +19,17 @@ from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import OPERATIONS, OUTPUT, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
-from fuseflow.samml.verify import streams, verify
+from fuseflow.samml.mlir_nodes import (
+    OPERATIONS,
+    OUTPUT,
+    check_types,
+    locate_error,
+    read_node,
+    read_tensor,
+    write_nodes,
+    write_tensor,
+)
+from fuseflow.samml.verify import stream_facts, verify
 from fuseflow.table.emit import emit
 from fuseflow.table.steps import TableStep
 from fuseflow.table.table import Evaluation, FusionTable
@@ -58,7 +67,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
         try:
             _verify(table)
         except GraphError as error:
-            raise placed(error, module.operations, head) from None
+            raise locate_error(error, module.operations, head) from None
         reader.check(table)
     return table
 
@@ -80,7 +89,7 @@ def _verify(table: FusionTable) -> None:
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
             raise GraphError(f"table `{table.region}`: two {what}s are named `{twice}`")
-    streams(_whole(table))
+    stream_facts(_whole(table))
     verify(emit(table))
 
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from fuseflow.fusion.tree import Reduction, Tree, View
 from fuseflow.samml.nodes import Port
 from fuseflow.table.join_trees import JoinedPayload
-from fuseflow.table.view_cursor import Bundle, Context, Leaf
+from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 
-Env: TypeAlias = Mapping[Tree, Leaf | Bundle]
+Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 """Where every view and completed reduction of a nest stands."""
 
 
@@ -20,7 +20,7 @@ class Nest:
     """The loops that compute a `reduction`: those that have run so far, outermost first, and where everything in its body stands then."""
 
     reduction: Reduction
-    loops: Context = ()
+    loops: LoopContext = ()
     env: Env = field(default_factory=dict)
 
     @property

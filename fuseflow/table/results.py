@@ -9,7 +9,7 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Constant, Reduction
 from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
-from fuseflow.table.builder import Builder
+from fuseflow.table.builder import TableBuilder
 from fuseflow.table.empty_fibers import may_be_empty
 from fuseflow.table.nest import Nest
 from fuseflow.table.table import FusionTable
@@ -21,7 +21,7 @@ from fuseflow.tensors.levels import Level, names
 
 def build_table(region: FusedRegion) -> FusionTable:
     """Algorithm 2 on a region whose order is chosen. Raises `FusionError` if the order cannot be streamed (`enclosed loop`)."""
-    builder = Builder(region)
+    builder = TableBuilder(region)
     tensors = {
         t.name: TensorDecl(t.name, t.stored_shape, t.format, t.dtype, t.fill, t.tile)
         for t in builder.declared.values()
@@ -45,7 +45,7 @@ def build_table(region: FusedRegion) -> FusionTable:
     )
 
 
-def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
+def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
     """The nodes that store one result. Its stored mode order is the loop order; its level kinds are those of its declared format."""
     tree, fill = result.tree, builder.region.fill[result.tree]
     if isinstance(tree, Constant):
@@ -65,7 +65,7 @@ def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Pri
     value = Term(fill, bundle.value, builder.arithmetic.axes(node))
     stored = builder.arithmetic.turned(value, tile_indices(result.indices, result.tensor.block)).port
     assert stored is not None
-    streams = _permuted(builder, result, Streams(bundle.indices, tuple(crd for _, crd in bundle.levels), stored))
+    streams = _permuted(builder, result, ResultStreams(bundle.indices, tuple(crd for _, crd in bundle.levels), stored))
     levels = tuple(_level(result, v) for v in streams.loops)
     for p, level in enumerate(levels):
         if level.full and not all(below.full for below in levels[p:]):
@@ -82,7 +82,7 @@ def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Pri
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class ResultStreams:
     """What is written: the coordinate stream of every level, outermost first, and the values."""
 
     loops: tuple[str, ...]
@@ -90,17 +90,19 @@ class Streams:
     value: Port
 
 
-def _permuted(builder: Builder, result: RegionOutput, streams: Streams) -> Streams:
+def _permuted(builder: TableBuilder, result: RegionOutput, streams: ResultStreams) -> ResultStreams:
     """The levels in the order in which they are stored, if that is not the order of the loops."""
     if result.levels in ((), streams.loops):
         return streams
     order = tuple(streams.loops.index(v) for v in result.levels)
     *crds, value = builder.cells.put(Permute(f"permute_{result.name}", (*streams.crds, streams.value), order))
     builder.cells.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
-    return Streams(result.levels, tuple(crds), value)
+    return ResultStreams(result.levels, tuple(crds), value)
 
 
-def _dropped(builder: Builder, result: RegionOutput, levels: tuple[Level, ...], streams: Streams, fill: float) -> Streams:
+def _dropped(
+    builder: TableBuilder, result: RegionOutput, levels: tuple[Level, ...], streams: ResultStreams, fill: float
+) -> ResultStreams:
     """Compressed levels without coordinates of nothing (rule L12), and without zeros if that is asked for.
 
     They are those above which every level is complete: a dense level between them needs a fiber for each of its coordinates.
@@ -127,7 +129,7 @@ def _dropped(builder: Builder, result: RegionOutput, levels: tuple[Level, ...], 
     ports = (*streams.crds[first:], streams.value)
     *crds, value = builder.cells.put(Drop(f"drop_{result.name}", ports, fill if result.drop_zeros else None))
     builder.cells.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
-    return Streams(streams.loops, (*streams.crds[:first], *crds), value)
+    return ResultStreams(streams.loops, (*streams.crds[:first], *crds), value)
 
 
 def _level(result: RegionOutput, index: str) -> Level:
@@ -144,7 +146,7 @@ def _level(result: RegionOutput, index: str) -> Level:
     return level
 
 
-def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
+def _densified(builder: TableBuilder, p: int, streams: ResultStreams) -> ResultStreams:
     """Make level p full, so that a compressed level below it gets a fiber for every coordinate: its range, and the rest aligned."""
     loops, crds, old = streams.loops, streams.crds, streams.crds[p]
     if _is_full(builder, old):
@@ -154,10 +156,10 @@ def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
     (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.length(v)), v)
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
     below = tuple(builder.cells.align("fill", w, crd, old, new) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
-    return Streams(loops, (*crds[:p], new, *below), builder.cells.align("fill", "val", streams.value, old, new))
+    return ResultStreams(loops, (*crds[:p], new, *below), builder.cells.align("fill", "val", streams.value, old, new))
 
 
-def _is_full(builder: Builder, crd: Port) -> bool:
+def _is_full(builder: TableBuilder, crd: Port) -> bool:
     """Whether a coordinate stream holds every coordinate of its dimension, below every parent that it has."""
     node = builder.cells.nodes[crd.node]
     if isinstance(node, Scan):

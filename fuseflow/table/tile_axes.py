@@ -21,7 +21,7 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nod
 Axes: TypeAlias = tuple[str, str]
 """What the rows and the columns of a tile run over; '' for a single one."""
 
-NONE: Axes = ("", "")
+NO_AXES: Axes = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class Tiling:
 
     def _axes(self, node: Tree) -> Axes | None:
         if not self.blocks:
-            return NONE
+            return NO_AXES
         match node:
             case View():
                 return tile_indices(node.indices, self.declared[node.tensor].block)
             case Constant():
-                return NONE
+                return NO_AXES
             case Operation():
                 return self.joined(node.args)
             case Reduction():
@@ -79,9 +79,9 @@ class Tiling:
         found = self._contraction(node)
         if found is None:
             axes = self.axes[node.body]
-            return None if axes is None else kept(axes, node.over)
+            return None if axes is None else remaining_axes(axes, node.over)
         self.contractions[node] = found
-        return self.joined((), (found.rows, found.columns), *(self.axes[f] or NONE for f in (*found.rest, *found.divisors)))
+        return self.joined((), (found.rows, found.columns), *(self.axes[f] or NO_AXES for f in (*found.rest, *found.divisors)))
 
     def joined(self, args: Iterable[Tree], *more: Axes) -> Axes | None:
         """The axes of an operator on these operands: with as few of them as can be transposed. None if it would need three."""
@@ -91,7 +91,7 @@ class Tiling:
         if len(names) > 2 or len(found) < len(of):
             return None
         first, second, *_ = (*names, "", "")
-        return min(((first, second), (second, first)), key=lambda target: sum(transposed(axes, target) for axes in found))
+        return min(((first, second), (second, first)), key=lambda target: sum(needs_transpose(axes, target) for axes in found))
 
     def _contraction(self, node: Reduction) -> Contraction | None:
         """The reduction as a product of matrices, if it is one."""
@@ -143,12 +143,12 @@ class Tiling:
         return tuple(v for v in self.axes[node] or () if v)
 
 
-def transposed(axes: Axes, target: Axes) -> bool:
+def needs_transpose(axes: Axes, target: Axes) -> bool:
     """Whether a tile with these axes must be transposed to stand beside one with those of `target`."""
     return any(mine and mine == other for mine, other in zip(axes, reversed(target), strict=True))
 
 
-def kept(axes: Axes, over: tuple[str, ...]) -> Axes:
+def remaining_axes(axes: Axes, over: tuple[str, ...]) -> Axes:
     """The axes that are left when some are reduced."""
     row, column = axes
     return "" if row in over else row, "" if column in over else column

@@ -11,8 +11,8 @@ from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, free_indices
 from fuseflow.samml.nodes import Alu, Operand, Port
 from fuseflow.table.cells import Cells
-from fuseflow.table.tile_axes import Axes, Contraction, Tiling, kept, transposed
-from fuseflow.table.view_cursor import Context
+from fuseflow.table.tile_axes import Axes, Contraction, Tiling, needs_transpose, remaining_axes
+from fuseflow.table.view_cursor import LoopContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Arithmetic:
             )
         return axes
 
-    def apply(self, function: str, terms: Sequence[Term], axes: Axes, ctx: Context) -> Port:
+    def apply(self, function: str, terms: Sequence[Term], axes: Axes, ctx: LoopContext) -> Port:
         """An operator at the depth of its deepest operand: it runs once where it lacks a loop (hoisting)."""
         turned = [self.turned(term, axes) for term in terms]
         streams = [term.port for term in turned if term.port is not None]
@@ -62,23 +62,23 @@ class Arithmetic:
 
     def turned(self, term: Term, axes: Axes) -> Term:
         """A term whose tiles have their rows and columns where `axes` has them."""
-        if term.port is None or not transposed(term.axes, axes):
+        if term.port is None or not needs_transpose(term.axes, axes):
             return term
         (port,) = self.cells.put(Alu("transpose", (term.port,), "transpose", (Operand(term.value),)))
         return Term(term.value, port, (term.axes[1], term.axes[0]), term.column)
 
-    def fold(self, op: str, over: tuple[str, ...], term: Term, ctx: Context) -> Port:
+    def fold(self, op: str, over: tuple[str, ...], term: Term, ctx: LoopContext) -> Port:
         """A stream with the axes that are reduced folded inside each tile."""
         assert term.port is not None
         row, column = term.axes
         for name, v in (("row", column), ("col", row)):
             if v and v in over:
-                axes = kept(term.axes, (v,))
+                axes = remaining_axes(term.axes, (v,))
                 term = Term(term.value, self.apply(f"{name}_{op}", (term,), term.axes, ctx), axes)
         assert term.port is not None
         return term.port
 
-    def contract(self, node: Reduction, plan: Contraction, ports: Mapping[Tree, Port], ctx: Context) -> Port:
+    def contract(self, node: Reduction, plan: Contraction, ports: Mapping[Tree, Port], ctx: LoopContext) -> Port:
         """A sum of products inside the tiles."""
         rows, columns, k = plan.rows, plan.columns, plan.over
 
@@ -101,7 +101,7 @@ class Arithmetic:
             value = self.apply("neg", (Term(0.0, value, axes),), axes, ctx)
         return value
 
-    def product_of(self, left: Term, right: Term, function: str, ctx: Context) -> Port:
+    def product_of(self, left: Term, right: Term, function: str, ctx: LoopContext) -> Port:
         assert left.port is not None and right.port is not None
         depth = max(self.cells.depth(left.port), self.cells.depth(right.port))
         inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in (left, right) if t.port is not None)

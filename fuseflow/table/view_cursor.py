@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from fuseflow.samml.nodes import Port
 
-Context: TypeAlias = tuple[tuple[str, Port], ...]
+LoopContext: TypeAlias = tuple[tuple[str, Port], ...]
 """The loops already run, outermost first, each with its final coordinate stream (after every join of that loop)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ViewCursor:
     """A view of a stored tensor: `port` holds the references after `level` storage levels.
 
     `waiting` has the coordinate streams of loops whose dense level is not reached yet: it is located when the levels above it are

@@ -12,7 +12,7 @@ from fuseflow.fusion.tree import View
 from fuseflow.samml.nodes import Load, Locate, Port, Scan
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Loop, Nest
-from fuseflow.table.view_cursor import Leaf
+from fuseflow.table.view_cursor import ViewCursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class ViewReader:
         assert format is not None
         return tuple((view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True))
 
-    def leaf(self, view: View, nest: Nest) -> Leaf:
+    def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Where a view stands."""
         leaf = nest.env.get(view)
-        return leaf if isinstance(leaf, Leaf) else Leaf(self.root)
+        return leaf if isinstance(leaf, ViewCursor) else ViewCursor(self.root)
 
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
         """The coordinates and references of a view that takes part in the join of loop `v`; None if it lacks the loop, or is located."""
@@ -64,7 +64,7 @@ class ViewReader:
         crd, below = self.cells.level(Scan(f"{view.tensor}_{v}", (ref,), view.tensor, leaf.level), v)
         return crd, below
 
-    def advanced(self, view: View, loop: Loop) -> Leaf:
+    def advanced(self, view: View, loop: Loop) -> ViewCursor:
         """Where a view stands after a loop."""
         levels, leaf, v = self.levels(view), self.leaf(view, loop.nest), loop.index
         port, level, nullable, waiting = leaf.port, leaf.level, leaf.nullable, dict(leaf.waiting)
@@ -77,7 +77,7 @@ class ViewReader:
         while level < len(levels) and levels[level][1] and levels[level][0] in waiting:
             port = self._located(view, level, (waiting.pop(levels[level][0]), port), loop)
             level += 1
-        return Leaf(port, level, nullable, tuple(waiting.items()))
+        return ViewCursor(port, level, nullable, tuple(waiting.items()))
 
     def _located(self, view: View, level: int, streams: tuple[Port, Port], loop: Loop) -> Port:
         """The references below a dense level, at the coordinates and references of `streams` (L2)."""

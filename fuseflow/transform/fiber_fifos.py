@@ -17,7 +17,7 @@ from operator import or_
 from fuseflow.samml.nodes import Edge, Graph, Port
 
 
-def fifos(graph: Graph) -> Graph:
+def mark_fiber_fifos(graph: Graph) -> Graph:
     """An input is listed if a fold that holds a fiber back is upstream of another input and not of this one, while a stream upstream of
     this one feeds that fold with at least one token for every element of the fiber. Sets of folds are bit masks."""
     behind, fed = _behind(graph), _fed(graph)

@@ -41,13 +41,13 @@ from fuseflow.samml.nodes import (
     stream_name,
 )
 from fuseflow.samml.stream_shapes import StreamShape
-from fuseflow.samml.verify import streams
-from fuseflow.transform.stream_levels import Loops, common, levels
+from fuseflow.samml.verify import stream_facts
+from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
 
-LARGEST = 30_000
+MAX_NODES = 30_000
 """Nodes that a graph may have by its lanes."""
 
-Way: TypeAlias = Literal["once", "lanes", "fold"]
+Placement: TypeAlias = Literal["once", "lanes", "fold"]
 T = TypeVar("T")
 
 
@@ -76,11 +76,11 @@ def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> LaneGra
     _refuse_shared(graph, loops, many)
     made = LaneGraph(graph, loops, {})
     for index, count in many.items():
-        if count * len(made.graph.nodes) > LARGEST:
+        if count * len(made.graph.nodes) > MAX_NODES:
             raise ScheduleError(
                 f"{count} lanes of `{index}` may take {count * len(made.graph.nodes):,} nodes in graph `{graph.name}`, "
                 f"which has {len(made.graph.nodes):,}",
-                hint=f"at most {max(1, LARGEST // len(made.graph.nodes)):,} lanes",
+                hint=f"at most {max(1, MAX_NODES // len(made.graph.nodes)):,} lanes",
             )
         made = _Dealer(made, index, count).run()
     return made
@@ -104,7 +104,7 @@ class _Dealer:
     def __init__(self, before: LaneGraph, index: str, count: int) -> None:
         self.before, self.index, self.count = before, index, count
         self.graph = before.graph
-        self.levels = levels(before.graph, before.loops)
+        self.levels = stream_levels(before.graph, before.loops)
         self.types = before.graph.types()
         self.by_name = before.graph.by_name
         self.nodes: dict[str, Primitive] = {}
@@ -142,9 +142,9 @@ class _Dealer:
         """The level of a stream that the index runs over, 0 being the outermost; None if it lacks the index."""
         return next((at for at, indices in enumerate(self.levels[port]) if self.index in indices), None)
 
-    def way(self, node: Primitive) -> Way:
+    def way(self, node: Primitive) -> Placement:
         """Where a node runs. `at`, the level of the index, is innermost (or reduced, or moved) or above that."""
-        shared = common(self.levels[p] for p in node.inputs)
+        shared = common_levels(self.levels[p] for p in node.inputs)
         at = next((at for at, indices in enumerate(shared) if self.index in indices), None)
         if at is None or any(self.at(p) != (at if self.types[p].depth > at else None) for p in node.inputs):
             return "once"
@@ -196,7 +196,7 @@ class _Dealer:
         """The coordinate stream of level `at` of a stream, and that of every lane. (One of another index may have the same coordinates: all
         of equal sizes.)"""
         if not self.shapes:
-            self.shapes = {p: s.shape for p, s in streams(self.graph).items()}
+            self.shapes = {p: s.shape for p, s in stream_facts(self.graph).items()}
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
         assert above is not None
         crd = next((p for p in self.of_shape(above) if self.at(p) == at), None)

@@ -15,23 +15,23 @@ two or of a part."""
 Loops: TypeAlias = Mapping[str, frozenset[str]]
 """The indices of the level that each scan and range makes, by node name."""
 
-NONE: frozenset[str] = frozenset()
+NO_INDICES: frozenset[str] = frozenset()
 
 
-def levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
+def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
     """The levels of every stream."""
     nests: dict[Port, Levels] = {}
     types = graph.types()
     for node in graph.nodes:
         depth = types[node.inputs[0]].depth if node.inputs else 0
-        below = node.nested(common(nests[p] for p in node.inputs), depth, loops.get(node.name, NONE), NONE)
+        below = node.nested(common_levels(nests[p] for p in node.inputs), depth, loops.get(node.name, NO_INDICES), NO_INDICES)
         for k in range(len(node.port_names())):
             port = Port(node.name, k)
             nests[port] = below[: types[port].depth]
     return nests
 
 
-def common(streams: Iterable[Levels]) -> Levels:
+def common_levels(streams: Iterable[Levels]) -> Levels:
     """The levels of streams that are nested in each other: at each of them the indices on which all agree that have it."""
     shared = []
     for level in zip_longest(*streams):

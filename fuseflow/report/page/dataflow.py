@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.report.page.layered_layout import layered
-from fuseflow.report.page.svg import Markup, curve, cut, element, svg, text
+from fuseflow.report.page.layered_layout import layout_layers
+from fuseflow.report.page.svg import Markup, curve, element, shorten, svg, text
 from fuseflow.samml.node import Role
 from fuseflow.samml.nodes import Graph, Port, Primitive
-from fuseflow.samml.text import detail
+from fuseflow.samml.text import show_attributes
 
-LARGEST = 1000
+MAX_DRAWN_NODES = 1000
 """Nodes that are drawn: more of them nobody can look at."""
 WIDE, HIGH = 132, 34
 ACROSS, DOWN = 142, 62
@@ -35,12 +35,12 @@ class Drawing:
     operations: tuple[tuple[str, int], ...]
 
 
-def draw(graph: Graph, places: Mapping[str, Any], statistics: Mapping[str, Any], cycles: int) -> Drawing:
+def draw_graph(graph: Graph, places: Mapping[str, Any], statistics: Mapping[str, Any], cycles: int) -> Drawing:
     """Of lanes the first one stands for all. `statistics`: by node, as in a result."""
     kept = [node for node in graph.nodes if all(lane == 0 for _, lane in places.get(node.name, ()))]
     operations = tuple(sorted(Counter(node.op for node in graph.nodes).items(), key=lambda item: (-item[1], item[0])))
     note = "" if len(kept) == len(graph.nodes) else f"One lane of each index: {len(kept):,} of {len(graph.nodes):,} nodes."
-    if len(kept) > LARGEST:
+    if len(kept) > MAX_DRAWN_NODES:
         note = f"{len(kept):,} nodes{' in one lane' if note else ''} are too many to draw; graph.dot of the run has them."
         return Drawing(None, note, operations)
     return Drawing(_picture(graph, kept, statistics, cycles), note, operations)
@@ -49,7 +49,7 @@ def draw(graph: Graph, places: Mapping[str, Any], statistics: Mapping[str, Any],
 def _picture(graph: Graph, kept: list[Primitive], statistics: Mapping[str, Any], cycles: int) -> Markup:
     names = {node.name for node in kept}
     links = [(port, node.name, k) for node in kept for k, port in enumerate(node.inputs) if port.node in names]
-    layout = layered([node.name for node in kept], [(port.node, name) for port, name, _ in links])
+    layout = layout_layers([node.name for node in kept], [(port.node, name) for port, name, _ in links])
 
     def point(x: float, layer: int, low: float = HIGH / 2) -> tuple[float, float]:
         return x * ACROSS, layer * DOWN + 8 + low
@@ -73,14 +73,14 @@ def _stream(graph: Graph, port: Port) -> str:
 
 def _box(node: Primitive, top: tuple[float, float], did: Any, cycles: int) -> Markup:
     x, y = top[0] - WIDE / 2, top[1]
-    what = f"{node.op} {detail(node)}".rstrip()
+    what = f"{node.op} {show_attributes(node)}".rstrip()
     busy = min(did["occupied"] / cycles, 1.0) if did and cycles else 0.0
     tip = f"{node.name}: {what}" + (f"; {did['firings']:,} firings, busy {100 * busy:.1f} %" if did else "")
     inside = [
         element("title", tip),
         element("rect", x=x, y=y, width=WIDE, height=HIGH, rx=4),
         element("rect", x=x, y=y + HIGH - 4, width=busy * WIDE, height=4, class_="busy") if busy else Markup(""),
-        text(top[0], y + 13, cut(node.name, LETTERS), "name", "middle"),
-        text(top[0], y + 25, cut(what, LETTERS + 2), "op", "middle"),
+        text(top[0], y + 13, shorten(node.name, LETTERS), "name", "middle"),
+        text(top[0], y + 25, shorten(what, LETTERS + 2), "op", "middle"),
     ]
     return element("g", Markup("").join(inside), class_=f"node {KINDS[node.role]}")

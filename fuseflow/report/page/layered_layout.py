@@ -42,7 +42,7 @@ class _Placed:
         self.above[b].append(a)
 
 
-def layered(nodes: Sequence[str], edges: Sequence[tuple[str, str]], bend: float = 0.25) -> LayeredLayout:
+def layout_layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]], bend: float = 0.25) -> LayeredLayout:
     """`nodes` in an order in which every edge leads forward. A bend is `bend` nodes wide."""
     if not nodes:
         return LayeredLayout(0, 0.0, {}, {})
@@ -114,12 +114,12 @@ def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list
             for k in row:
                 near = [*placed.above[k], *placed.below[k]]
                 wanted.append(sum(x[n] for n in near) / len(near) if near else x[k])
-            for k, middle in zip(row, apart(wanted, [widths[k] for k in row]), strict=True):
+            for k, middle in zip(row, separate(wanted, [widths[k] for k in row]), strict=True):
                 x[k] = middle
     return x
 
 
-def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+def separate(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
     """Places in the same order which do not overlap, and of those the ones nearest to `wanted` (least squares: blocks are pooled).
 
     >>> apart([0.0, 0.0, 9.0], [1, 1, 1])

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.report.page.dataflow import Drawing, draw
-from fuseflow.report.page.order import order_graph
+from fuseflow.report.page.dataflow import Drawing, draw_graph
+from fuseflow.report.page.order import draw_order
 from fuseflow.report.page.roofline import RooflinePoint
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.svg import Markup
 
-FIFOS = 12
+LISTED_FIFOS = 12
 """Of the FIFOs the fullest are listed."""
-STEPS = 10
+LISTED_STEPS = 10
 """Of the critical path the longest steps are listed."""
-NEAR = 1.25
+NEAR_ROOFLINE = 1.25
 """A region that takes less than so much of its roofline is bound by it."""
 
 Row = tuple[object, ...]
@@ -76,17 +76,17 @@ def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
         written=written,
         order=() if made is None else tuple(made["order"]),
         sentences=tuple(_sentences(values, explained)),
-        loops=None if not (made and made["loops"]) else order_graph(made["loops"], made["constraints"], made["order"]),
+        loops=None if not (made and made["loops"]) else draw_order(made["loops"], made["constraints"], made["order"]),
         constraints=() if made is None else tuple((c["above"], c["below"], c["why"]) for c in made["constraints"]),
         table=None if not (made and made["table"]["columns"]) else made["table"],
-        drawing=None if made is None or graph is None else draw(graph, made["places"], by_name, cycles),
+        drawing=None if made is None or graph is None else draw_graph(graph, made["places"], by_name, cycles),
         nodes=tuple(_node(node, cycles) for node in statistics["nodes"]),
         lanes=tuple(_lanes(index, loads) for index, loads in statistics["lanes"].items()),
         fifos=_fifos(statistics["edges"]),
         deepened=tuple(values["depths"].items()),
         memory=memory,
         traffic=tuple(_traffic(traffic, memory)),
-        path=() if explained is None else tuple(_step(s, cycles) for s in explained["path"][:STEPS]),
+        path=() if explained is None else tuple(_step(s, cycles) for s in explained["path"][:LISTED_STEPS]),
         point=RooflinePoint(values["name"], flops, moved, cycles, values["roofline"]["compute"]),
     )
 
@@ -104,7 +104,7 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
     nodes, memory = values["statistics"]["nodes"], values["statistics"]["memory"]
     busiest = max(nodes, key=lambda node: node["occupied"])
     share = 100 * busiest["occupied"] / cycles if cycles else 0.0
-    near = cycles <= NEAR * roof["bound"]
+    near = cycles <= NEAR_ROOFLINE * roof["bound"]
     if near and roof["bound"] == roof["compute"]:
         yield f"Bound by computing: `{busiest['name']}` ({busiest['op']}) works in {share:.0f} % of the cycles."
     elif near:
@@ -140,7 +140,7 @@ def _lanes(index: str, loads: Sequence[Values]) -> LaneShares:
 
 
 def _fifos(edges: Sequence[Values]) -> tuple[Row, ...]:
-    fullest = sorted(edges, key=lambda edge: -edge["peak"])[:FIFOS]
+    fullest = sorted(edges, key=lambda edge: -edge["peak"])[:LISTED_FIFOS]
     return tuple((f"{edge['node']}.{edge['input']}", edge["tokens"], edge["peak"]) for edge in fullest if edge["peak"])
 
 

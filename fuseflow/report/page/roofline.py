@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fuseflow.report.page.svg import Markup, cut, element, line, number, svg, text
+from fuseflow.report.page.svg import Markup, element, line, number, shorten, svg, text
 
 LEFT, TOP, WIDE, HIGH = 64, 12, 560, 300
 RIGHT, BELOW = 150, 46
@@ -113,7 +113,7 @@ def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
 def _mark(point: RooflinePoint, across: _Axis, up: _Axis, taken: list[tuple[float, float, float]]) -> Markup:
     """`taken`: from where to where, and at which height, there are points and names; a name that would hide one only the mouse shows."""
     x, y, roof = across.at(point.intensity), up.at(point.speed), up.at(point.ceiling)
-    name = cut(point.name, LETTERS)
+    name = shorten(point.name, LETTERS)
     place = x + 9, x + 9 + LETTER * len(name), y
     free = all(abs(y - at) > LETTER * 2 or right < place[0] or place[1] < left for left, right, at in taken)
     if free:

@@ -47,9 +47,9 @@ def curve(points: list[tuple[float, float]], class_: str, title: str = "") -> Ma
     return element("path", element("title", title) if title else "", d=path, class_=class_)
 
 
-def cut(name: str, letters: int) -> str:
+def shorten(name: str, letters: int) -> str:
     """A name in so many letters."""
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
-__all__ = ["Markup", "curve", "cut", "element", "line", "number", "svg", "text"]
+__all__ = ["Markup", "curve", "element", "line", "number", "shorten", "svg", "text"]
