@@ -25,7 +25,7 @@ class AutoOptions:
 
     top: int
     file: Path | None = None
-    given: tuple[str, ...] = field(default=())
+    flags: tuple[str, ...] = field(default=())
 
 
 def print_choice(choice: ScheduleChoice) -> None:
@@ -60,16 +60,16 @@ def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
                 if str(auto_schedule) != "-":
                     require_writable(auto_schedule, directory=False)
             options = {"--auto-top": auto_top, "--auto-schedule": auto_schedule}
-            given = tuple(name for name, value in options.items() if value is not None)
+            flags = tuple(name for name, value in options.items() if value is not None)
             top = (TOP if auto_top is None else auto_top) if simulates else 0
-            return command(*args, auto=AutoOptions(top, auto_schedule, given), **kwargs)
+            return command(*args, auto=AutoOptions(top, auto_schedule, flags), **kwargs)
 
         show = f"Of `auto`: simulate the K best by estimate; 0: none.  [default: {TOP}]"
         top = click.option("--auto-top", metavar="K", type=click.IntRange(min=0), help=show)
         file = click.option(
             "--auto-schedule", metavar="FILE", type=FILE, help="Write the schedule that `auto` chose; - is stdout."
         )
-        made = file(build)
-        return top(made) if simulates else made  # type: ignore[return-value]
+        optioned = file(build)
+        return top(optioned) if simulates else optioned  # type: ignore[return-value]
 
     return wrap

@@ -51,9 +51,9 @@ class StrictCommand(click.Command):
     """A command that takes an option with one value once: nothing that the user passed is silently ignored."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
-        for option in given:
-            if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and given.count(option) > 1:
+        _, _, options = self.make_parser(ctx).parse_args(list(args))
+        for option in options:
+            if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
                 raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
         return super().parse_args(ctx, args)
 
@@ -121,7 +121,12 @@ def model_options(command: Command) -> Command:
         click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
         click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
         click.option(
-            "-O", "--option", "given", multiple=True, metavar="KEY=VALUE", help="An option of a model file's build; repeatable."
+            "-O",
+            "--option",
+            "option_texts",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="An option of a model file's build; repeatable.",
         ),
         click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
         click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
@@ -136,14 +141,14 @@ def model_options(command: Command) -> Command:
         adj: str | None,
         data_dir: Path | None,
         tensors: Path | None,
-        given: tuple[str, ...],
+        option_texts: tuple[str, ...],
         small: bool,
         part: str | None,
         seed: int,
         **kwargs: Any,
     ) -> Any:
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
-        options = _model_options([*short, *(("-O", text) for text in given)])
+        options = _model_options([*short, *(("-O", text) for text in option_texts)])
         data = _with_adjacency(data, adj)
         spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
         return command(*args, spec=spec, **kwargs)
@@ -158,17 +163,17 @@ def _with_adjacency(data: str | None, adj: str | None) -> str | None:
     return f"{data or ''}{',' if data and ':' in data else ':'}adj={adj}"
 
 
-def _model_options(given: list[tuple[str, str]]) -> dict[str, str]:
+def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:
     """Names with their values, as text: their types are for the model file to say."""
-    found: dict[str, str] = {}
-    for flag, text in given:
+    values: dict[str, str] = {}
+    for flag, text in texts:
         key, equals, value = text.partition("=")
         if not (key and equals):
             raise UsageError(f"`-O {text}` is not KEY=VALUE", hint=f"as in `-O {key or 'small'}=true`")
-        if key in found:
+        if key in values:
             raise UsageError(f"the model option `{key}` is given twice", hint=f"keep one of `{flag}` and the other")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def schedule_options(command: Command) -> Command:
@@ -248,15 +253,15 @@ def machine_options(command: Command) -> Command:
 
 def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
     """Keys with their values, which are YAML scalars."""
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not (key and equals and value):
             raise UsageError(f"`--set {text}` is not KEY=VALUE", hint="as in `--set fifo_depth=64`")
-        if key in found:
+        if key in settings:
             raise UsageError(f"`--set {key}` is given twice")
-        found[key] = _scalar(text, value)
-    return found
+        settings[key] = _scalar(text, value)
+    return settings
 
 
 def _scalar(text: str, value: str) -> Setting:
@@ -279,8 +284,8 @@ def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:
 
 def console(stderr: bool = False) -> Console:
     """Tables as wide as the terminal, or as they need to be where there is none."""
-    found = Console(stderr=stderr, highlight=False)
-    return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+    terminal = Console(stderr=stderr, highlight=False)
+    return terminal if terminal.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
 
 
 def print_notices(out: Console, notices: Iterable[str]) -> None:

@@ -45,12 +45,12 @@ def check_packages() -> Iterator[CheckRow]:
             continue
         name, wanted = match.groups()
         try:
-            found = importlib.metadata.version(name)
+            version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             yield CheckRow(name, False, f"not installed, wanted {wanted}: pip install '{requirement}'")
             continue
-        right = found.partition("+")[0] == wanted
-        yield CheckRow(name, right, found if right else f"{found}, wanted {wanted}: pip install '{requirement}'")
+        right = version.partition("+")[0] == wanted
+        yield CheckRow(name, right, version if right else f"{version}, wanted {wanted}: pip install '{requirement}'")
 
 
 def _attempt(name: str, check: Callable[[], str]) -> CheckRow:

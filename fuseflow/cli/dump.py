@@ -80,8 +80,8 @@ def dump_options(command: Command) -> Command:
 
 def known_stage(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """Refuse an unknown stage before any work."""
-    known = (*STAGES, "all") if parameter.name == "dump_after" else (*STAGES, *FORMS, "fibertree")
+    stages = (*STAGES, "all") if parameter.name == "dump_after" else (*STAGES, *FORMS, "fibertree")
     for stage in value if isinstance(value, tuple) else (value,):
-        if stage is not None and stage not in known:
-            raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, known))
+        if stage is not None and stage not in stages:
+            raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, stages))
     return value

@@ -42,7 +42,7 @@ class JsonFile:
         return console(stderr=self.to_stdout)
 
 
-def json_option(what: str) -> Callable[[Command], Command]:
+def json_option(content: str) -> Callable[[Command], Command]:
     """`--json`, passed on as `json_file`, a `JsonFile`; `what` is written."""
 
     def wrap(command: Command) -> Command:
@@ -50,7 +50,7 @@ def json_option(what: str) -> Callable[[Command], Command]:
         def build(*args: Any, json_file: Path | None, **kwargs: Any) -> Any:
             return command(*args, json_file=JsonFile(json_file), **kwargs)
 
-        show = f"Write {what} as JSON; - is stdout."
+        show = f"Write {content} as JSON; - is stdout."
         option = click.option("--json", "json_file", metavar="FILE", type=FILE, help=show)
         return option(build)  # type: ignore[return-value]
 

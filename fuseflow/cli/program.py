@@ -67,9 +67,9 @@ class ProgramRequest:
         observe: Observe = lambda stage: None,
     ) -> ScheduledProgram:
         """Compile the model, after choosing what its schedule leaves open; says on standard error what was tried."""
-        if not self.schedule.open and self.auto.given:
+        if not self.schedule.open and self.auto.flags:
             raise UsageError(
-                f"`{self.auto.given[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
+                f"`{self.auto.flags[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
             )
         target = target or Target(load_machine("rda"))
         with working("compiling", quiet):

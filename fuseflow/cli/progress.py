@@ -19,13 +19,13 @@ from fuseflow.sweep.sweep import Report as PointReport
 
 
 @contextmanager
-def working(what: str, quiet: bool) -> Iterator[None]:
+def working(activity: str, quiet: bool) -> Iterator[None]:
     """Show `what` while the block runs."""
     err = console(stderr=True)
     if quiet or not err.is_terminal:
         yield
         return
-    with err.status(what):
+    with err.status(activity):
         yield
 
 

@@ -36,7 +36,7 @@ def report(run: Path, output: Path | None, cycles: Path | None, quiet: bool) -> 
         write_out(page(stored), None)
         return
     require_writable(target, directory=False)
-    if target.exists() and any(target.samefile(given) for given in (run, cycles) if given is not None):
+    if target.exists() and any(target.samefile(source) for source in (run, cycles) if source is not None):
         raise UsageError(f"`{target}` would be overwritten, and is what the page is made of", hint="`-o page.html`")
     write_out(page(stored), target)
     if run.is_dir():

@@ -61,10 +61,10 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
             click.option("--top", metavar="N", type=click.IntRange(min=1), help=show_top),
             click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
         ]
-        made: Any = build
+        optioned: Any = build
         for option in reversed(options):
-            made = option(made)
-        return made  # type: ignore[no-any-return]
+            optioned = option(optioned)
+        return optioned  # type: ignore[no-any-return]
 
     return wrap
 

@@ -50,13 +50,13 @@ def run(
         compiled.save(output.directory, result)
     output.json.write(lambda: scheduled.json(result.to_json()))
     out = output.json.console()
-    said = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
+    trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:
         print_result(out, result)
         out.print(check_line(result), soft_wrap=True)
         print_notices(out, result.settings.notices)
-        if said is not None:
-            out.print(said, soft_wrap=True, markup=False)
+        if trace_note is not None:
+            out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)
     if result.check is not None and not result.check.passed:
         error = f"relative error {result.check.max_rel_error:.3g}"

@@ -49,11 +49,11 @@ def simulate(
         report = None if progress is None else lambda firings: progress(loaded.name, firings)
         simulation = run_graph(loaded, inputs, target.machine, report, engine=target.engine)
         seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
-        said = None
+        trace_note = None
         if trace is not None:
             tracer = trace.tracer(target.machine, 1, progress)
             tracer.add(loaded.name, loaded, inputs, simulation)
-            said = trace.write(tracer, loaded.name)
+            trace_note = trace.write(tracer, loaded.name)
     simulation = replace(simulation, outputs={name: merge_tiles(tensor) for name, tensor in simulation.outputs.items()})
     settings = Settings(str(graph), str(tensors), "", target.machine, target.engine, 0)
     result = Result(settings, simulation.outputs, (RegionResult(loaded.name, (), simulation),), None, seconds)
@@ -63,6 +63,6 @@ def simulate(
     out = output.json.console()
     if not quiet:
         print_result(out, result)
-        if said is not None:
-            out.print(said, soft_wrap=True, markup=False)
+        if trace_note is not None:
+            out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)

@@ -53,15 +53,15 @@ def sweep_options(command: Any) -> Any:
 @contextmanager
 def open_sweep(file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = ()) -> Iterator[Sweep]:
     """A sweep with its store."""
-    given = read_sweep(file)
-    points = space(given)
+    description = read_sweep(file)
+    points = space(description)
     path = store or Path("out") / f"{file.stem}.sqlite"
     if must_exist and not path.exists():
         raise SweepError(
             f"there are no results in `{path}`", hint=f"`fuseflow sweep {file}` makes them, or name them: `--store FILE`"
         )
-    with Store.open(path) as found:
-        yield Sweep(given, points, found, frozenset(again))
+    with Store.open(path) as opened:
+        yield Sweep(description, points, opened, frozenset(again))
 
 
 @sweep.command(cls=StrictCommand, short_help="Do what is left of a sweep.")
@@ -94,28 +94,28 @@ def run(
         flag = "--jobs" if jobs else "--memory"
         raise UsageError(f"`{flag}` is for processes of this machine, not for a cluster", hint="set it where its workers start")
     limit = None if memory is None else _bytes(memory)
-    with open_sweep(file, store, must_exist=False, again=again) as found, found.store.writing():
-        tally = count_progress(found)
-        if tally.left or found.again:
-            _run(found, tally, jobs or _cores(), limit, scheduler, quiet)
-        found = replace(found, again=frozenset())
-        tally = count_progress(found)
+    with open_sweep(file, store, must_exist=False, again=again) as opened, opened.store.writing():
+        tally = count_progress(opened)
+        if tally.left or opened.again:
+            _run(opened, tally, jobs or _cores(), limit, scheduler, quiet)
+        opened = replace(opened, again=frozenset())
+        tally = count_progress(opened)
         if not quiet:
-            for line in status_lines(found, tally):
+            for line in status_lines(opened, tally):
                 click.echo(line)
     if tally.failed and tally.failed == tally.done:
         click.echo(f"all {tally.failed:,} points failed; `fuseflow sweep show {file}` shows why", err=True)
         raise click.exceptions.Exit(1)
 
 
-def _run(found: Sweep, tally: SweepProgress, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
+def _run(opened: Sweep, tally: SweepProgress, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
     try:
         with working("connecting", quiet or scheduler is None):
-            made = _runner(jobs, memory, scheduler)
-        with closing(made) as runner, sweep_progress(tally, found.space.axes, quiet) as report:
-            found.run(runner, report)
+            connection = _runner(jobs, memory, scheduler)
+        with closing(connection) as runner, sweep_progress(tally, opened.space.axes, quiet) as report:
+            opened.run(runner, report)
     except KeyboardInterrupt:
-        done = count_progress(found)
+        done = count_progress(opened)
         click.echo(f"interrupted: {done.done} of {done.total} points are kept; the same command goes on", err=True)
         raise click.exceptions.Exit(130) from None
 
@@ -147,8 +147,8 @@ def _bytes(text: str) -> int:
 @debug_option
 def status(file: Path, store: Path | None) -> None:
     """Say how many points of FILE are done, failed and left, how long that may take, and which are the best so far."""
-    with open_sweep(file, store, must_exist=True) as found:
-        for line in status_lines(found, count_progress(found)):
+    with open_sweep(file, store, must_exist=True) as opened:
+        for line in status_lines(opened, count_progress(opened)):
             click.echo(line)
 
 
@@ -184,9 +184,11 @@ def show(
         raise UsageError("a table is for the terminal", hint="write `--format csv` or `--format parquet`")
     if to_file and output is not None:
         require_writable(output, directory=False)
-    with open_sweep(file, store, must_exist=True) as found:
-        lines = tables.records(found, clocked=timing, others=others)
-        lines = tables.take_lines(tables.sort_lines(tables.filter_lines(lines, where), sort, tables.objective_column(found)), top)
+    with open_sweep(file, store, must_exist=True) as opened:
+        lines = tables.records(opened, clocked=timing, others=others)
+        lines = tables.take_lines(
+            tables.sort_lines(tables.filter_lines(lines, where), sort, tables.objective_column(opened)), top
+        )
     if form == "csv":
         write_out(tables.csv_text(lines), output)
     elif form == "parquet" and output is not None:
@@ -213,6 +215,6 @@ def plot(file: Path, store: Path | None, output: Path, form: str) -> None:
     those that the axes of the sweep allow. Shown are simulations if the sweep makes all of them, else estimates.
     """
     require_writable(output, directory=True)
-    with open_sweep(file, store, must_exist=True) as found:
-        for drawn in draw(found, output, form):
+    with open_sweep(file, store, must_exist=True) as opened:
+        for drawn in draw(opened, output, form):
             click.echo(f"written to {drawn.path}" if drawn.path else f"no figure `{drawn.name}`: {drawn.why_not}")

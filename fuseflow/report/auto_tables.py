@@ -34,15 +34,15 @@ def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, Partit
     second, numbers = ("regions", 1) if first == "partition" else ("order", 2)
     columns = ("estimated\ncycles", *(["cycles"] if choice.top else []), "")
     table = plain_table(first, second, *columns, numbers_from=numbers)
-    for name, number, tried in rows:
-        estimate = "" if tried.estimate is None else f"{tried.estimate:,.0f}"
-        cycles = [] if not choice.top else ["" if tried.cycles is None else f"{tried.cycles:,}"]
-        said = "chosen" if tried.chosen else escape(tried.refused)
-        table.add_row(name, number, estimate, *cycles, said)
+    for name, number, trial in rows:
+        estimate = "" if trial.estimate is None else f"{trial.estimate:,.0f}"
+        cycles = [] if not choice.top else ["" if trial.cycles is None else f"{trial.cycles:,}"]
+        note = "chosen" if trial.chosen else escape(trial.refused)
+        table.add_row(name, number, estimate, *cycles, note)
     table.columns[-1].justify = "left"
     return table
 
 
-def _short(tried: PartitionTrial) -> str:
-    name = tried.name
+def _short(trial: PartitionTrial) -> str:
+    name = trial.name
     return escape(name if len(name) <= MAX_NAME_WIDTH else f"{name[: MAX_NAME_WIDTH - 4]} ...")

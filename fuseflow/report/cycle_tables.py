@@ -43,9 +43,9 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
 
 def path_summary(path: CriticalPath) -> str:
     """What the path consists of, the most first."""
-    found = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in KIND_LABELS}
-    kinds = sorted((kind for kind in KIND_LABELS if found[kind]), key=lambda kind: -found[kind])
-    return "critical path: " + ", ".join(f"{100 * found[kind] / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind in kinds)
+    cycles = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in KIND_LABELS}
+    kinds = sorted((kind for kind in KIND_LABELS if cycles[kind]), key=lambda kind: -cycles[kind])
+    return "critical path: " + ", ".join(f"{100 * cycles[kind] / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind in kinds)
 
 
 def bottleneck_sentence(region: RegionCycles) -> str:
@@ -54,21 +54,21 @@ def bottleneck_sentence(region: RegionCycles) -> str:
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
     percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
     stats = next(node for node in region.result.simulation.nodes if node.name == share.node)
-    who = f"`{share.node}` ({_described(region.region.graph, share.node)})"
+    culprit = f"`{share.node}` ({_described(region.region.graph, share.node)})"
     times = sum(s.times for s in steps)
     match share.kind:
         case "work":
-            what = f"{percent} is the work of {who}, which fires {stats.firings:,} times"
+            sentence = f"{percent} is the work of {culprit}, which fires {stats.firings:,} times"
         case "latency":
-            what = f"{percent} is the latency of {who}, {_each(share.cycles, times)}"
+            sentence = f"{percent} is the latency of {culprit}, {_each(share.cycles, times)}"
         case "full":
             edges = sorted({s.edge.input for s in steps if s.edge is not None})
             where = f"at its input{'s' * (len(edges) > 1)} {', '.join(map(str, edges))}" if edges else "for lines of the memory"
-            what = f"{percent} waits for room in front of {who}, {where}"
+            sentence = f"{percent} waits for room in front of {culprit}, {where}"
         case "memory":
             ports = sorted({f"{s.port.direction}s `{s.port.tensor}` ({s.port.kind})" for s in steps if s.port is not None})
-            what = f"{percent} waits for the memory: {who} {' and '.join(ports)}, {_each(share.cycles, times)}"
-    return f"{what}{_place(region.region, share.node)}"
+            sentence = f"{percent} waits for the memory: {culprit} {' and '.join(ports)}, {_each(share.cycles, times)}"
+    return f"{sentence}{_place(region.region, share.node)}"
 
 
 def _each(cycles: int, times: int) -> str:

@@ -85,7 +85,9 @@ def work(series: PlotSeries) -> Figure | None:
     def relative(base: float, value: float) -> float:
         return value / base if base else math.nan
 
-    return _bars(series, [(what, f"{series.word}{name}", relative) for what, name in (("flops", "FLOPs"), ("bytes", "bytes"))])
+    return _bars(
+        series, [(quantity, f"{series.word}{name}", relative) for quantity, name in (("flops", "FLOPs"), ("bytes", "bytes"))]
+    )
 
 
 def _bars(series: PlotSeries, panels: list[tuple[str, str, Callable[[float, float], float]]]) -> Figure | None:
@@ -95,12 +97,15 @@ def _bars(series: PlotSeries, panels: list[tuple[str, str, Callable[[float, floa
     workloads = series.groups(WORKLOAD)
     kinds = list(series.groups([axis]))
     figure, plots = _figure(3.5 + 0.22 * len(workloads) * (len(kinds) + 1), 4.5, len(panels))
-    for plot, (what, title, compared) in zip(plots, panels, strict=True):
+    for plot, (quantity, title, compared) in zip(plots, panels, strict=True):
         for n, kind in enumerate(kinds):
             heights = []
             for lines in workloads.values():
-                found = series.groups([axis], lines)
-                both = [series.value(series.least(found[k]), what) if k in found else math.nan for k in (kinds[0], kind)]
+                lines_by_kind = series.groups([axis], lines)
+                both = [
+                    series.value(series.least(lines_by_kind[k]), quantity) if k in lines_by_kind else math.nan
+                    for k in (kinds[0], kind)
+                ]
                 heights.append(compared(*both))
             width = 0.8 / len(kinds)
             plot.bar([x - 0.4 + (n + 0.5) * width for x in range(len(workloads))], heights, width, label=kind)
@@ -119,9 +124,9 @@ def _legend(figure: Figure, plot: Any, title: str) -> None:
 
 def curve(series: PlotSeries, axis: str) -> Figure | None:
     """The fewest cycles at each number of an axis: a panel for every workload, a line for what is fused."""
-    found = series.numeric(axis)
-    assert found is not None
-    at = found.at
+    axis_numbers = series.numeric(axis)
+    assert axis_numbers is not None
+    at = axis_numbers.at
     panels = series.groups([name for name in WORKLOAD if name != axis])
     figure, plots = _figure(4, 3.2, len(panels))
     for plot, (title, lines) in zip(plots, panels.items(), strict=True):
@@ -134,7 +139,7 @@ def curve(series: PlotSeries, axis: str) -> Figure | None:
             plot.set_xscale("log", base=2)
         plot.set_xticks(numbers, [f"{n:g}" for n in numbers])
         plot.set_yscale("log")
-        plot.set(title=title, xlabel=found.of, ylabel=f"{series.word}cycles")
+        plot.set(title=title, xlabel=axis_numbers.of, ylabel=f"{series.word}cycles")
     if series.fusion:
         _legend(figure, plots[0], series.fusion)
     return figure

@@ -26,13 +26,13 @@ class PlotSeries:
     def of(cls, sweep: Sweep) -> PlotSeries:
         """The simulations of a sweep that makes all of them, else the estimates."""
         expected = "estimate" in sweep.modes
-        found = records(sweep)
-        axes = tuple(axis for axis in found.axes if axis in sweep.space.axes)
-        lines = tuple(line for line in found.lines if _value(line, "cycles", expected) is not None)
+        rows = records(sweep)
+        axes = tuple(axis for axis in rows.axes if axis in sweep.space.axes)
+        lines = tuple(line for line in rows.lines if _value(line, "cycles", expected) is not None)
         return cls(axes, lines, expected)
 
-    def value(self, line: Record, what: str) -> float:
-        value = _value(line, what, self.expected)
+    def value(self, line: Record, quantity: str) -> float:
+        value = _value(line, quantity, self.expected)
         assert value is not None
         return value
 
@@ -51,10 +51,10 @@ class PlotSeries:
 
     def groups(self, axes: Sequence[str], lines: Iterable[Record] | None = None) -> dict[str, list[Record]]:
         """The lines by what they are called on these axes, as far as they vary."""
-        found: dict[str, list[Record]] = {}
+        groups: dict[str, list[Record]] = {}
         for line in self.lines if lines is None else lines:
-            found.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
-        return found
+            groups.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
+        return groups
 
     def numeric(self, axis: str) -> NumericAxis | None:
         """The labels of an axis as numbers, if there are several, which differ in one number only."""
@@ -78,23 +78,23 @@ def numeric_axis(labels: Sequence[str], axis: str) -> NumericAxis | None:
     >>> numbers(["A=8,8", "A=8,16,16"], "block"), numbers(["i=2", "k=2"], "par"), numbers(["rda", "ideal"], "machine")
     (None, None, None)
     """
-    given = [label for label in labels if label != "-"]
-    texts = {tuple(_NUMBER.split(label)) for label in given}
-    if len(labels) < 2 or len(texts) != 1 or (len(given) < len(labels) and axis not in ("par", "block")):
+    valued = [label for label in labels if label != "-"]
+    texts = {tuple(_NUMBER.split(label)) for label in valued}
+    if len(labels) < 2 or len(texts) != 1 or (len(valued) < len(labels) and axis not in ("par", "block")):
         return None
     text = texts.pop()
-    columns = list(zip(*(map(float, _NUMBER.findall(label)) for label in given), strict=True))
-    varying = [n for n, column in enumerate(columns) if len(given) == 1 or len(set(column)) > 1]
+    columns = list(zip(*(map(float, _NUMBER.findall(label)) for label in valued), strict=True))
+    varying = [n for n, column in enumerate(columns) if len(valued) == 1 or len(set(column)) > 1]
     if not varying or any(columns[n] != columns[varying[0]] for n in varying):
         return None
     words = re.findall(r"[A-Za-z_]\w*", "".join(text[: varying[0] + 1]))
-    at = dict(zip(given, columns[varying[0]], strict=True))
+    at = dict(zip(valued, columns[varying[0]], strict=True))
     return NumericAxis(f"{axis} {words[-1] if words else ''}".strip(), at | ({"-": 1.0} if "-" in labels else {}))
 
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def _value(line: Record, what: str, expected: bool) -> float | None:
-    value = line.get(f"estimated_{what}" if expected else what)
+def _value(line: Record, quantity: str, expected: bool) -> float | None:
+    value = line.get(f"estimated_{quantity}" if expected else quantity)
     return float(value) if isinstance(value, int | float) else None

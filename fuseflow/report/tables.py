@@ -73,13 +73,13 @@ class CheckRow:
 
     name: str
     passed: bool
-    found: str
+    outcome: str
 
 
 def check_table(rows: Iterable[CheckRow]) -> Table:
     table = plain_table("check", "", "found", numbers_from=3)
     for row in rows:
-        table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", escape(row.found))
+        table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", escape(row.outcome))
     return table
 
 
@@ -130,12 +130,12 @@ def _top_table(result: Result, count: int, title: str, cycles: Callable[[NodeSta
     table = plain_table("region", title, "op", "busy\n%", "starved\n%", "memory\n%", "blocked\n%", numbers_from=3)
     for region in result.regions:
         name = escape(region.name)
-        found = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
-        for node in found:
+        nodes = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
+        for node in nodes:
             shares = (f"{100 * part / region.cycles:.1f}" for part in (_working(node), node.starved, node.waited, node.blocked))
             table.add_row(name, escape(node.name), node.op, *shares)
             name = ""
-        if not found:
+        if not nodes:
             table.add_row(name, "none")
     return table
 
@@ -149,9 +149,9 @@ def fifo_depth_lines(result: Result) -> Iterator[str]:
         for edge, depth in region.simulation.depths.items():
             name = _without_lanes(edge.node, region.places.get(edge.node, ()))
             groups.setdefault((name, None if edge.node in merges else edge.input, depth), []).append(edge)
-        found = ", ".join(_deepened(name, depth, edges) for (name, _, depth), edges in groups.items())
-        if found:
-            yield escape(f"{region.name}: FIFOs deepened: {found}")
+        depths = ", ".join(_deepened(name, depth, edges) for (name, _, depth), edges in groups.items())
+        if depths:
+            yield escape(f"{region.name}: FIFOs deepened: {depths}")
 
 
 def _without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:

@@ -61,8 +61,8 @@ def _names(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:
         yield _about(pid, tid, "thread_sort_index", sort_index=tid)
 
 
-def _about(pid: int, tid: int, what: str, **args: Any) -> Event:
-    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
+def _about(pid: int, tid: int, event: str, **args: Any) -> Event:
+    return {"ph": "M", "name": event, "pid": pid, "tid": tid, "ts": 0, "args": args}
 
 
 def _firings(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:

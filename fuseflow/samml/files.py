@@ -45,36 +45,41 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     data = _data(path)
     try:
         graph = _graph(path, data, {})
-        named = {} if path.suffix == ".samml" else proto.stored_indices(data)
+        stored_indices = {} if path.suffix == ".samml" else proto.stored_indices(data)
     except FuseFlowError as error:
         error.span = error.span or Span(str(path), 1)
         raise
     entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LIST_KEYS)
     arrays: dict[str, ArrayOrSparse] = {}
     blocks: dict[str, Block] = {}
-    counted: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
+    counts: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
     sizes: dict[str, tuple[int, str]] = {}
-    turned: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
+    file_indices: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
     for entry in entries:
         decl = graph.declared[entry.name]
         with entry.blamed():
-            dims = _dimensions(decl, entry, named.get(entry.name, ()))
-            if named and decl.tile:
-                turned[entry.name] = _of_file(entry, dims)
-                decl, dims = _turned(decl, dims, turned[entry.name]), turned[entry.name]
+            dims = _dimensions(decl, entry, stored_indices.get(entry.name, ()))
+            if stored_indices and decl.tile:
+                file_indices[entry.name] = _of_file(entry, dims)
+                decl, dims = _turned(decl, dims, file_indices[entry.name]), file_indices[entry.name]
             blocks[entry.name] = _block(decl, entry)
             arrays[entry.name] = _array(decl, entry, dims, blocks[entry.name])
-            counted[entry.name] = blocks_of(arrays[entry.name].shape, blocks[entry.name])
-            _note(sizes, entry.name, dims, counted[entry.name])
-    if named:
+            counts[entry.name] = blocks_of(arrays[entry.name].shape, blocks[entry.name])
+            _note(sizes, entry.name, dims, counts[entry.name])
+    if stored_indices:
         graph = _sized(
-            _graph(path, data, {index: size for index, (size, _) in sizes.items()}), counted, named, sizes, turned, blocks
+            _graph(path, data, {index: size for index, (size, _) in sizes.items()}),
+            counts,
+            stored_indices,
+            sizes,
+            file_indices,
+            blocks,
         )
-    found = {}
+    inputs = {}
     for entry in entries:
         with entry.blamed():
-            found[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not named)
-    return graph, found
+            inputs[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not stored_indices)
+    return graph, inputs
 
 
 def _data(path: Path) -> bytes | str:
@@ -105,9 +110,9 @@ def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[s
     if levels is not None and levels != stored:
         raise FileError(f"`levels` are [{', '.join(levels)}], the graph has [{', '.join(stored)}]")
     for key in ("order", "indices"):
-        given = entry.lists.get(key, stored)
-        if len(given) != len(stored) or (key in entry.lists and len(set(given)) != len(given)):
-            raise FileError(f"`{key}` is [{', '.join(given)}]: it names each of the {len(stored)} indices once")
+        indices = entry.lists.get(key, stored)
+        if len(indices) != len(stored) or (key in entry.lists and len(set(indices)) != len(indices)):
+            raise FileError(f"`{key}` is [{', '.join(indices)}]: it names each of the {len(stored)} indices once")
     names = _names(decl, named or [""] * len(stored))
     for p, (mine, graphs) in enumerate(zip(order or (), named, strict=False)):
         if graphs and mine != graphs:
@@ -152,12 +157,12 @@ def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str], block: Block) ->
 
 def _block(decl: TensorDecl, entry: Entry) -> Block:
     """The size of a tile along each dimension of the tensor, () of single elements."""
-    given, tile, rank = entry.lists.get("block"), decl.tile, len(decl.shape)
-    if given is not None:
-        block = block_named("x".join(given), rank)
+    sizes, tile, rank = entry.lists.get("block"), decl.tile, len(decl.shape)
+    if sizes is not None:
+        block = block_named("x".join(sizes), rank)
         if tile_of(block) != (() if prod(tile) == 1 else tile) and (rank != 1 or prod(block) != prod(tile)):
             have = f"tiles of {show_tile(tile)}" if tile else "no tiles of this tensor"
-            raise FileError(f"`block` is [{', '.join(given)}], the graph has {have}")
+            raise FileError(f"`block` is [{', '.join(sizes)}], the graph has {have}")
         return block
     if prod(tile) == 1:
         return ()
@@ -205,10 +210,10 @@ def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:
 def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], shape: Sequence[int]) -> None:
     """Note the size of each index; raises `FileError` if another tensor has another."""
     for index, size in zip(dims, shape, strict=True):
-        known, first = sizes.setdefault(index, (size, name))
-        if size != known:
+        expected, first = sizes.setdefault(index, (size, name))
+        if size != expected:
             raise FileError(
-                f"index `{index}` has size {size} here and {known} in `{first}`",
+                f"index `{index}` has size {size} here and {expected} in `{first}`",
                 hint="if a file has its dimensions in another order than its levels, name them: `indices: [...]`",
             )
 
@@ -241,9 +246,9 @@ def _sized(
     return replace(graph, tensors=tuple(tensors))
 
 
-def _ends(file: Sequence[str], block: Block, known: Sequence[str]) -> tuple[str, str]:
+def _ends(file: Sequence[str], block: Block, indices: Sequence[str]) -> tuple[str, str]:
     """The indices of the rows and columns of tiles, "" for one that the graph does not name."""
-    rows, columns = ("" if d is None or file[d] not in known else file[d] for d in tile_dimensions(block))
+    rows, columns = ("" if d is None or file[d] not in indices else file[d] for d in tile_dimensions(block))
     return rows, columns
 
 

@@ -55,17 +55,17 @@ class Graph:
 
     def types(self) -> dict[Port, StreamType]:
         """The type of every stream (the graph must have been verified)."""
-        found: dict[Port, StreamType] = {}
+        types: dict[Port, StreamType] = {}
         tensors = self.declared
         for node in self.nodes:
-            for k, kind in enumerate(node.typed([found[p] for p in node.inputs], tensors)):
-                found[Port(node.name, k)] = kind
-        return found
+            for k, kind in enumerate(node.typed([types[p] for p in node.inputs], tensors)):
+                types[Port(node.name, k)] = kind
+        return types
 
     def readers(self) -> dict[Port, tuple[Edge, ...]]:
         """Who reads each stream, in node order."""
-        found: dict[Port, list[Edge]] = {}
+        readers: dict[Port, list[Edge]] = {}
         for node in self.nodes:
             for k, port in enumerate(node.inputs):
-                found.setdefault(port, []).append(Edge(node.name, k))
-        return {port: tuple(edges) for port, edges in found.items()}
+                readers.setdefault(port, []).append(Edge(node.name, k))
+        return {port: tuple(edges) for port, edges in readers.items()}

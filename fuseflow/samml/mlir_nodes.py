@@ -80,11 +80,11 @@ def stream_type(type: n.StreamType) -> ir.Type:
     return a.declared_type(f"samml.{type.kind}", a.integer(type.depth))
 
 
-def _level_segments(name: str, taken: int, made: int) -> dict[str, ir.Attribute]:
+def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str, ir.Attribute]:
     """Which of the declared levels of coordinates are there."""
-    if taken > MAX_LEVELS:
-        raise GraphError(f"`{name}` takes {taken} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
-    operands, results = ([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in (taken, made))
+    if taken_levels > MAX_LEVELS:
+        raise GraphError(f"`{name}` takes {taken_levels} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
+    operands, results = ([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in (taken_levels, given_levels))
     return a.segments(operands, results)
 
 
@@ -151,14 +151,14 @@ def _port(value: ir.Value, reader: m.Operation) -> n.Port:
 def _sides(join: m.Operation) -> list[list[n.Kind]]:
     """The kinds of the payloads of each side. Refuses payloads that are not the operands and results."""
     sides: list[list[n.Kind]] = join.read("payloads", _payloads, 'a list of "ref" and "val" for each side')
-    for what, streams, kinds in (
+    for role, streams, kinds in (
         ("operands", join.operands, _input_kinds(sides)),
         ("results", join.results, _output_kinds(sides)),
     ):
-        given = [ir.DynamicType(stream.type).type_name for stream in streams]
+        types = [ir.DynamicType(stream.type).type_name for stream in streams]
         wanted = [f"samml.{kinds[k]}" for k in _grouped(kinds)]
-        if given != wanted:
-            join.refuse(f"has {what} {', '.join(given)}; its payloads ask for {', '.join(wanted)}")
+        if types != wanted:
+            join.refuse(f"has {role} {', '.join(types)}; its payloads ask for {', '.join(wanted)}")
     return sides
 
 

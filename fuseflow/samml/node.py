@@ -258,7 +258,7 @@ class TensorWriter(TensorUser):
         return MEMORY_UNIT
 
 
-def upstream(made: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
+def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
     """Names of the nodes that `ports` belong to, and of everything that these read, directly or not."""
     names: set[str] = set()
     waiting = [port.node for port in ports]
@@ -266,7 +266,7 @@ def upstream(made: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
         name = waiting.pop()
         if name not in names:
             names.add(name)
-            waiting += [port.node for port in made[name].inputs]
+            waiting += [port.node for port in nodes[name].inputs]
     return names
 
 
@@ -276,11 +276,11 @@ def stream_name(node: Node, output: int) -> str:
     return node.name if len(names) == 1 else f"{node.name}.{names[output]}"
 
 
-def require_entry(table: Mapping[type[Node], T], primitive: type[Node], what: str) -> T:
+def require_entry(table: Mapping[type[Node], T], primitive: type[Node], title: str) -> T:
     """What a table says of a primitive. Raises `GraphError` where it says nothing: a primitive that is not complete."""
     if primitive not in table:
         raise GraphError(
-            f"the primitive `{primitive.op or primitive.__name__}` has no {what}",
+            f"the primitive `{primitive.op or primitive.__name__}` has no {title}",
             hint="docs/extending.md lists what a primitive needs",
         )
     return table[primitive]

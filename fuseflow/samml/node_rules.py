@@ -79,13 +79,13 @@ def _join(c: RuleContext, node: n.Join, inputs: InputFacts) -> list[OutputFacts]
     sides = [inputs[crd].shape for crd, _ in node.sides()]
     result = c.shapes.joined(node.kind, sides)
     bound = output_bounds(node, [x.bound for x in inputs], c.tensors)[0]
-    made = [OutputFacts(result)]
+    outputs = [OutputFacts(result)]
     for s, (crd, payloads) in enumerate(node.sides()):
         probed = node.kind == "union" or (node.kind == "left" and s > 0)
         complete = inputs[crd].shape is result or (inputs[crd].shape.full and inputs[crd].bound >= bound)
         hidden = probed and not complete
-        made += [OutputFacts(result, inputs[p].nullable or hidden, inputs[p].position) for p in payloads]
-    return made
+        outputs += [OutputFacts(result, inputs[p].nullable or hidden, inputs[p].position) for p in payloads]
+    return outputs
 
 
 def _align(c: RuleContext, node: n.Align, inputs: InputFacts) -> list[OutputFacts]:

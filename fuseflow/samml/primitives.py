@@ -163,11 +163,11 @@ class Join(Node):
 
     def sides(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """For each side: input position of its coordinates, and of its payloads."""
-        found, at = [], 0
+        sides, at = [], 0
         for count in self.payloads:
-            found.append((at, tuple(range(at + 1, at + 1 + count))))
+            sides.append((at, tuple(range(at + 1, at + 1 + count))))
             at += 1 + count
-        return tuple(found)
+        return tuple(sides)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         payloads = [inputs[p] for _, side in self.sides() for p in side]

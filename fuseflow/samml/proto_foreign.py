@@ -49,8 +49,8 @@ class ForeignGraph:
         types: dict[n.Port, n.StreamType] = {}
         tiles: dict[str, Tile] = {}
         nodes: list[n.Primitive] = []
-        for given in self.graph.nodes:
-            for node in self.on_tiles(given, [types[port].tile for port in given.inputs]):
+        for original in self.graph.nodes:
+            for node in self.on_tiles(original, [types[port].tile for port in original.inputs]):
                 if isinstance(node, n.Locate) and not node.tensor:
                     node = replace(node, tensor=self.addressed(node, readers))
                 if isinstance(node, n.WriteLevel) and node.level < 0:
@@ -59,8 +59,8 @@ class ForeignGraph:
                 self.look(node)
                 self.note_tile(node, types, tiles)
                 decl = {t: n.TensorDecl(t, (), Format.of(), tile=tile) for t, tile in tiles.items()}
-                made = node.typed([types[port] for port in node.inputs], decl)
-                types |= {n.Port(node.name, k): kind for k, kind in enumerate(made)}
+                stream_types = node.typed([types[port] for port in node.inputs], decl)
+                types |= {n.Port(node.name, k): kind for k, kind in enumerate(stream_types)}
         outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.TensorWriter))
         tensors = tuple(replace(self.declare(tensor), tile=tiles.get(tensor, ())) for tensor in sorted(self.levels))
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
@@ -73,8 +73,10 @@ class ForeignGraph:
             case n.Load():
                 return [node]
             case n.Alu() | n.Reduce() | n.Accumulate() if square and not any(tile[:1] == square[:1] for tile in tiles):
-                got = " and ".join(n.show_tile(tile) or "scalars" for tile in tiles if tile or not isinstance(node, n.Accumulate))
-                self.refuse(node, f"says that it works on tiles of {n.show_tile(square)}; what reaches it are {got}")
+                shown = " and ".join(
+                    n.show_tile(tile) or "scalars" for tile in tiles if tile or not isinstance(node, n.Accumulate)
+                )
+                self.refuse(node, f"says that it works on tiles of {n.show_tile(square)}; what reaches it are {shown}")
             case n.Alu() if node.function == "mul" and _public(message) == pb.ALU.MUL and len(tiles) == 2 and all(tiles):
                 return [replace(node, function="matmul")]
             case n.Reduce() if message.reduce_type == pb.Reduce.ADDSUM and any(tiles):
@@ -97,9 +99,9 @@ class ForeignGraph:
 
     def indices(self) -> dict[str, tuple[str, ...]]:
         """The index that each storage level of a tensor holds, outermost first, once the graph is complete; "" where none is named."""
-        return {tensor: tuple(level.index for level in self.seen(tensor)) for tensor in sorted(self.levels)}
+        return {tensor: tuple(level.index for level in self.usages(tensor)) for tensor in sorted(self.levels)}
 
-    def seen(self, tensor: str) -> list[LevelUsage]:
+    def usages(self, tensor: str) -> list[LevelUsage]:
         """What is known of each storage level of a tensor, outermost first."""
         levels = self.levels[tensor]
         return [levels.get(p, LevelUsage()) for p in range(max(levels, default=-1) + 1)]
@@ -130,8 +132,8 @@ class ForeignGraph:
         elif isinstance(node, n.TensorUser):
             self.levels.setdefault(node.tensor, {})
 
-    def note(self, tensor: str, level: int, seen: LevelUsage) -> None:
-        self.levels.setdefault(tensor, {}).setdefault(level, seen)
+    def note(self, tensor: str, level: int, usage: LevelUsage) -> None:
+        self.levels.setdefault(tensor, {}).setdefault(level, usage)
 
     def index(self, port: n.Port) -> str:
         """The index whose coordinates a stream holds."""
@@ -142,9 +144,9 @@ class ForeignGraph:
         return str(self.messages[port.node].index)
 
     def declare(self, tensor: str) -> n.TensorDecl:
-        seen = self.seen(tensor)
-        shape = tuple(self.sizes.get(level.index, level.size) for level in seen)
-        return n.TensorDecl(tensor, shape, Format.of(*(level.format for level in seen)))
+        usages = self.usages(tensor)
+        shape = tuple(self.sizes.get(level.index, level.size) for level in usages)
+        return n.TensorDecl(tensor, shape, Format.of(*(level.format for level in usages)))
 
     def refuse(self, node: n.Node, why: str) -> NoReturn:
         raise GraphError(f"graph `{self.graph.name}`, operation `{node.name}`: {why}")

@@ -41,8 +41,8 @@ class ProtoReader:
         self.name = message.name or message.graph.name or "graph"
         self.operations = list(message.graph.operators)
         self.declares = bool(message.tensors)
-        self.made: dict[StreamKey, n.Port] = {}
-        self.same: dict[StreamKey, StreamKey] = {}  # a stream that is another one: broadcasts, repeat signals
+        self.ports_by_stream: dict[StreamKey, n.Port] = {}
+        self.aliases: dict[StreamKey, StreamKey] = {}  # a stream that is another one: broadcasts, repeat signals
         self.by_id: dict[int, list[StreamKey]] = {}
         self.root: n.Root | None = None
         self.messages: dict[str, Any] = {}
@@ -65,8 +65,8 @@ class ProtoReader:
             return [_primitive(self, name, message)]
         if wire := BY_OPERATION.get(kind):
             return [_field_by_field(self, name, message, wire)]
-        made = READERS[kind](self, name, message)
-        return [made] if isinstance(made, n.Node) else made
+        nodes = READERS[kind](self, name, message)
+        return [nodes] if isinstance(nodes, n.Node) else nodes
 
     def _names(self) -> list[str]:
         """A name for each operation: its own where no other node has it, else with its id. Folded operations make no node."""
@@ -105,44 +105,44 @@ class ProtoReader:
             self.messages[name] = message
 
     def _alias(self, stream: StreamMessage, source: StreamMessage) -> None:
-        self.same[_key(stream)] = _key(source)
+        self.aliases[_key(stream)] = _key(source)
         self.by_id.setdefault(stream.id.id, []).append(_key(stream))
 
     def _make(self, stream: StreamMessage, name: str, output: int) -> None:
         key = _key(stream)
         if key[1] == 0:
             return
-        if key in self.made:
-            raise GraphError(f"graph `{self.name}`: `{self.made[key].node}` and `{name}` both make stream {key[1]}")
-        self.made[key] = n.Port(name, output)
+        if key in self.ports_by_stream:
+            raise GraphError(f"graph `{self.name}`: `{self.ports_by_stream[key].node}` and `{name}` both make stream {key[1]}")
+        self.ports_by_stream[key] = n.Port(name, output)
         self.by_id.setdefault(key[1], []).append(key)
 
     def _sorted(self, nodes: Sequence[n.Primitive]) -> tuple[n.Primitive, ...]:
-        made = {node.name: node for node in nodes}
-        at = {name: k for k, name in enumerate(made)}
+        by_name = {node.name: node for node in nodes}
+        position = {name: k for k, name in enumerate(by_name)}
         reads: nx.DiGraph[str] = nx.DiGraph()
-        reads.add_nodes_from(made)
+        reads.add_nodes_from(by_name)
         reads.add_edges_from((port.node, node.name) for node in nodes for port in node.inputs)
         if not nx.is_directed_acyclic_graph(reads):
             circles = [c for c in nx.strongly_connected_components(reads) if len(c) > 1 or reads.has_edge(*c, *c)]
-            names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=at.__getitem__))
+            names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=position.__getitem__))
             raise GraphError(f"graph `{self.name}`: streams run in a circle through {names}")
-        return tuple(made[name] for name in nx.lexicographical_topological_sort(reads, key=at.__getitem__))
+        return tuple(by_name[name] for name in nx.lexicographical_topological_sort(reads, key=position.__getitem__))
 
     # What the readers of operations use ------------------------------------------------------------------------------------------
 
     def port(self, name: str, stream: StreamMessage) -> n.Port:
         """The port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
         key = _key(stream)
-        for _ in range(len(self.same) + 2):
-            if key not in self.same and key not in self.made:
+        for _ in range(len(self.aliases) + 2):
+            if key not in self.aliases and key not in self.ports_by_stream:
                 others = self.by_id.get(key[1], [])
                 if key[1] == 0 or len(others) != 1:
                     self.refuse(name, f"reads stream {key[1]}, which nothing makes" if key[1] else "an input is not connected")
                 key = others[0]
-            if key in self.made:
-                return self.made[key]
-            key = self.same[key]
+            if key in self.ports_by_stream:
+                return self.ports_by_stream[key]
+            key = self.aliases[key]
         self.refuse(name, f"stream {key[1]} is a broadcast of itself")
 
     def ports(self, name: str, streams: Iterable[StreamMessage]) -> tuple[n.Port, ...]:
@@ -170,10 +170,10 @@ class ProtoReader:
 
 def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
     """Refuse streams that their node does not make (a joiner with more outputs than inputs, a wrong `signal`)."""
-    made = {node.name: len(node.port_names()) for node in nodes}
+    output_counts = {node.name: len(node.port_names()) for node in nodes}
     for node in nodes:
         for port in node.inputs:
-            if not 0 <= port.output < made.get(port.node, 0):
+            if not 0 <= port.output < output_counts.get(port.node, 0):
                 raise GraphError(
                     f"graph `{graph}`, operation `{node.name}`: reads output {port.output} of `{port.node}`, which has none"
                 )
@@ -276,10 +276,10 @@ def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Primitive]:
     if m.tensor:
         parent = () if m.outermost else (r.port(name, m.parent_ref if m.HasField("parent_ref") else m.input_ref),)
         return [n.Locate(name, (crd, *parent), m.tensor, m.level)]
-    found: list[n.Primitive] = [n.Locate(name, (crd,), "", 0)]
+    nodes: list[n.Primitive] = [n.Locate(name, (crd,), "", 0)]
     if m.output_ref2.id.id or m.output_crd.id.id:
-        found.append(n.Join(_through(name), (crd, r.port(name, m.input_ref)), "intersect", (1,)))
-    return found
+        nodes.append(n.Join(_through(name), (crd, r.port(name, m.input_ref)), "intersect", (1,)))
+    return nodes
 
 
 def _through(name: str) -> str:

@@ -102,7 +102,7 @@ def _repeat(w: ProtoWriter, node: n.Repeat) -> None:
         w.reading(signal, signals.input_crd)
         inner = n.Port(node.name, 1)  # between the two messages, no stream of the graph
         signals.output_rep_sig.name = message.rep_ref.name = f"{node.name}.signal"
-        w.made[inner], w.reads[inner] = signals.output_rep_sig, [message.rep_ref]
+        w.makers[inner], w.reads[inner] = signals.output_rep_sig, [message.rep_ref]
         w.warn(node.name, "other readers repeat by references or values, and these coordinates have none beside them")
     elif stands_in:
         w.reading(stands_in, message.rep_val if w.kind(stands_in) == "val" else message.rep_ref)
@@ -116,16 +116,16 @@ def _load(w: ProtoWriter, node: n.Load) -> None:
     w.block(node, message, n.Port(node.name))
     w.reading(node.inputs[0], message.input_ref)
     w.making(node, 0, message.output_val)
-    if w.known[node.inputs[0]].nullable and w.declared[node.tensor].fill != 0:
+    if w.facts[node.inputs[0]].nullable and w.declared[node.tensor].fill != 0:
         w.warn(node.name, f"other readers take absent entries of `{node.tensor}` as 0")
 
 
 def _alu(w: ProtoWriter, node: n.Alu) -> None:
     operation = w.new(node)
-    said = _alu_op(node, {w.known[port].type.tile for port in node.inputs})
-    message = operation.alu if said else operation.alu_ext
-    if said:
-        op, scalar = said
+    public = _alu_op(node, {w.facts[port].type.tile for port in node.inputs})
+    message = operation.alu if public else operation.alu_ext
+    if public:
+        op, scalar = public
         message.stages.add(op=op)
         message.scalar = scalar
     else:
@@ -138,7 +138,7 @@ def _alu(w: ProtoWriter, node: n.Alu) -> None:
         w.reading(port, message.vals.inputs.add())
     w.making(node, 0, message.vals.output)
     fills = [slot.value for slot in node.operands if not slot.constant]
-    if any(fill != 0 and w.known[port].nullable for fill, port in zip(fills, node.inputs, strict=True)):
+    if any(fill != 0 and w.facts[port].nullable for fill, port in zip(fills, node.inputs, strict=True)):
         w.warn(node.name, "other readers take absent operands as 0")
 
 

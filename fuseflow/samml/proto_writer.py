@@ -22,11 +22,11 @@ class ProtoWriter:
     def __init__(self, graph: n.Graph, write: Callable[[ProtoWriter, n.Primitive], None]) -> None:
         self.graph, self.write = graph, write
         self.declared = graph.declared
-        self.known = stream_facts(graph)
+        self.facts = stream_facts(graph)
         self.read_by = graph.readers()
         self.by_name = graph.by_name
         self.operations: dict[str, list[pb.Operation]] = {}
-        self.made: dict[n.Port, StreamMessage] = {}
+        self.makers: dict[n.Port, StreamMessage] = {}
         self.reads: dict[n.Port, list[StreamMessage]] = {}
         self.warnings: list[str] = []
 
@@ -60,7 +60,7 @@ class ProtoWriter:
     def _number(self) -> None:
         """One id for each stream, one more for each reader of a stream that several read."""
         last = 0
-        for port, maker in self.made.items():
+        for port, maker in self.makers.items():
             readers = self.reads.get(port, [])
             if not readers:
                 maker.id.id = 0
@@ -88,21 +88,21 @@ class ProtoWriter:
 
     def making(self, node: n.Node, output: int, stream: StreamMessage) -> None:
         stream.name = n.stream_name(node, output)
-        self.made[n.Port(node.name, output)] = stream
+        self.makers[n.Port(node.name, output)] = stream
 
     def kind(self, port: n.Port) -> n.Kind:
-        return self.known[port].type.kind
+        return self.facts[port].type.kind
 
     def companion(self, port: n.Port) -> n.Port | None:
         """The references or values that one node makes together with these coordinates: readers that repeat by references or
         values only can use them instead."""
         outputs = [n.Port(port.node, k) for k in range(len(self.by_name[port.node].port_names()))]
-        found = [p for p in outputs if self.kind(p) != "crd" and self.known[p].shape is self.known[port].shape]
-        return min(found, key=lambda p: (self.known[p].nullable, self.kind(p), p.output), default=None)
+        companions = [p for p in outputs if self.kind(p) != "crd" and self.facts[p].shape is self.facts[port].shape]
+        return min(companions, key=lambda p: (self.facts[p].nullable, self.kind(p), p.output), default=None)
 
     def block(self, node: n.Node, message: Any, stream: n.Port) -> None:
         """Say that a stream carries tiles: other readers know square ones, all of one size."""
-        tile = self.known[stream].type.tile
+        tile = self.facts[stream].type.tile
         message.blocked = bool(tile)
         if tile and tile[0] == tile[1]:
             message.stream_shape = tile[0]
@@ -114,8 +114,8 @@ class ProtoWriter:
         if level.public is None:
             self.warn(name, f"other readers have no {level.text} level")
 
-    def warn(self, name: str, what: str) -> None:
-        self.warnings.append(f"`{name}`: {what}")
+    def warn(self, name: str, warning: str) -> None:
+        self.warnings.append(f"`{name}`: {warning}")
 
 
 def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operation:
@@ -129,5 +129,5 @@ def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operati
 
 
 def stream_of_kind(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
-    found: StreamMessage = getattr(stream, kind)
-    return found
+    message: StreamMessage = getattr(stream, kind)
+    return message

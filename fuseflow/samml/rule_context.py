@@ -94,9 +94,9 @@ class RuleContext:
         if streams[inner].shape.parent is not streams[outer].shape:
             self.refuse(node, f"{self.stream(node, inner)} does not hang below {self.stream(node, outer)}")
 
-    def _depth(self, node: n.Node, k: int, found: n.StreamType, depth: int) -> None:
-        if found.depth != depth:
-            self.refuse(node, f"{self.stream(node, k)} is {found}; this node takes depth {depth} there")
+    def _depth(self, node: n.Node, k: int, type: n.StreamType, depth: int) -> None:
+        if type.depth != depth:
+            self.refuse(node, f"{self.stream(node, k)} is {type}; this node takes depth {depth} there")
 
     def solid(self, node: n.Node, streams: InputFacts, k: int) -> None:
         if streams[k].nullable:
@@ -128,17 +128,17 @@ class RuleContext:
 
     def indexes(self, node: n.Node, streams: InputFacts, k: int, tensor: str, level: int) -> None:
         """Refuse references that index something else."""
-        found, wanted = streams[k].position, Position(tensor, level)
-        if found != wanted and not (level == 0 and found == ROOT):
-            holds = f"references into {found}" if found else "coordinates, not references"
+        position, wanted = streams[k].position, Position(tensor, level)
+        if position != wanted and not (level == 0 and position == ROOT):
+            holds = f"references into {position}" if position else "coordinates, not references"
             self.refuse(node, f"{self.stream(node, k)} holds {holds}; this node takes references into {wanted}")
 
-    def inside(self, node: n.Node, streams: InputFacts, k: int, size: int, what: str) -> None:
+    def inside(self, node: n.Node, streams: InputFacts, k: int, size: int, limit: str) -> None:
         """Refuse coordinates that are not provably below the size of what they address."""
         if streams[k].bound > size:
             self.refuse(
                 node,
-                f"{self.stream(node, k)} holds coordinates below {streams[k].bound}; {what} is {size}",
+                f"{self.stream(node, k)} holds coordinates below {streams[k].bound}; {limit} is {size}",
                 hint=f"intersect them with a `range` of {size}",
             )
 

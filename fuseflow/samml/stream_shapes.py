@@ -26,10 +26,10 @@ class StreamShape:
 
     def ancestor(self, levels: int) -> StreamShape | None:
         """The structure `levels` levels up."""
-        found: StreamShape | None = self
+        shape: StreamShape | None = self
         for _ in range(levels):
-            found = found.parent if found else None
-        return found
+            shape = shape.parent if shape else None
+        return shape
 
 
 class StreamShapes:
@@ -37,14 +37,14 @@ class StreamShapes:
 
     def __init__(self) -> None:
         self.single = StreamShape(None, ("single",))
-        self._known: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
+        self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
         """One level deeper; equal origins below equal parents are the same structure."""
         key = parent, origin
-        if key not in self._known:
-            self._known[key] = StreamShape(parent, origin)
-        return self._known[key]
+        if key not in self._shapes:
+            self._shapes[key] = StreamShape(parent, origin)
+        return self._shapes[key]
 
     def full(self, parent: StreamShape, size: int) -> StreamShape:
         """Every coordinate 0..size-1 below every element."""
@@ -92,8 +92,8 @@ class StreamShapes:
 
     def chain(self, parent: StreamShape, count: int, *origin: Hashable) -> list[StreamShape]:
         """`count` levels that one node makes, outermost first."""
-        found = []
+        levels = []
         for level in range(count):
             parent = self.below(parent, *origin, level)
-            found.append(parent)
-        return found
+            levels.append(parent)
+        return levels

@@ -15,18 +15,18 @@ Indices: TypeAlias = tuple[str, str]
 def tile_indices(graph: n.Graph, loads: Mapping[str, Indices]) -> dict[str, Indices]:
     """The indices of the tiles that are written. Raises `GraphError` at an operator whose operands do not fit together: a tensor then has
     its tiles the other way round."""
-    known: dict[n.Port, Indices] = {}
+    indices: dict[n.Port, Indices] = {}
     results: dict[str, Indices] = {}
     for node in graph.nodes:
-        inputs = [known[port] for port in node.inputs]
+        inputs = [indices[port] for port in node.inputs]
         if isinstance(node, n.WriteValues):
             results[node.tensor] = inputs[0]
         for k, carried in enumerate(node.carries()):
-            known[n.Port(node.name, k)] = inputs[carried[0]] if carried else ("", "")
+            indices[n.Port(node.name, k)] = inputs[carried[0]] if carried else ("", "")
         if isinstance(node, n.Load):
-            known[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
+            indices[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
         elif isinstance(node, n.Alu):
-            known[n.Port(node.name)] = _of_operator(graph, node, inputs)
+            indices[n.Port(node.name)] = _of_operator(graph, node, inputs)
     return results
 
 
@@ -52,7 +52,7 @@ def _of_operator(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices]) -> Indi
 
 def _agree(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices], one: str, other: str) -> None:
     if one and other and one != other:
-        shown = " and ".join(" x ".join(f"`{index or '?'}`" for index in each) for each in inputs)
+        shown = " and ".join(" x ".join(f"`{index or '?'}`" for index in tile) for tile in inputs)
         raise GraphError(
             f"graph `{graph.name}`, operation `{node.name}`: `{node.function}` of tiles of {shown}: `{one}` meets `{other}`",
             hint="a tensor whose tiles lie the other way round has its dimensions in the wrong order: name them in `indices`",

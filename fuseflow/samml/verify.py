@@ -28,8 +28,8 @@ def verify(graph: n.Graph) -> None:
         raise GraphError(f"the graph's name {graph.name!r} is empty or has a line break, a `#` or spaces around it")
     _verify_tensors(graph)
     _verify_names(graph)
-    found = stream_facts(graph)
-    _verify_outputs(graph, found)
+    facts = stream_facts(graph)
+    _verify_outputs(graph, facts)
     _verify_edges(graph)
 
 
@@ -38,20 +38,20 @@ def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
     declared = graph.declared
     context = RuleContext(graph.name, declared, frozenset(graph.outputs))
     later = {node.name for node in graph.nodes}
-    found: dict[n.Port, StreamFacts] = {}
+    facts: dict[n.Port, StreamFacts] = {}
     for node in graph.nodes:
         if type(node) not in RULES:
             context.refuse(node, "is no primitive")
         for port in node.inputs:
-            if port not in found:
+            if port not in facts:
                 _refuse_port(context, node, port, later)
-        inputs = [found[port] for port in node.inputs]
-        made = RULES[type(node)](context, node, inputs)
+        inputs = [facts[port] for port in node.inputs]
+        outputs = RULES[type(node)](context, node, inputs)
         context.nodes[node.name] = node
         types, limits = node.typed([s.type for s in inputs], declared), output_bounds(node, [s.bound for s in inputs], declared)
-        for k, (kind, what, bound) in enumerate(zip(types, made, limits, strict=True)):
-            found[n.Port(node.name, k)] = StreamFacts(kind, what.shape, what.nullable, what.position, bound)
-    return found
+        for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):
+            facts[n.Port(node.name, k)] = StreamFacts(kind, output.shape, output.nullable, output.position, bound)
+    return facts
 
 
 def _refuse_port(context: RuleContext, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
@@ -101,18 +101,18 @@ def _verify_names(graph: n.Graph) -> None:
                 _refuse(graph, f"node `{other}` is named like a stream of node `{node.name}`")
 
 
-def _verify_name(graph: n.Graph, what: str, name: str) -> None:
+def _verify_name(graph: n.Graph, thing: str, name: str) -> None:
     if not NAME.fullmatch(name):
-        _refuse(graph, f"{what} name `{name}` is empty or has spaces or one of ( ) [ ] , ; # =")
+        _refuse(graph, f"{thing} name `{name}` is empty or has spaces or one of ( ) [ ] , ; # =")
 
 
-def _verify_unique(graph: n.Graph, what: str, names: Sequence[str]) -> None:
+def _verify_unique(graph: n.Graph, thing: str, names: Sequence[str]) -> None:
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        _refuse(graph, f"two {what}s are named `{twice}`")
+        _refuse(graph, f"two {thing}s are named `{twice}`")
 
 
-def _verify_outputs(graph: n.Graph, found: Mapping[n.Port, StreamFacts]) -> None:
+def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None:
     """Every level of every output is written once, and its values, by streams that belong together."""
     writers: dict[tuple[str, int | None], n.Node] = {}
     for node in graph.nodes:
@@ -128,7 +128,7 @@ def _verify_outputs(graph: n.Graph, found: Mapping[n.Port, StreamFacts]) -> None
             if (name, level) not in writers:
                 _refuse(graph, f"nothing writes {_part(name, level)}")
             writer = writers[name, level]
-            shape = found[writer.inputs[0]].shape
+            shape = facts[writer.inputs[0]].shape
             if above is not None and (shape if level is None else shape.parent) is not above:
                 _refuse(
                     graph, f"`{writer.name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"

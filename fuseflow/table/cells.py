@@ -18,20 +18,20 @@ class Cells:
     types: dict[Port, StreamType] = field(default_factory=dict)
     loops: dict[str, frozenset[str]] = field(default_factory=dict)  # by scan and range: the indices of the level that it makes
     recorder: Recorder = field(default_factory=Recorder)
-    _made: dict[Primitive, tuple[Port, ...]] = field(default_factory=dict)
+    _ports: dict[Primitive, tuple[Port, ...]] = field(default_factory=dict)
     _uses: dict[str, int] = field(default_factory=dict)
 
     def put(self, node: Primitive) -> tuple[Port, ...]:
         """The output ports of `node`; of the equal node made before, if there is one. `node.name` is the wanted base name."""
         key = replace(node, name="")
-        if key not in self._made:
+        if key not in self._ports:
             named = replace(node, name=self._fresh(node.name))
             self.nodes[named.name] = named
             outputs = named.outputs([self.types[p] for p in named.inputs])
             ports = tuple(Port(named.name, k) for k in range(len(outputs)))
             self.types |= zip(ports, outputs, strict=True)
-            self._made[key] = ports
-        return self._made[key]
+            self._ports[key] = ports
+        return self._ports[key]
 
     def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
         """The same for a node that makes the level of `index`; one may make that of several."""

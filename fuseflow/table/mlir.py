@@ -82,13 +82,13 @@ def _verify(table: FusionTable) -> None:
     for node in table.nodes:
         if isinstance(node, n.WriteLevel | n.WriteValues):
             raise GraphError(f"table `{table.region}`: node `{node.name}` writes and stands among those that do not")
-    for what, names in (
+    for thing, names in (
         ("node", [node.name for node in (*table.nodes, *table.writes)]),
         ("tensor", [t.name for t in table.tensors]),
     ):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
-            raise GraphError(f"table `{table.region}`: two {what}s are named `{twice}`")
+            raise GraphError(f"table `{table.region}`: two {thing}s are named `{twice}`")
     stream_facts(_whole(table))
     verify(emit(table))
 
@@ -231,14 +231,14 @@ class _Reader:
             _require(op, "node", evaluation.port.node, graph.by_name)
             if evaluation.port not in types:
                 op.refuse(f"names output {evaluation.port.output} of `{evaluation.port.node}`, which it does not have")
-        seen: set[str] = set()
+        nodes: set[str] = set()
         for op, name, _ in self.loops:
             _require(op, "node", name, graph.by_name)
-            if name in seen:
+            if name in nodes:
                 op.refuse(f"stands here a second time for `{name}`")
-            seen.add(name)
+            nodes.add(name)
 
 
-def _require(op: m.Operation, what: str, name: str, names: Iterable[str]) -> None:
+def _require(op: m.Operation, thing: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
-        op.refuse(f"names the {what} `{name}`, which the table does not have", did_you_mean(name, names))
+        op.refuse(f"names the {thing} `{name}`, which the table does not have", did_you_mean(name, names))

@@ -76,22 +76,26 @@ class Tiling:
                 assert_never(unknown)
 
     def _reduced(self, node: Reduction) -> Axes | None:
-        found = self._contraction(node)
-        if found is None:
+        contraction = self._contraction(node)
+        if contraction is None:
             axes = self.axes[node.body]
             return None if axes is None else remaining_axes(axes, node.over)
-        self.contractions[node] = found
-        return self.joined((), (found.rows, found.columns), *(self.axes[f] or NO_AXES for f in (*found.rest, *found.divisors)))
+        self.contractions[node] = contraction
+        return self.joined(
+            (),
+            (contraction.rows, contraction.columns),
+            *(self.axes[f] or NO_AXES for f in (*contraction.rest, *contraction.divisors)),
+        )
 
     def joined(self, args: Iterable[Tree], *more: Axes) -> Axes | None:
         """The axes of an operator on these operands: with as few of them as can be transposed. None if it would need three."""
         of = [*(self.axes[a] for a in args if not isinstance(a, Constant)), *more]
-        found = [axes for axes in of if axes is not None]
-        names = dict.fromkeys(v for axes in found for v in axes if v)
-        if len(names) > 2 or len(found) < len(of):
+        bounded = [axes for axes in of if axes is not None]
+        names = dict.fromkeys(v for axes in bounded for v in axes if v)
+        if len(names) > 2 or len(bounded) < len(of):
             return None
         first, second, *_ = (*names, "", "")
-        return min(((first, second), (second, first)), key=lambda target: sum(needs_transpose(axes, target) for axes in found))
+        return min(((first, second), (second, first)), key=lambda target: sum(needs_transpose(axes, target) for axes in bounded))
 
     def _contraction(self, node: Reduction) -> Contraction | None:
         """The reduction as a product of matrices, if it is one."""
@@ -131,12 +135,12 @@ class Tiling:
         for f in factors:
             others = [v for v in self._named(f) if v != k]
             (groups.setdefault(others[0], []) if others else alone).append(f)
-        found = [(tuple(fs), {v}) for v, fs in groups.items()]
+        sides_by_index = [(tuple(fs), {v}) for v, fs in groups.items()]
         if not alone:
-            return found
-        if len(found) > 1:
-            return [((*found[0][0], *alone), found[0][1]), *found[1:]]
-        sides: list[tuple[tuple[Tree, ...], set[str]]] = found or [((alone.pop(0),), set())]
+            return sides_by_index
+        if len(sides_by_index) > 1:
+            return [((*sides_by_index[0][0], *alone), sides_by_index[0][1]), *sides_by_index[1:]]
+        sides: list[tuple[tuple[Tree, ...], set[str]]] = sides_by_index or [((alone.pop(0),), set())]
         return [*sides, (tuple(alone), set())] if alone else sides
 
     def _named(self, node: Tree) -> tuple[str, ...]:

@@ -38,11 +38,11 @@ class ViewReader:
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
         """The coordinates and references of a view that takes part in the join of loop `v`; None if it lacks the loop, or is located."""
         levels = self.levels(view)
-        here = next((p for p, (w, _) in enumerate(levels) if w == v), None)
-        if here is None:
+        position = next((p for p, (w, _) in enumerate(levels) if w == v), None)
+        if position is None:
             return None
         leaf = self.leaf(view, nest)
-        full, reached = levels[here][1], here == leaf.level
+        full, reached = levels[position][1], position == leaf.level
         if full and not (reached and (leaf.nullable or not self.region.locate)):
             return None  # a dense level is located
         if not reached:

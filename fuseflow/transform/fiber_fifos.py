@@ -38,10 +38,10 @@ def _folds(graph: Graph) -> dict[str, int]:
 
 def _behind(graph: Graph) -> dict[str, int]:
     """Of every node, the folds upstream, itself among them."""
-    folds, found = _folds(graph), dict[str, int]()
+    folds, upstream = _folds(graph), dict[str, int]()
     for node in graph.nodes:
-        found[node.name] = folds.get(node.name, 0) | _union(found[p.node] for p in node.inputs)
-    return found
+        upstream[node.name] = folds.get(node.name, 0) | _union(upstream[p.node] for p in node.inputs)
+    return upstream
 
 
 def _fed(graph: Graph) -> dict[str, int]:
@@ -57,12 +57,12 @@ def _fed(graph: Graph) -> dict[str, int]:
         if node.name in folds:
             depth = types[node.inputs[0]].depth
             shallow[depth] = shallow.get(depth, 0) | folds[node.name]
-    found: dict[str, int] = {}
+    fed: dict[str, int] = {}
     for node in graph.nodes:
         emitted = max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)
         mine = feeds[node.name] & _union(bits for depth, bits in shallow.items() if depth <= emitted)
-        found[node.name] = mine | _union(found[p.node] for p in node.inputs)
-    return found
+        fed[node.name] = mine | _union(fed[p.node] for p in node.inputs)
+    return fed
 
 
 def _union(sets: Iterable[int]) -> int:

@@ -66,34 +66,34 @@ def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> LaneGra
 
     Raises `ScheduleError` where two of the indices share a loop, and for more lanes than a graph can hold.
     """
-    known = {index for node in graph.nodes for index in loops.get(node.name, ())}
+    indices = {index for node in graph.nodes for index in loops.get(node.name, ())}
     for index, count in lanes.items():
         if count < 1:
             raise ScheduleError(f"{count} lanes of `{index}`: not a number of lanes", hint="1 or more")
-        if index not in known:
-            raise ScheduleError(f"graph `{graph.name}` has no loop over `{index}`", hint=did_you_mean(index, known))
+        if index not in indices:
+            raise ScheduleError(f"graph `{graph.name}` has no loop over `{index}`", hint=did_you_mean(index, indices))
     many = {index: count for index, count in lanes.items() if count > 1}
     _refuse_shared(graph, loops, many)
-    made = LaneGraph(graph, loops, {})
+    result = LaneGraph(graph, loops, {})
     for index, count in many.items():
-        if count * len(made.graph.nodes) > MAX_NODES:
+        if count * len(result.graph.nodes) > MAX_NODES:
             raise ScheduleError(
-                f"{count} lanes of `{index}` may take {count * len(made.graph.nodes):,} nodes in graph `{graph.name}`, "
-                f"which has {len(made.graph.nodes):,}",
-                hint=f"at most {max(1, MAX_NODES // len(made.graph.nodes)):,} lanes",
+                f"{count} lanes of `{index}` may take {count * len(result.graph.nodes):,} nodes in graph `{graph.name}`, "
+                f"which has {len(result.graph.nodes):,}",
+                hint=f"at most {max(1, MAX_NODES // len(result.graph.nodes)):,} lanes",
             )
-        made = _Dealer(made, index, count).run()
-    return made
+        result = _Dealer(result, index, count).run()
+    return result
 
 
 def _refuse_shared(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> None:
     for node in graph.nodes:
-        here = sorted(loops.get(node.name, frozenset()) & lanes.keys())
-        if len(here) > 1:
-            names = " and ".join(f"`{index}`" for index in here)
+        shared = sorted(loops.get(node.name, frozenset()) & lanes.keys())
+        if len(shared) > 1:
+            names = " and ".join(f"`{index}`" for index in shared)
             raise ScheduleError(
                 f"indices {names} of graph `{graph.name}` are one loop: `{node.name}` runs over both",
-                hint=f"deal one of them there: `--par {graph.name}.{here[-1]}=1`",
+                hint=f"deal one of them there: `--par {graph.name}.{shared[-1]}=1`",
             )
 
 
@@ -113,7 +113,7 @@ class _Dealer:
         self.wholes: dict[Port, Port] = {}
         self.lanes: dict[Port, tuple[Port, ...]] = {}
         self.shapes: dict[Port, StreamShape] = {}
-        self.made: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
+        self.recovered: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
         self.forks: dict[StreamShape, tuple[Port, ...]] = {}  # and those of every lane
 
     def run(self) -> LaneGraph:
@@ -214,21 +214,21 @@ class _Dealer:
     def carried(self, shape: StreamShape, like: Port) -> Port:
         """The whole coordinate stream of a shape. Lanes of another index may have been given the values below it alone: then it goes the
         way that those went."""
-        if shape not in self.made:
+        if shape not in self.recovered:
             crd = next(self.of_shape(shape), None)
             if crd is not None:
                 return self.whole(crd)
             match shape.origin:
                 case ("align", StreamShape() as below, StreamShape() as old, StreamShape() as new):
                     inputs = tuple(self.carried(s, like) for s in (old, new, below))
-                    (self.made[shape],) = self.put(Align(self.named("align", like), inputs), like=like)
+                    (self.recovered[shape],) = self.put(Align(self.named("align", like), inputs), like=like)
                 case ("merge", *origins):
                     lanes = [lane for lane in origins if isinstance(lane, StreamShape)]
                     inputs = tuple(self.carried(lane, like) for lane in lanes)
-                    (self.made[shape],) = self.put(Merge(self.named("merge", like), inputs, _levels_dealt(lanes)), like=like)
+                    (self.recovered[shape],) = self.put(Merge(self.named("merge", like), inputs, _levels_dealt(lanes)), like=like)
                 case origin:
                     raise AssertionError(f"no coordinates of a structure by `{origin[0]}`")
-        return self.made[shape]
+        return self.recovered[shape]
 
     # Nodes ---------------------------------------------------------------------------------------------------------------------
 
@@ -256,15 +256,15 @@ class _Dealer:
         return _outputs(node)
 
     def fresh(self, name: str) -> str:
-        found, count = name, 1
-        while found in self.nodes or found in self.by_name:
+        candidate, count = name, 1
+        while candidate in self.nodes or candidate in self.by_name:
             count += 1
-            found = f"{name}'{count}"
-        return found
+            candidate = f"{name}'{count}"
+        return candidate
 
-    def named(self, what: str, port: Port) -> str:
+    def named(self, purpose: str, port: Port) -> str:
         stream = stream_name(self.by_name[port.node], port.output).replace(".", "_")
-        return f"{what}_{self.index}_{stream}"
+        return f"{purpose}_{self.index}_{stream}"
 
     def accessed(self, node: Primitive) -> Primitive:
         """References that were dealt do not come straight from their parent's scan."""

@@ -28,8 +28,8 @@ def test_a_missing_and_a_different_package(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     rows = {row.name: row for row in doctor.check_packages()}
-    assert rows["networkx"].found.startswith("not installed, wanted ")
-    assert rows["numpy"].found.startswith("1.0, wanted ")
+    assert rows["networkx"].outcome.startswith("not installed, wanted ")
+    assert rows["numpy"].outcome.startswith("1.0, wanted ")
     assert not rows["networkx"].passed
     assert not rows["numpy"].passed
     assert rows["torch"].passed

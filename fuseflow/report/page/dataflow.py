@@ -71,16 +71,16 @@ def _stream(graph: Graph, port: Port) -> str:
     return f"{port.node}.{names[port.output]}"
 
 
-def _box(node: Primitive, top: tuple[float, float], did: Any, cycles: int) -> Markup:
+def _box(node: Primitive, top: tuple[float, float], work: Any, cycles: int) -> Markup:
     x, y = top[0] - WIDE / 2, top[1]
-    what = f"{node.op} {show_attributes(node)}".rstrip()
-    busy = min(did["occupied"] / cycles, 1.0) if did and cycles else 0.0
-    tip = f"{node.name}: {what}" + (f"; {did['firings']:,} firings, busy {100 * busy:.1f} %" if did else "")
+    label = f"{node.op} {show_attributes(node)}".rstrip()
+    busy = min(work["occupied"] / cycles, 1.0) if work and cycles else 0.0
+    tip = f"{node.name}: {label}" + (f"; {work['firings']:,} firings, busy {100 * busy:.1f} %" if work else "")
     inside = [
         element("title", tip),
         element("rect", x=x, y=y, width=WIDE, height=HIGH, rx=4),
         element("rect", x=x, y=y + HIGH - 4, width=busy * WIDE, height=4, class_="busy") if busy else Markup(""),
         text(top[0], y + 13, shorten(node.name, LETTERS), "name", "middle"),
-        text(top[0], y + 25, shorten(what, LETTERS + 2), "op", "middle"),
+        text(top[0], y + 25, shorten(label, LETTERS + 2), "op", "middle"),
     ]
     return element("g", Markup("").join(inside), class_=f"node {KINDS[node.role]}")

@@ -46,17 +46,17 @@ def _peak(regions: list[RegionPage]) -> float | None:
 
 
 def _environment() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("fuseflow.report.page", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["cell"] = cell
-    found.filters["compact"] = compact
-    found.filters["quoted"] = quoted
-    return found
+    environment.filters["cell"] = cell
+    environment.filters["compact"] = compact
+    environment.filters["quoted"] = quoted
+    return environment
 
 
 def cell(value: object) -> str:

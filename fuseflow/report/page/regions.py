@@ -61,7 +61,7 @@ def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
     """Of the region `values` of a result; raises `KeyError` and the like for values that are none."""
     statistics, cycles = values["statistics"], values["cycles"]
     explained = _explained(values, stored)
-    made, graph = stored.compiled.get(values["name"], (None, None))
+    compiled, graph = stored.compiled.get(values["name"], (None, None))
     by_name = {node["name"]: node for node in statistics["nodes"]}
     traffic, memory = statistics["traffic"], statistics["memory"]
     flops = sum(statistics["flops"].values())
@@ -74,12 +74,14 @@ def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
         flops=flops,
         read=read,
         written=written,
-        order=() if made is None else tuple(made["order"]),
+        order=() if compiled is None else tuple(compiled["order"]),
         sentences=tuple(_sentences(values, explained)),
-        loops=None if not (made and made["loops"]) else draw_order(made["loops"], made["constraints"], made["order"]),
-        constraints=() if made is None else tuple((c["above"], c["below"], c["why"]) for c in made["constraints"]),
-        table=None if not (made and made["table"]["columns"]) else made["table"],
-        drawing=None if made is None or graph is None else draw_graph(graph, made["places"], by_name, cycles),
+        loops=None
+        if not (compiled and compiled["loops"])
+        else draw_order(compiled["loops"], compiled["constraints"], compiled["order"]),
+        constraints=() if compiled is None else tuple((c["above"], c["below"], c["why"]) for c in compiled["constraints"]),
+        table=None if not (compiled and compiled["table"]["columns"]) else compiled["table"],
+        drawing=None if compiled is None or graph is None else draw_graph(graph, compiled["places"], by_name, cycles),
         nodes=tuple(_node(node, cycles) for node in statistics["nodes"]),
         lanes=tuple(_lanes(index, loads) for index, loads in statistics["lanes"].items()),
         fifos=_fifos(statistics["edges"]),

@@ -65,32 +65,32 @@ def _region(folder: Path) -> tuple[Values, Graph]:
 
 
 def _result(path: Path) -> Values:
-    found = _read(path, SCHEMA, "a result of `fuseflow run --json`")
-    if not isinstance(found.get("regions"), list) or "machine_settings" not in found or "cycles" not in found:
+    values = _read(path, SCHEMA, "a result of `fuseflow run --json`")
+    if not isinstance(values.get("regions"), list) or "machine_settings" not in values or "cycles" not in values:
         raise UsageError(f"`{path}` is no result of a run", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
-    return found
+    return values
 
 
 def _explained(path: Path, result: Values) -> Values:
-    found = _read(path, CYCLES_SCHEMA, "what `fuseflow explain cycles --json` writes")
-    if "changes" not in found:
+    values = _read(path, CYCLES_SCHEMA, "what `fuseflow explain cycles --json` writes")
+    if "changes" not in values:
         raise UsageError(f"`{path}` is not what `fuseflow explain cycles --json` writes", hint="as in `--json cycles.json`")
     for key in ("model", "data", "schedule", "machine_settings", "seed", "cycles"):
-        if found.get(key) != result.get(key):
+        if values.get(key) != result.get(key):
             raise UsageError(
                 f"`{path}` explains another run: its {key.replace('_', ' ')} differs", hint="give both commands the same flags"
             )
-    return found
+    return values
 
 
-def _read(path: Path, schema: int, what: str) -> Values:
+def _read(path: Path, schema: int, title: str) -> Values:
     text = read_text(path)
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError as error:
         raise FileError(f"`{path}` is not whole, or not JSON: {error}", hint=AGAIN) from error
-    if not isinstance(found, dict) or "schema" not in found:
-        raise UsageError(f"`{path}` is not {what}", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
-    if found["schema"] != schema:
-        raise FileError(f"`{path}` has schema {found['schema']!r}; this version of fuseflow reads {schema}", hint=AGAIN)
-    return found
+    if not isinstance(values, dict) or "schema" not in values:
+        raise UsageError(f"`{path}` is not {title}", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
+    if values["schema"] != schema:
+        raise FileError(f"`{path}` has schema {values['schema']!r}; this version of fuseflow reads {schema}", hint=AGAIN)
+    return values

@@ -12,12 +12,12 @@ def number(value: float) -> str:
 
 def element(name: str, content: object = "", /, **attributes: object) -> Markup:
     """An element; `class_` is the attribute `class`, and `text_anchor` is `text-anchor`."""
-    found = (
+    pairs = (
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), number(v) if isinstance(v, int | float) else v)
         for key, v in attributes.items()
         if v is not None
     )
-    head = Markup("").join(found)
+    head = Markup("").join(pairs)
     return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), head, content)
 
 
