@@ -1,4 +1,4 @@
-"""`--fuse auto` and `--order auto`: what chooses, what is said about it, and where the schedule is written."""
+"""The options of `--fuse auto` and `--order auto`, and the report of what was tried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class AutoOptions:
-    """What the options say. `top`: how many of the best schedules by estimate are simulated; `file`: where the chosen one is written."""
+    """The options of automatic scheduling. `top` is the number of the best schedules by estimate that are simulated, `file` is where the
+    chosen schedule is written, and `flags` are the options that were passed."""
 
     top: int
     file: Path | None = None
@@ -29,7 +30,7 @@ class AutoOptions:
 
 
 def print_choice(choice: ScheduleChoice) -> None:
-    """What was tried, on standard error."""
+    """Print what was tried on standard error."""
     err = console(stderr=True)
     for piece in auto_lines(choice):
         if isinstance(piece, str):
@@ -42,7 +43,7 @@ def print_choice(choice: ScheduleChoice) -> None:
 def _refuse_shared(
     file: Path, json_file: Path | None = None, emit: str | None = None, output: Path | None = None, **_: Any
 ) -> None:
-    """The schedule and another output in one file, or one stream, are neither."""
+    """Raise `UsageError` if the schedule and another output would go to one file or stream."""
     emitted = None if emit is None else output or Path("-")
     for option, other in (("--json", json_file), ("--emit", emitted)):
         if other == file:
@@ -50,7 +51,8 @@ def _refuse_shared(
 
 
 def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
-    """`--auto-schedule`, and for a command that simulates `--auto-top`; passed on as `auto`, an `AutoOptions`."""
+    """Return a decorator that adds `--auto-schedule` and passes it on as `auto`, an `AutoOptions`. A command that simulates has `--auto-top`,
+    too."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""What the commands share: their options, where output goes, and the boundary at which errors become messages."""
+"""Options, output and error handling that the commands share."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DEBUG = "fuseflow.debug"
 PLAIN_WIDTH = 160
-"""Columns of a table that no terminal limits."""
+"""The columns of a table that no terminal limits."""
 
 
 class FileName(click.Path):
-    """A path; whether it is there and can be read is for its reader to say."""
+    """A parameter that is a path. Its reader checks whether the file exists and can be read."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
@@ -48,7 +48,7 @@ FILE = FileName()
 
 
 class StrictCommand(click.Command):
-    """A command that takes an option with one value once: nothing that the user passed is silently ignored."""
+    """A command that refuses a single-valued option that is passed twice, so that nothing is silently ignored."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         _, _, options = self.make_parser(ctx).parse_args(list(args))
@@ -59,9 +59,9 @@ class StrictCommand(click.Command):
 
 
 class ErrorBoundary(click.Group):
-    """Turns everything that a command raises into a message on standard error and an exit status.
+    """A command group that turns everything that a command raises into a message on standard error and an exit status.
 
-    0: done. 1: a run or a check failed. 2: bad input or usage. 130: interrupted.
+    The status is 0 if all is done, 1 if a run or a check failed, 2 for bad input or usage, and 130 if interrupted.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -109,7 +109,7 @@ def quiet_option(command: Command) -> Command:
 
 
 def model_options(command: Command) -> Command:
-    """MODEL, and what it is built from and with; passed on as `spec`, a `ModelSpec`."""
+    """Add MODEL and the options of its data and its build, and pass them on as `spec`, a `ModelSpec`."""
     options = [
         click.argument("model", type=FILE),
         click.option(
@@ -157,14 +157,14 @@ def model_options(command: Command) -> Command:
 
 
 def _with_adjacency(data: str | None, adj: str | None) -> str | None:
-    """The data spec with an option more; of the default data, if no others are named."""
+    """Return a data spec with the adjacency added. It is that of the default data if none is named."""
     if adj is None:
         return data
     return f"{data or ''}{',' if data and ':' in data else ':'}adj={adj}"
 
 
 def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:
-    """Names with their values, as text: their types are for the model file to say."""
+    """Return the names of options with their values as text. Raises `UsageError` for a malformed or repeated one."""
     values: dict[str, str] = {}
     for flag, text in texts:
         key, equals, value = text.partition("=")
@@ -177,7 +177,7 @@ def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def schedule_options(command: Command) -> Command:
-    """One schedule, from a file and flags; passed on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends."""
+    """Add the options of a schedule, and pass them on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends the command."""
     options = [
         click.option(
             "--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, auto, or a module or Einsum; repeatable."
@@ -236,7 +236,7 @@ def schedule_options(command: Command) -> Command:
 
 
 def machine_options(command: Command) -> Command:
-    """The machine to run on, from a name or file and single settings; passed on as `machine`, a `Machine`."""
+    """Add the options of the machine to run on, and pass them on as `machine`, a `Machine`."""
     options = [
         click.option(
             "--machine", "name", metavar="NAME", default="rda", show_default=True, help="A machine: its name, or a YAML file."
@@ -252,7 +252,7 @@ def machine_options(command: Command) -> Command:
 
 
 def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
-    """Keys with their values, which are YAML scalars."""
+    """Return the keys of `KEY=VALUE` texts with their values, which are YAML scalars. Raises `UsageError` for other texts."""
     settings: dict[str, Setting] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -283,13 +283,13 @@ def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:
 
 
 def console(stderr: bool = False) -> Console:
-    """Tables as wide as the terminal, or as they need to be where there is none."""
+    """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
     terminal = Console(stderr=stderr, highlight=False)
     return terminal if terminal.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
 
 
 def print_notices(out: Console, notices: Iterable[str]) -> None:
-    """What must stand beside the result."""
+    """Print the notices that belong to a result."""
     for notice in notices:
         out.print(f"note: {notice}", soft_wrap=True, markup=False)
 
@@ -324,7 +324,7 @@ def refuse_inside(output: Path | None, **others: Path | None) -> None:
 
 
 def _probe(path: Path, parent: Path) -> None:
-    """Make a file, for a moment, in `parent` or the nearest directory above it that exists."""
+    """Create a temporary file in `parent` or the nearest existing directory above it. Raises `FileError` if that fails."""
     nearest = next(p for p in (parent, *parent.absolute().parents) if p.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):

@@ -1,4 +1,4 @@
-"""`fuseflow compile`: a model to graphs, one directory of artifacts or one stage."""
+"""The command `fuseflow compile`, which compiles a model and writes a directory of artifacts or one stage."""
 
 from __future__ import annotations
 

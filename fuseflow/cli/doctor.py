@@ -1,4 +1,4 @@
-"""`fuseflow doctor`: whether this installation can do its work."""
+"""The command `fuseflow doctor`, which checks whether this installation works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def doctor() -> None:
 
 
 def check_packages() -> Iterator[CheckRow]:
-    """Python and every dependency against the versions that fuseflow was made with."""
+    """Check Python and every dependency against the versions that fuseflow requires."""
     yield CheckRow("python", sys.version_info >= (3, 11), f"{platform.python_version()}, wanted 3.11 or newer")
     for requirement in importlib.metadata.requires("fuseflow") or ():
         match = re.fullmatch(r"([\w.-]+)==([\w.]+)", requirement)

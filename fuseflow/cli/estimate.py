@@ -1,4 +1,4 @@
-"""`fuseflow estimate`: FLOPs, bytes and a bound on the cycles, without simulation."""
+"""The command `fuseflow estimate`, which estimates FLOPs, bytes and cycles without simulation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def estimate(
 
 
 def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
-    """The estimate of a directory of artifacts, which holds its schedule and needs no model."""
+    """Return the estimate of a directory of artifacts, which holds its schedule and needs no model."""
     directory, model = program.path, program.model
     refused = {"data": model.data, "data-dir": model.data_dir, "options": model.options, "auto-schedule": program.auto.file}
     for name, value in refused.items():

@@ -1,4 +1,4 @@
-"""`fuseflow explain fusion`: what is fused and why, how often every producer is computed, and what storing it would mean."""
+"""The command `fuseflow explain fusion`, which says what is fused and why, how often producers run, and what storing them would cost."""
 
 from __future__ import annotations
 

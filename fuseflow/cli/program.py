@@ -1,4 +1,4 @@
-"""What a command compiles: a model and its schedule, as the options say them."""
+"""The program that a command compiles: a model and its schedule, from the options of the command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScheduledProgram:
         return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
-        """These values, and what was tried."""
+        """Return the values with what `auto` tried, if it chose the schedule."""
         return values if self.choice is None else {**values, "auto": self.choice.to_json()}
 
 
@@ -66,7 +66,7 @@ class ProgramRequest:
         estimator: Estimator | None = None,
         observe: Observe = lambda stage: None,
     ) -> ScheduledProgram:
-        """Compile the model, after choosing what its schedule leaves open; says on standard error what was tried."""
+        """Compile the model, after choosing what its schedule leaves open. Print what was tried on standard error."""
         if not self.schedule.open and self.auto.flags:
             raise UsageError(
                 f"`{self.auto.flags[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
@@ -96,8 +96,8 @@ class ProgramRequest:
 
 
 def program_options(simulates: bool = False) -> Callable[[Command], Command]:
-    """MODEL with the options of models, schedules and `auto`, of a command that `simulates` or does not; passed on as `program`, a
-    `ProgramRequest`."""
+    """Return a decorator that adds MODEL with the options of models, schedules and `auto`, and passes them on as `program`, a
+    `ProgramRequest`. A command that `simulates` has the options of simulated trials, too."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""`fuseflow report`: a run as one HTML page."""
+"""The command `fuseflow report`, which writes a run as one HTML page."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def report(run: Path, output: Path | None, cycles: Path | None, quiet: bool) -> 
 
 
 def _note(run: Path) -> None:
-    """A page in the directory of a run is one of its files, so that the next run may replace it."""
+    """List the page as one of the files of the run's directory, so that the next run may replace it."""
     about = json.loads((run / MANIFEST).read_text(encoding="utf-8"))
     if (run / PAGE).exists() and PAGE not in about["files"]:
         about["files"] = sorted([*about["files"], PAGE])

@@ -1,4 +1,4 @@
-"""What is written and printed of the result of a run: the options `--json`, `-o`, `--top` and `--memory`."""
+"""The options `--json`, `-o`, `--top` and `--memory`, which say what is written and printed of the result of a run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ResultOutput:
             refuse_inside(self.directory, json=self.json.path, **others)
 
     def print_tables(self, out: Console, result: Result) -> None:
-        """The tables that `--top` and `--memory` ask for."""
+        """Print the tables that `--top` and `--memory` ask for."""
         tables = [] if self.top is None else [*top_tables(result, self.top)]
         for table in (*tables, *(memory_tables(result) if self.memory else ())):
             out.print()
@@ -47,7 +47,8 @@ class ResultOutput:
 
 
 def result_options(directory_holds: str) -> Callable[[Command], Command]:
-    """The options, passed on as `output`, a `ResultOutput`; `directory_holds` says what `-o` writes."""
+    """Return a decorator that adds the options and passes them on as `output`, a `ResultOutput`. `directory_holds` names what `-o`
+    writes."""
     show_top = "Print the N busiest and most blocked nodes of each region."
 
     def wrap(command: Command) -> Command:
@@ -70,7 +71,7 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
 
 
 def print_result(out: Console, result: Result) -> None:
-    """A row for each region, how even its lanes are, and what had to be deepened."""
+    """Print a row for each region, how evenly its lanes worked, and which FIFOs were deepened."""
     print_table(out, result_table(result))
     for line in (*lane_lines(result), *fifo_depth_lines(result)):
         out.print(line, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`fuseflow run`: compile, execute cycle by cycle, check."""
+"""The command `fuseflow run`, which compiles a model, executes it cycle by cycle and checks its outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fuseflow simulate`: execute a graph that is there already, cycle by cycle."""
+"""The command `fuseflow simulate`, which executes an existing graph cycle by cycle."""
 
 from __future__ import annotations
 

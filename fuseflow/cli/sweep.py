@@ -1,4 +1,4 @@
-"""`fuseflow sweep`: schedules, data and machines compared, point by point."""
+"""The command group `fuseflow sweep`, which compares schedules, data and machines point by point."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fuseflow.sweep.runner import Runner
 
 
 class DefaultCommandGroup(click.Group):
-    """A group whose first argument may be what its command `run` takes, in place of the name of a command."""
+    """A command group in which `run` may be left out: its arguments may stand in the place of a command name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help", "--debug"):
@@ -45,14 +45,14 @@ def sweep() -> None:
 
 
 def sweep_options(command: Any) -> Any:
-    """The file of a sweep, and where its results are."""
+    """Add the file of a sweep, and the option of where its results are."""
     store = click.option("--store", metavar="FILE", type=FILE, help="Where results are kept.  [default: out/NAME.sqlite]")
     return click.argument("file", type=FILE)(store(command))
 
 
 @contextmanager
 def open_sweep(file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = ()) -> Iterator[Sweep]:
-    """A sweep with its store."""
+    """Open a sweep with its store. Raises `SweepError` if it `must_exist` and has no results."""
     description = read_sweep(file)
     points = space(description)
     path = store or Path("out") / f"{file.stem}.sqlite"
@@ -131,7 +131,7 @@ def _runner(jobs: int, memory: int | None, scheduler: str | None) -> Runner:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -21,7 +21,7 @@ from fuseflow.sim.events.log import CycleSpan
 
 @dataclass(frozen=True, slots=True)
 class TraceRequest:
-    """What was asked for: a file, and the cycles that it should hold."""
+    """The file of a trace, and the cycles that it should hold."""
 
     file: Path
     span: CycleSpan
@@ -30,13 +30,13 @@ class TraceRequest:
         return Tracer(machine, regions, self.span, progress)
 
     def write(self, tracer: Tracer, model: str) -> str:
-        """Write the file; returns what to say about it."""
+        """Write the file, and return a line about it."""
         write_out(trace_file(tracer, model, compress=self.file.suffix == ".gz"), self.file)
         return trace_line(tracer.regions, str(self.file))
 
 
 def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A trace of the run; passed on as `trace`, a `TraceRequest` or None."""
+    """Add the options of a trace, and pass them on as `trace`, a `TraceRequest` or None."""
 
     @click.option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json.")
     @click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few.")

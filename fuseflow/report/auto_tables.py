@@ -1,4 +1,4 @@
-"""What `auto` tried, as tables."""
+"""The trials of the autoscheduler as tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 
 MAX_NAME_WIDTH = 60
-"""Of the names of a partition's regions."""
+"""The number of letters that are shown of the names of a partition's regions."""
 
 
 def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
-    """The report, piece by piece: lines are rich markup."""
+    """Yield the lines, which are rich markup, and the tables of the report."""
     if choice.assumed and (assumed := assumed_line(choice.compiled)):
         yield assumed
     searched = f"{choice.units} {choice.cut} to cut between, {choice.ranges} regions estimated " if choice.cut else "estimated "

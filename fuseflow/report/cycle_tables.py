@@ -20,7 +20,7 @@ KIND_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full"
 
 
 def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
-    """The explanation, piece by piece: lines are rich markup."""
+    """Yield the lines, which are rich markup, and the tables of the explanation."""
     for region in report.regions:
         result = region.result
         times = f", {result.times} times" if result.times > 1 else ""
@@ -42,14 +42,14 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
 
 
 def path_summary(path: CriticalPath) -> str:
-    """What the path consists of, the most first."""
+    """Return a line about the kinds of steps of a path, the largest share first."""
     cycles = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in KIND_LABELS}
     kinds = sorted((kind for kind in KIND_LABELS if cycles[kind]), key=lambda kind: -cycles[kind])
     return "critical path: " + ", ".join(f"{100 * cycles[kind] / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind in kinds)
 
 
 def bottleneck_sentence(region: RegionCycles) -> str:
-    """The sentence that names what the most cycles of the path are due to."""
+    """Return a sentence that names the node and the kind of step that take most cycles of the path."""
     share = shares(region.path)[0]
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
     percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
@@ -82,7 +82,7 @@ def _described(graph: Graph, name: str) -> str:
 
 
 def _place(region: CompiledRegion, name: str) -> str:
-    """Where a node stands towards the lanes of its region, if that has any."""
+    """Return where a node stands relative to the lanes of its region, or "" if there are no lanes."""
     if not region.places:
         return ""
     lanes = region.places.get(name, ())
@@ -97,7 +97,7 @@ def _place(region: CompiledRegion, name: str) -> str:
 
 
 def path_table(region: RegionCycles, top: int) -> Table:
-    """The longest steps of the path, and the rest in one row: together all cycles."""
+    """Return a table of the longest steps of the path, with the rest in one row, so that the rows add up to all cycles."""
     table = plain_table("critical path", "op", "", "cycles", "%", "waits", numbers_from=3)
     shown = region.path.steps[:top]
     for step in shown:
@@ -127,7 +127,7 @@ def _count(times: int) -> str:
 
 
 def node_table(region: RegionCycles, top: int) -> Table:
-    """The nodes that are on the path longest, then the busiest: what they did in percent of the cycles of the region."""
+    """Return a table of the nodes that are on the path longest, then the busiest, in percent of the cycles of the region."""
     columns = ("on path\n%", "firings", "busy\n%", "starved\n%", "memory\n%", "blocked\n%")
     table = plain_table("node", "op", *columns, numbers_from=2)
     on_path: dict[str, int] = {}
@@ -142,7 +142,7 @@ def node_table(region: RegionCycles, top: int) -> Table:
 
 
 def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
-    """The FIFOs that the path waits for, then those that held most. `usual`: the depth of those that have none of their own."""
+    """Return a table of the FIFOs that the path waits for, then those that held most. `usual` is the depth of FIFOs without their own."""
     table = plain_table("FIFO", "from", "tokens", "most\nheld", "depth", "on path\n%", numbers_from=2)
     waits: dict[tuple[str, int], int] = {}
     for step in region.path.steps:
@@ -161,7 +161,7 @@ def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
 
 
 def advice_sentence(report: CyclesReport) -> str:
-    """The sentence that names the change that is expected to help most."""
+    """Return a sentence that names the change that is expected to help most."""
     best, now = report.changes[0], report.result.cycles
     if best.cycles >= now:
         return f"no change next to this schedule is expected to take fewer than its {now:,} cycles"
@@ -170,7 +170,7 @@ def advice_sentence(report: CyclesReport) -> str:
 
 
 def change_table(report: CyclesReport) -> Table:
-    """What each change is expected to give, the best first."""
+    """Return a table of the expected cycles of each change, the best first."""
     table = plain_table("change", "cycles", "of now", "", numbers_from=1)
     table.columns[3].justify = "left"
     for change in report.changes:
@@ -180,7 +180,7 @@ def change_table(report: CyclesReport) -> Table:
 
 
 def cycles_json(report: CyclesReport) -> dict[str, Any]:
-    """The explanation as plain values (schema 1)."""
+    """Return the explanation as plain values (schema 1)."""
     s = report.result.settings
     return {
         "schema": SCHEMA,

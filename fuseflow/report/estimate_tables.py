@@ -1,4 +1,4 @@
-"""Tables of an estimate, and of how far it is from a run."""
+"""Tables of an estimate, and of its errors against a run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fuseflow.estimate.program import ProgramEstimate, RegionEstimate
 from fuseflow.report.tables import plain_table
 
 ABOUT = "~"
-"""Before a number that is expected, not counted."""
+"""The mark before a number that is expected from statistics and not counted."""
 
 
 def estimate_table(estimate: ProgramEstimate) -> Table:
-    """A row for each region, as `fuseflow run` has them, with what bounds it."""
+    """Return a table with a row for each region, as `fuseflow run` prints it, and what bounds the region."""
     columns = ("cycles", "compute", "control", "memory", "bound by", "firings", "FLOPs", "bytes\nread", "bytes\nwritten")
     table = plain_table("region", "Einsums", *columns, numbers_from=1, footer=True)
     for region in estimate.regions:
@@ -47,7 +47,7 @@ def exact_line(estimate: ProgramEstimate) -> str:
 
 
 def flops_table(estimate: ProgramEstimate) -> Table:
-    """FLOPs of each region by operator."""
+    """Return a table of the FLOPs of each region by operator."""
     table = plain_table("region", "operator", "FLOPs", "%", numbers_from=2)
     for region in estimate.regions:
         name = _name(region)
@@ -61,7 +61,7 @@ def flops_table(estimate: ProgramEstimate) -> Table:
 
 
 def traffic_table(estimate: ProgramEstimate) -> Table:
-    """Bytes that the nodes of each region ask for, by tensor and array."""
+    """Return a table of the bytes that the nodes of each region ask for, by tensor and array."""
     table = plain_table("region", "tensor", "array", "bytes\nread", "bytes\nwritten", numbers_from=3)
     for region in estimate.regions:
         name, rows = _name(region), dict[tuple[str, str], dict[str, str]]()
@@ -76,7 +76,7 @@ def traffic_table(estimate: ProgramEstimate) -> Table:
 
 
 def comparison_table(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Table:
-    """The estimate beside a run, with its errors in percent of the run. Raises `FileError` if the run is one of other regions."""
+    """Return a table of the estimate beside a run, with errors in percent. Raises `FileError` if the run has other regions."""
     table = plain_table("region", "", "estimate", "run", "error %", numbers_from=2)
     for name, rows in (*_regions(estimate, run), ("total", _totals(estimate, run))):
         for label, estimated, measured in rows:
@@ -87,7 +87,7 @@ def comparison_table(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Table
 
 
 def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, float, float]]]]:
-    """Every region of the run with the one of ours that it is."""
+    """Yield every region of the run with its rows of estimated and measured numbers."""
     regions = {name: region for region in estimate.regions for name in (region.name, *(r.name for r in region.repeats))}
     try:
         run_regions = {region["name"]: region for region in run["regions"]}

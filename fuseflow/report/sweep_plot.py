@@ -21,7 +21,7 @@ IMAGE_FORMATS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True, slots=True)
 class FigureFile:
-    """A figure that was written; or none, and why."""
+    """A figure file that was written, or the reason why there is none."""
 
     name: str
     path: Path | None
@@ -73,14 +73,14 @@ def _figure(wide: float, high: float, panels: int = 1) -> tuple[Figure, list[Any
 
 
 def speedups(series: PlotSeries) -> Figure | None:
-    """Of every workload and what is fused the fastest point, against the fastest of the first that is fused."""
+    """Draw the speed-up of the fastest point of every workload and fusion, against the fastest of the first fusion."""
     return _bars(
         series, [("cycles", f"speed-up of {series.word}cycles", lambda base, value: base / value if value else math.nan)]
     )
 
 
 def work(series: PlotSeries) -> Figure | None:
-    """FLOPs and bytes of the same points, against the first."""
+    """Draw the FLOPs and bytes of the same points, relative to the first."""
 
     def relative(base: float, value: float) -> float:
         return value / base if base else math.nan
@@ -117,13 +117,13 @@ def _bars(series: PlotSeries, panels: list[tuple[str, str, Callable[[float, floa
 
 
 def _legend(figure: Figure, plot: Any, title: str) -> None:
-    """Above all panels, which have the same lines or bars."""
+    """Draw one legend above all panels, which have the same lines or bars."""
     handles, labels = plot.get_legend_handles_labels()
     figure.legend(handles, labels, title=title, loc="outside upper center", ncols=min(len(labels), 4), fontsize=8)
 
 
 def curve(series: PlotSeries, axis: str) -> Figure | None:
-    """The fewest cycles at each number of an axis: a panel for every workload, a line for what is fused."""
+    """Draw the fewest cycles at each number of an axis, with a panel for every workload and a line for each fusion."""
     axis_numbers = series.numeric(axis)
     assert axis_numbers is not None
     at = axis_numbers.at
@@ -146,7 +146,7 @@ def curve(series: PlotSeries, axis: str) -> Figure | None:
 
 
 def orders(series: PlotSeries) -> Figure | None:
-    """How far the loop orders of one schedule are apart: every point against the fastest that differs in the order only."""
+    """Draw the spread of the loop orders of each schedule: every point against the fastest that differs in the order only."""
     axis = next((name for name in ("order", "order_policy") if name in series.axes), None)
     if axis is None:
         return None

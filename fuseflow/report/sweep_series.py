@@ -1,4 +1,4 @@
-"""The numbers that figures of a sweep show: of every workload, the best points by one axis."""
+"""The series of numbers that figures of a sweep show: for every workload, the best points along one axis."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fuseflow.sweep.sweep import Sweep
 
 WORKLOAD = ("model", "data", "options", "seed", "machine", "set")
 FUSION = ("fuse", "schedule")
-"""The axes that say what is fused: the first that varies."""
+"""The axes that say what is fused. Figures take the first that varies."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlotSeries:
-    """The points of a sweep that have values; `lines` as in a table. `expected`: they are estimates."""
+    """The points of a sweep that have values, with `lines` as in a table. If they are `expected`, they are estimates."""
 
     axes: tuple[str, ...]
     lines: tuple[Record, ...]
@@ -24,7 +24,7 @@ class PlotSeries:
 
     @classmethod
     def of(cls, sweep: Sweep) -> PlotSeries:
-        """The simulations of a sweep that makes all of them, else the estimates."""
+        """Return the simulations of a sweep that simulates every point, else its estimates."""
         expected = "estimate" in sweep.modes
         rows = records(sweep)
         axes = tuple(axis for axis in rows.axes if axis in sweep.space.axes)
@@ -37,7 +37,7 @@ class PlotSeries:
         return value
 
     def least(self, lines: Iterable[Record]) -> Record:
-        """The one with the fewest cycles; of equal ones the first."""
+        """Return the line with the fewest cycles, the first of equal ones."""
         return min(lines, key=lambda line: self.value(line, "cycles"))
 
     @property
@@ -50,32 +50,33 @@ class PlotSeries:
         return "expected " if self.expected else ""
 
     def groups(self, axes: Sequence[str], lines: Iterable[Record] | None = None) -> dict[str, list[Record]]:
-        """The lines by what they are called on these axes, as far as they vary."""
+        """Return the lines by their labels on those of these axes that vary."""
         groups: dict[str, list[Record]] = {}
         for line in self.lines if lines is None else lines:
             groups.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
         return groups
 
     def numeric(self, axis: str) -> NumericAxis | None:
-        """The labels of an axis as numbers, if there are several, which differ in one number only."""
+        """Return the labels of an axis as numbers, or None unless there are several that differ in one number only."""
         return numeric_axis(list(dict.fromkeys(str(line[axis]) for line in self.lines)), axis)
 
 
 @dataclass(frozen=True, slots=True)
 class NumericAxis:
-    """What labels say as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of`: what is counted, `par i`."""
+    """Labels as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of` names what is counted, such as `par i`."""
 
     of: str
     at: dict[str, float]
 
 
 def numeric_axis(labels: Sequence[str], axis: str) -> NumericAxis | None:
-    """
-    >>> numbers(["-", "i=2", "i=4"], "par")
+    """Return labels as numbers, or None if they do not differ in one number.
+
+    >>> numeric_axis(["-", "i=2", "i=4"], "par")
     NumericAxis(of='par i', at={'i=2': 2.0, 'i=4': 4.0, '-': 1.0})
-    >>> numbers(["A=8,8", "A=16,16"], "block").at, numbers(["d:block=8,length=64", "d:block=4,length=64"], "data").of
+    >>> numeric_axis(["A=8,8", "A=16,16"], "block").at, numeric_axis(["d:block=8,length=64", "d:block=4,length=64"], "data").of
     ({'A=8,8': 8.0, 'A=16,16': 16.0}, 'data block')
-    >>> numbers(["A=8,8", "A=8,16,16"], "block"), numbers(["i=2", "k=2"], "par"), numbers(["rda", "ideal"], "machine")
+    >>> numeric_axis(["A=8,8", "A=8,16,16"], "block"), numeric_axis(["i=2", "k=2"], "par"), numeric_axis(["rda", "ideal"], "machine")
     (None, None, None)
     """
     valued = [label for label in labels if label != "-"]

@@ -1,4 +1,4 @@
-"""The results of a sweep as a table: a line a point, on a terminal, as CSV or as Parquet."""
+"""The results of a sweep as a table with a line for each point, on a terminal, as CSV or as Parquet."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Record = dict[str, Cell]
 ESTIMATED = ("cycles", "bytes", "flops")
 SIMULATED = ("cycles", "bytes", "bytes_read", "bytes_written", "flops", "firings", "tokens", "nodes", "roofline")
 CLOCKED = ("seconds", "peak_mb")
-"""What differs from run to run: not in a table unless asked for."""
+"""The columns that differ from run to run. A table has them only if it is asked for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepRows:
-    """Lines of a table. `axes` are the columns that say what a point is."""
+    """The lines of a table. `axes` are the columns that say what a point is."""
 
     axes: tuple[str, ...]
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class SweepRows:
 
 
 def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepRows:
-    """A line for every point of the sweep, in the order of its file; with `others` also rows of points that are no longer in it."""
+    """Return a line for every point of the sweep, in the order of its file. `others` adds the rows of points that are no longer in it."""
     rows = sweep.store.rows()
     modes = sweep.modes
     lines = [
@@ -81,7 +81,7 @@ def _values(mode: str, outcome: TaskOutcome) -> Record:
 
 
 def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
-    """With `to_best`: how many times the best value of its workload a line has; of the lines of points in the sweep."""
+    """Return the lines with `to_best`: the value of a point of the sweep divided by the best one of its workload."""
     column = objective_column(sweep)
     least: dict[str, float] = {}
     workloads = [place.point.workload for place in sweep.space.places]
@@ -97,7 +97,7 @@ def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
 
 
 def filter_lines(rows: SweepRows, where: Iterable[str]) -> SweepRows:
-    """The lines for which every condition holds: `fuse=full`, `cycles<1000`, `status!=failed`."""
+    """Return the lines for which every condition holds, such as `fuse=full`, `cycles<1000` or `status!=failed`."""
     tests = [_test(rows, text) for text in where]
     return SweepRows(rows.axes, rows.columns, tuple(line for line in rows.lines if all(test(line) for test in tests)))
 
@@ -149,7 +149,7 @@ def _known(rows: SweepRows, column: str, flag: str) -> None:
 
 
 def sort_lines(rows: SweepRows, column: str | None, objective: str) -> SweepRows:
-    """The lines by a column, the least first; without one the best first. Lines without a value come last, as they are in the file."""
+    """Return the lines sorted by a column, or by the objective if it is None. Lines without a value come last, as they are in the file."""
     by = column or objective
     descending = by.startswith("-")
     by = by.removeprefix("-")
@@ -176,7 +176,7 @@ def take_lines(rows: SweepRows, number: int | None) -> SweepRows:
 
 
 def sweep_table(rows: SweepRows) -> Table:
-    """For a terminal: the axes on which points differ, the numbers that there are, and errors by their first line."""
+    """Return a table for a terminal with the axes on which points differ, the numbers that exist, and the first line of each error."""
     shown = [axis for axis in rows.axes if len({line.get(axis) for line in rows.lines}) > 1]
     hidden = {*rows.axes, "firings", "tokens", "nodes", "bytes", "reason", "error"}
     numbers = [c for c in rows.columns if c not in hidden and any(line.get(c) not in (None, "") for line in rows.lines)]
@@ -192,7 +192,7 @@ def sweep_table(rows: SweepRows) -> Table:
 
 
 def shared_values(rows: SweepRows) -> str:
-    """What all points share, on a line of its own."""
+    """Return a line with the axes on which all points agree."""
     same = {axis: rows.lines[0].get(axis) for axis in rows.axes if len({line.get(axis) for line in rows.lines}) == 1}
     dull = {"options": "-", "seed": "0", "set": "-", "schedule": "default"}
     return ", ".join(f"{axis} {value}" for axis, value in same.items() if value is not None and dull.get(axis) != value)
@@ -215,7 +215,7 @@ def csv_text(rows: SweepRows) -> str:
 
 
 def write_parquet(rows: SweepRows, path: Path) -> None:
-    """Axes and words as strings, counts as 64-bit integers. Raises `UsageError` without pyarrow."""
+    """Write the lines as Parquet: axes and words as strings, counts as 64-bit integers. Raises `UsageError` without pyarrow."""
     try:
         import pyarrow as pa
         from pyarrow import parquet

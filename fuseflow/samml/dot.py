@@ -1,4 +1,5 @@
-"""A graph as Graphviz text: one box a node, one arrow a reader. Coordinates are dashed, references dotted, values solid."""
+"""A graph as Graphviz text, with a box for each node and an arrow for each reader. Coordinates are dashed, references dotted, values
+solid."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ STYLES: dict[n.Kind, str] = {"crd": "dashed", "ref": "dotted", "val": "solid"}
 
 
 def dot(graph: n.Graph) -> str:
-    """Graphviz text of a verified graph."""
+    """Return a verified graph as Graphviz text."""
     types, readers, by_name = graph.types(), graph.readers(), graph.by_name
     whole = {(edge.node, edge.input) for edge in graph.fiber_fifos}
     lines = [f"digraph {_quote(graph.name)} {{", '  node [shape=box style=filled fontname="monospace"];']

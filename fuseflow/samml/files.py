@@ -1,4 +1,4 @@
-"""Graphs from files, with their tensors from files: what `fuseflow simulate` runs."""
+"""Graphs and their input tensors from files, which `fuseflow simulate` runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT_SUFFIXES = (".txtpb", ".pbtxt", ".textproto")
 
 
 def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, Tensor]]:
-    """A graph and its inputs, ready to simulate.
+    """Return a graph and its inputs, ready to simulate.
 
     `path` is a SAMML protobuf, binary (`.bin`, `.pb`) or text (`.txtpb`), or our own text form (`.samml`); `tensors` a YAML file:
 
@@ -104,7 +104,7 @@ def _graph(path: Path, data: bytes | str, sizes: Mapping[str, int]) -> Graph:
 
 
 def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[str, ...]:
-    """Names of the declared dimensions; checks what the entry says of the levels."""
+    """Return the names of the declared dimensions. Raises `FileError` if the entry contradicts the levels of the graph."""
     order, levels = entry.lists.get("order"), entry.lists.get("levels")
     stored = tuple(level.text for level in decl.format.levels)
     if levels is not None and levels != stored:
@@ -128,7 +128,7 @@ def _dimensions(decl: TensorDecl, entry: Entry, named: Sequence[str]) -> tuple[s
 
 
 def _of_file(entry: Entry, dims: Sequence[str]) -> tuple[str, ...]:
-    """Names of the dimensions of an entry's file, those of the tensor being `dims`."""
+    """Return the names of the dimensions of an entry's file, given those of the tensor."""
     file = entry.lists.get("indices", tuple(dims))
     if sorted(file) != sorted(dims):
         raise FileError(f"`indices` are [{', '.join(file)}], those of the tensor [{', '.join(dims)}]")
@@ -136,7 +136,7 @@ def _of_file(entry: Entry, dims: Sequence[str]) -> tuple[str, ...]:
 
 
 def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str], block: Block) -> ArrayOrSparse:
-    """The array of an entry, its dimensions as declared."""
+    """Return the array of an entry, with its dimensions as declared."""
     file = _of_file(entry, dims)
     axes = tuple(file.index(index) for index in dims)
     if entry.path.is_dir():
@@ -156,7 +156,7 @@ def _array(decl: TensorDecl, entry: Entry, dims: Sequence[str], block: Block) ->
 
 
 def _block(decl: TensorDecl, entry: Entry) -> Block:
-    """The size of a tile along each dimension of the tensor, () of single elements."""
+    """Return the size of a tile along each dimension of the tensor, or () for single elements."""
     sizes, tile, rank = entry.lists.get("block"), decl.tile, len(decl.shape)
     if sizes is not None:
         block = block_named("x".join(sizes), rank)
@@ -185,8 +185,10 @@ def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) 
 
 
 def merge_tiles(tensor: Tensor) -> Tensor:
-    """The tensor whose elements are those of the tiles, padding included; tiles of which the tensor does not say where they lie (around
-    which there are not one or two dimensions) have two dimensions for themselves."""
+    """Return the tensor whose elements are those of the tiles, padding included.
+
+    Tiles of a tensor that does not have one or two dimensions become two dimensions of their own.
+    """
     tile, rank = tensor.tile, len(tensor.shape)
     if prod(tile) == 1:
         return replace(tensor, values=tensor.values.reshape(-1))
@@ -208,7 +210,7 @@ def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:
 
 
 def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], shape: Sequence[int]) -> None:
-    """Note the size of each index; raises `FileError` if another tensor has another."""
+    """Record the size of each index. Raises `FileError` if another tensor has another size."""
     for index, size in zip(dims, shape, strict=True):
         expected, first = sizes.setdefault(index, (size, name))
         if size != expected:
@@ -226,7 +228,7 @@ def _sized(
     turned: Mapping[str, Sequence[str]],
     blocks: Mapping[str, Block],
 ) -> Graph:
-    """A graph that declared no tensors, with the shapes of its data, and the dimensions of tensors of tiles in the order of these."""
+    """Return a graph that declared no tensors with the shapes of its data. Dimensions of tensors of tiles are ordered as in their files."""
     for name in graph.outputs:
         for index, size in zip(named[name], graph.declared[name].shape, strict=True):
             if not size and index not in sizes:
@@ -247,18 +249,18 @@ def _sized(
 
 
 def _ends(file: Sequence[str], block: Block, indices: Sequence[str]) -> tuple[str, str]:
-    """The indices of the rows and columns of tiles, "" for one that the graph does not name."""
+    """Return the indices of the rows and columns of tiles, "" for one that the graph does not name."""
     rows, columns = ("" if d is None or file[d] not in indices else file[d] for d in tile_dimensions(block))
     return rows, columns
 
 
 def _names(decl: TensorDecl, named: Sequence[str]) -> tuple[str, ...]:
-    """A name for each dimension of a tensor, `NAME.level` for one that nobody names."""
+    """Return a name for each dimension of a tensor, `NAME.level` for one without a name."""
     return tuple(index or f"{decl.name}.{p}" for p, index in enumerate(named))
 
 
 def _turned(decl: TensorDecl, stored: Sequence[str], dims: Sequence[str]) -> TensorDecl:
-    """A tensor declared as it is stored, with its dimensions in the order of `dims`: tiles have their rows along the last but one."""
+    """Return a tensor that is declared as it is stored, with its dimensions in the order of `dims`."""
     order = tuple(list(dims).index(index) for index in stored)
     shape = tuple(decl.shape[list(stored).index(index)] for index in dims)
     return replace(decl, shape=shape, format=Format(decl.format.levels, order))

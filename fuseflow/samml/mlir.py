@@ -18,7 +18,7 @@ GRAPH, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.fiber_fifo", "samml.fifo_d
 
 
 def to_mlir(graph: n.Graph) -> str:
-    """The module that holds the graph, in generic form. Raises `GraphError` if the graph does not verify."""
+    """Return the MLIR module that holds the graph, in generic form. Raises `GraphError` if the graph does not verify."""
     verify(graph)
     with m.context("samml", error=GraphError):
         module = ir.Module.create()
@@ -37,7 +37,10 @@ def to_mlir(graph: n.Graph) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
-    """The graph that a module holds; `file` is its name in errors. Raises `GraphError` if it does not parse or does not verify."""
+    """Return the graph that an MLIR module holds. `file` is its name in errors.
+
+    Raises `GraphError` if the module does not parse or the graph does not verify.
+    """
     with m.context("samml", error=GraphError, file=file):
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations

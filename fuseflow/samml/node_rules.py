@@ -1,7 +1,7 @@
-"""What each primitive takes and makes: one rule a node type. `verify` applies them in graph order.
+"""The rules of well-formedness, one for each primitive. `verify` applies them in graph order.
 
 A rule gets the streams that a node reads, refuses what the stream contract does not allow, and returns what it knows of the
-streams that the node makes. Adding a primitive is adding a rule.
+streams that the node makes. A new primitive needs a new rule.
 """
 
 from __future__ import annotations

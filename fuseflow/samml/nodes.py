@@ -1,6 +1,6 @@
-"""What a graph is made of, under one name: the graph itself, and every primitive.
+"""One module to import the graph and every primitive from.
 
-`node` says what a primitive declares, `primitives` has the classes.
+`node` says what a primitive declares, and `primitives` defines the classes.
 """
 
 from fuseflow.samml.graph import Edge as Edge

@@ -1,4 +1,4 @@
-"""The primitives: one class a node type, with all that the rest of the compiler must know of it (`node` says what there is to declare).
+"""The primitives: one class for each node type, with all facts that the rest of the compiler needs (`node` lists these facts).
 
 The meaning of every primitive is in the project's stream contract (docs/streams.md), its time in `fuseflow.sim.reference`;
 `fuseflow.sim.engine` is the same, fast. docs/extending.md says how to add one.
@@ -162,7 +162,7 @@ class Join(Node):
     payloads: tuple[int, ...]
 
     def sides(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """For each side: input position of its coordinates, and of its payloads."""
+        """Return, for each side, the input position of its coordinates and those of its payloads."""
         sides, at = [], 0
         for count in self.payloads:
             sides.append((at, tuple(range(at + 1, at + 1 + count))))
@@ -577,9 +577,9 @@ Primitive: TypeAlias = (
     Root | Scan | Range | Locate | Join | Align | Repeat | Load | Alu | Reduce | Accumulate | Permute | Drop | Flatten
     | SplitLevel | Fork | Merge | WriteLevel | WriteValues
 )  # fmt: skip
-"""All of them: a `match` over it that ends in `assert_never` is complete."""
+"""The union of all primitives: a `match` over it that ends in `assert_never` is complete."""
 
 NODE_TYPES: tuple[type[Primitive], ...] = get_args(Primitive)
 
 ATTRIBUTES: Mapping[type[Node], tuple[Attribute, ...]] = {kind: attributes_of(kind) for kind in NODE_TYPES}
-"""The attributes of each primitive, in the order in which they are written."""
+"""The attributes of each primitive, in the order in which the written forms show them."""

@@ -22,24 +22,24 @@ from fuseflow.samml.verify import verify
 
 
 def to_proto(graph: n.Graph) -> bytes:
-    """The binary `ComalGraph`. Raises `GraphError` if the graph does not verify."""
+    """Return the graph as a binary `ComalGraph`. Raises `GraphError` if the graph does not verify."""
     return _message(graph).run().SerializeToString(deterministic=True)
 
 
 def to_text(graph: n.Graph) -> str:
-    """The text form of `to_proto`."""
+    """Return the graph as a `ComalGraph` in text form. Raises `GraphError` if the graph does not verify."""
     return text_format.MessageToString(_message(graph).run())
 
 
 def compatibility(graph: n.Graph) -> tuple[str, ...]:
-    """What readers of the public schema will miss, one sentence for each place, in the order of the nodes."""
+    """Return a sentence for each thing that readers of the public schema will miss, in the order of the nodes."""
     writer = _message(graph)
     writer.run()
     return tuple(writer.warnings)
 
 
 def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
-    """The graph in a binary `ComalGraph`, ours or another tool's.
+    """Return the graph in a binary `ComalGraph`, ours or another tool's.
 
     Graphs of other tools do not declare tensors: see `proto_foreign` for what is declared instead. `sizes` gives the sizes of their
     indices. Raises `GraphError`, naming the operation, if something in it is not executed here, or the graph does not verify.
@@ -48,13 +48,15 @@ def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
 
 
 def from_text(text: str, sizes: Mapping[str, int] | None = None) -> n.Graph:
-    """The graph in the text form of a `ComalGraph`; otherwise as `from_proto`."""
+    """Return the graph in the text form of a `ComalGraph`; see `from_proto` for `sizes` and errors."""
     return _graph(_parsed(text), sizes or {})
 
 
 def stored_indices(data: bytes | str) -> dict[str, tuple[str, ...]]:
-    """For every tensor of another tool's graph, in binary or text form: the index that each storage level holds, outermost first;
-    "" for one that the graph does not name. Empty for a graph that declares its tensors."""
+    """Return the indices of the storage levels, outermost first, of every tensor of another tool's graph, in binary or text form.
+
+    An index that the graph does not name is "". The result is empty for a graph that declares its tensors.
+    """
     message = _parsed(data)
     if message.tensors:
         return {}

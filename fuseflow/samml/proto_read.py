@@ -1,4 +1,4 @@
-"""A protobuf message as a graph: ours, or one that another tool wrote (see `proto` for the functions to call).
+"""The reader of a protobuf message, ours or another tool's, as nodes of a graph (`proto` has the API).
 
 Broadcasts become fan-out and repeat signals the streams that they are made from; operations may stand in any order. A `Locate` of
 another tool also passes its inputs on: where those outputs are read, a join with one side stands for that (it takes as long).
@@ -27,15 +27,15 @@ FOLDED_OPERATIONS = ("broadcast", "repeatsig")
 GENERIC_PRIMITIVES: dict[str, type[n.Primitive]] = {
     kind.op: kind for kind in n.NODE_TYPES if kind not in WRITERS and kind not in BY_PRIMITIVE
 }
-"""What a message `Primitive` can hold: all that have no message of their own."""
+"""The primitives that a message `Primitive` can hold, by name: all that have no message of their own."""
 UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func")
 
 StreamKey: TypeAlias = tuple[str, int]
-"""A stream of a message: readers number the streams of each kind apart."""
+"""The kind and the id of a stream of a message. Readers number the streams of each kind separately."""
 
 
 class ProtoReader:
-    """Makes nodes from operations. `messages` holds the operations by the names of their nodes."""
+    """A reader that makes nodes from operations. `messages` holds the operations by the names of their nodes."""
 
     def __init__(self, message: pb.ComalGraph) -> None:
         self.name = message.name or message.graph.name or "graph"
@@ -48,7 +48,7 @@ class ProtoReader:
         self.messages: dict[str, Any] = {}
 
     def run(self) -> tuple[n.Primitive, ...]:
-        """The nodes, inputs first, otherwise in the order of the operations."""
+        """Return the nodes, inputs first, otherwise in the order of the operations."""
         names = self._names()
         for operation, name in zip(self.operations, names, strict=True):
             self._announce(operation, name)
@@ -60,7 +60,7 @@ class ProtoReader:
         return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
 
     def _read(self, kind: str, name: str, message: Any) -> Sequence[n.Primitive]:
-        """The nodes that an operation stands for."""
+        """Return the nodes that an operation stands for."""
         if kind == "primitive":
             return [_primitive(self, name, message)]
         if wire := BY_OPERATION.get(kind):
@@ -69,7 +69,7 @@ class ProtoReader:
         return [nodes] if isinstance(nodes, n.Node) else nodes
 
     def _names(self) -> list[str]:
-        """A name for each operation: its own where no other node has it, else with its id. Folded operations make no node."""
+        """Return a name for each operation: its own if no other node has it, else with its id. Folded operations make no node."""
         names = [_legal(op.name or op.WhichOneof("op") or "operation") for op in self.operations]
         nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED_OPERATIONS]
         shared = Counter(names[k] for k in nodes)
@@ -83,7 +83,7 @@ class ProtoReader:
         return names
 
     def _announce(self, operation: pb.Operation, name: str) -> None:
-        """Note which streams an operation makes."""
+        """Record the streams that an operation makes."""
         kind = operation.WhichOneof("op")
         if kind is None:
             raise GraphError(f"graph `{self.name}`, operation `{name}`: not an operation of the schema")
@@ -132,7 +132,7 @@ class ProtoReader:
     # What the readers of operations use ------------------------------------------------------------------------------------------
 
     def port(self, name: str, stream: StreamMessage) -> n.Port:
-        """The port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
+        """Return the port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
         key = _key(stream)
         for _ in range(len(self.aliases) + 2):
             if key not in self.aliases and key not in self.ports_by_stream:
@@ -149,7 +149,7 @@ class ProtoReader:
         return tuple(self.port(name, stream) for stream in streams)
 
     def port_or_root(self, name: str, stream: StreamMessage, root: bool) -> n.Port:
-        """An unconnected input that is marked as the root's comes from a root of our own."""
+        """Return the port of an input. An unconnected input that is marked as the root's comes from an implicit root."""
         if stream.id.id or not root:
             return self.port(name, stream)
         self.root = self.root or n.Root("implicit_root", ())
@@ -159,7 +159,7 @@ class ProtoReader:
         raise GraphError(f"graph `{self.name}`, operation `{name}`: {why}")
 
     def sized(self, name: str, message: Any) -> None:
-        """Refuse streams whose elements have no shape: tiles that nothing declares, or rows of a size (other tools' vectors)."""
+        """Refuse streams whose elements have no shape that is known here: tiles that nothing declares, or vectors of another tool."""
         if self.declares or message.stream_shape == 1:
             return
         if message.blocked and not message.stream_shape:
@@ -169,7 +169,7 @@ class ProtoReader:
 
 
 def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
-    """Refuse streams that their node does not make (a joiner with more outputs than inputs, a wrong `signal`)."""
+    """Refuse streams that their node does not make, as those of a joiner with more outputs than inputs, or a wrong `signal`."""
     output_counts = {node.name: len(node.port_names()) for node in nodes}
     for node in nodes:
         for port in node.inputs:
@@ -181,7 +181,7 @@ def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
 
 
 def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
-    """The graph of `nodes` with what the extension fields of a message declare."""
+    """Return the graph of `nodes` with what the extension fields of a message declare."""
     return n.Graph(
         name,
         tuple(
@@ -199,7 +199,7 @@ _INSTEAD = {"func": "name the operators that the intrinsic stands for"}
 
 
 def _public(kind: str) -> str:
-    """The operation whose message this one has: `joiner_ext` is a `joiner` that other readers would take for another function."""
+    """Return the public name of an operation: `joiner_ext` is a `joiner` that other readers would take for another function."""
     return kind.removesuffix("_ext")
 
 
@@ -212,7 +212,7 @@ def _key(stream: StreamMessage) -> StreamKey:
 
 
 def _one(message: Any, group: str) -> Any:
-    """The member of a oneof that is set, else its first."""
+    """Return the member of a oneof that is set, else its first."""
     descriptor = message.DESCRIPTOR.oneofs_by_name[group]
     return getattr(message, message.WhichOneof(group) or descriptor.fields[0].name)
 
@@ -283,7 +283,7 @@ def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Primitive]:
 
 
 def _through(name: str) -> str:
-    """The join that passes on the inputs of another tool's locate."""
+    """Return the name of the join that passes on the inputs of another tool's locate."""
     return f"{name}.through"
 
 

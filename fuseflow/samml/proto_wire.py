@@ -1,4 +1,4 @@
-"""Primitives whose protobuf message says field by field what the node says: one row each, for the writer and the reader.
+"""The table of primitives whose protobuf message says field by field what the node says, for the writer and the reader.
 
 The other primitives have messages of the public schema, which group streams in ways of their own: those are in `proto_write` and
 `proto_read`. A primitive that neither knows travels as a message `Primitive`, its attributes as the text form writes them. So a new
@@ -17,8 +17,11 @@ from fuseflow.samml import tortilla_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class WireFormat:
-    """The message `operation` of a primitive. `inputs` and `outputs` name the fields of its streams, in order; a repeated field holds all
-    streams that the others leave. Attributes are in fields of their own names. `public`: other readers know the message."""
+    """The message `operation` of a primitive.
+
+    `inputs` and `outputs` name the fields of its streams, in order. A repeated field holds all streams that the others leave. Attributes
+    are in fields of their own names. Other readers know a `public` message.
+    """
 
     operation: str
     primitive: type[n.Primitive]
@@ -41,7 +44,7 @@ BY_OPERATION: Mapping[str, WireFormat] = {wire.operation: wire for wire in WIRE_
 
 
 def new_streams(message: Any, names: Sequence[str], kinds: Sequence[n.Kind]) -> Iterator[Any]:
-    """The stream messages to fill in for streams of these kinds, in order."""
+    """Yield the stream messages to fill in for streams of these kinds, in order."""
     left = list(kinds)
     for k, name in enumerate(names):
         field = getattr(message, name)
@@ -53,7 +56,7 @@ def new_streams(message: Any, names: Sequence[str], kinds: Sequence[n.Kind]) -> 
 
 
 def stored_streams(message: Any, names: Sequence[str]) -> Iterator[Any]:
-    """The stream messages that these fields hold, in order."""
+    """Yield the stream messages that these fields hold, in order."""
     for name in names:
         field = getattr(message, name)
         for stream in field if message.DESCRIPTOR.fields_by_name[name].is_repeated else (field,):

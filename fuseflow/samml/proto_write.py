@@ -1,4 +1,4 @@
-"""A graph as a protobuf message, and what readers of the public schema will miss in it (see `proto` for the functions to call).
+"""The messages of each primitive in protobuf, with warnings of what readers of the public schema will miss (`proto` has the API).
 
 A stream with several readers becomes an explicit `Broadcast`, one without readers id 0. Where a public message can say what a node
 means, that message says it; extension fields hold the rest, so that our own reader loses nothing.
@@ -19,7 +19,7 @@ from fuseflow.tile_ops import Tile
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
 PARTIAL = {"fold_sum": "add", "fold_prod": "mul", "fold_max": "max"}
-"""What partial results are made one by, as other readers know it."""
+"""The public operator for each operator that combines the partial results of lanes."""
 SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
 BLOCKED = {"matmul": pb.ALU.MUL, "mul": pb.ALU.ELEMMUL}
 REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
@@ -143,7 +143,7 @@ def _alu(w: ProtoWriter, node: n.Alu) -> None:
 
 
 def _alu_op(node: n.Alu, tiles: set[Tile]) -> tuple[pb.ALU.AluOp, float] | None:
-    """The public operation that does the same on elements of these shapes, and its scalar."""
+    """Return the public operation that does the same on elements of these shapes, and its scalar; None if there is none."""
     if tiles != {()}:
         if len(tiles) > 1 or any(rows != columns for rows, columns in tiles):
             return None
@@ -250,7 +250,7 @@ def _write(w: ProtoWriter, node: n.WriteLevel) -> None:
 
 
 def write_node(w: ProtoWriter, node: n.Primitive) -> None:
-    """Fill in the messages of a node: by its writer, by its row, or as a `Primitive`."""
+    """Fill in the messages of a node by its writer, by its row in `WIRE_FORMATS`, or as a `Primitive`."""
     if writer := WRITERS.get(type(node)):
         writer(w, node)
     elif wire := BY_PRIMITIVE.get(type(node)):
@@ -280,7 +280,7 @@ def _primitive(w: ProtoWriter, node: n.Primitive) -> None:
 
 
 def _connect(w: ProtoWriter, node: n.Primitive, message: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """The streams of a node, in the fields of these names."""
+    """Fill in the streams of a node in the fields of these names."""
     for port, stream in zip(node.inputs, new_streams(message, inputs, [w.kind(p) for p in node.inputs]), strict=True):
         w.reading(port, stream)
     ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
@@ -302,4 +302,4 @@ WRITERS: Mapping[type[n.Node], Callable[[ProtoWriter, Any], None]] = {
     n.Merge: _merge,
     n.WriteLevel: _write,
 }
-"""How the primitives are written that have messages of the public schema, with fields of its own."""
+"""The writers of the primitives that have messages of the public schema, whose fields differ from those of the node."""

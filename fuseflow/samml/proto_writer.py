@@ -1,4 +1,4 @@
-"""The message of a graph under construction: its operations, the streams that they make and read, and what public readers will miss."""
+"""The message of a graph under construction, with its operations, their streams, and warnings of what public readers will miss."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fuseflow.samml.verify import stream_facts
 from fuseflow.tensors.levels import Level
 
 CHANNEL_SIZE = 1024
-"""The FIFO depth that published graphs ask for. Ours is the machine's to choose: our reader passes over it."""
+"""The FIFO depth that published graphs ask for. Our reader ignores it, because the machine chooses the depth."""
 
 StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSigStream
 
 
 class ProtoWriter:
-    """Fills in one message for each node by `write`, then numbers the streams."""
+    """A writer that fills in the messages of each node by `write`, and then numbers the streams."""
 
     def __init__(self, graph: n.Graph, write: Callable[[ProtoWriter, n.Primitive], None]) -> None:
         self.graph, self.write = graph, write
@@ -58,7 +58,7 @@ class ProtoWriter:
             self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
 
     def _number(self) -> None:
-        """One id for each stream, one more for each reader of a stream that several read."""
+        """Give each stream an id, and each reader of a stream with several readers one more."""
         last = 0
         for port, maker in self.makers.items():
             readers = self.reads.get(port, [])
@@ -94,14 +94,14 @@ class ProtoWriter:
         return self.facts[port].type.kind
 
     def companion(self, port: n.Port) -> n.Port | None:
-        """The references or values that one node makes together with these coordinates: readers that repeat by references or
-        values only can use them instead."""
+        """Return the references or values that one node makes together with these coordinates, or None. Readers that repeat by
+        references or values only can use them instead."""
         outputs = [n.Port(port.node, k) for k in range(len(self.by_name[port.node].port_names()))]
         companions = [p for p in outputs if self.kind(p) != "crd" and self.facts[p].shape is self.facts[port].shape]
         return min(companions, key=lambda p: (self.facts[p].nullable, self.kind(p), p.output), default=None)
 
     def block(self, node: n.Node, message: Any, stream: n.Port) -> None:
-        """Say that a stream carries tiles: other readers know square ones, all of one size."""
+        """Note in a message that its stream carries tiles. Other readers know square tiles only."""
         tile = self.facts[stream].type.tile
         message.blocked = bool(tile)
         if tile and tile[0] == tile[1]:
@@ -110,7 +110,7 @@ class ProtoWriter:
             self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
 
     def storing(self, name: str, level: Level) -> None:
-        """Say so where other readers take a level for another one: they know `compressed`, and take the rest for dense."""
+        """Warn of a level that other readers take for another one: they know `compressed`, and take every other level for dense."""
         if level.public is None:
             self.warn(name, f"other readers have no {level.text} level")
 

@@ -1,4 +1,4 @@
-"""What a rule is told and gives back: streams with what is known of them, and the refusals in the words of the graph."""
+"""What the rule of a primitive takes and returns: facts of streams, and a context that refuses a node in the words of the graph."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ROOT = Position("", 0)
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """What is known of a stream. `nullable`: it may hold `N`. `position`: what its references index, None for other streams.
-    `bound`: its coordinates are below it."""
+    """What the verifier knows of a stream. A `nullable` stream may hold `N`. `position` says what its references index, and is None for
+    other streams. All coordinates are below `bound`."""
 
     type: n.StreamType
     shape: StreamShape
@@ -43,7 +43,7 @@ class StreamFacts:
 
 @dataclass(frozen=True, slots=True)
 class OutputFacts:
-    """What a rule says of an output; its type is the node's to say, its bound that of `bounds`."""
+    """What a rule says of an output. The node itself gives the type of the output and its bound."""
 
     shape: StreamShape
     nullable: bool = False
@@ -55,7 +55,7 @@ InputFacts: TypeAlias = Sequence[StreamFacts]
 
 @dataclass(slots=True)
 class RuleContext:
-    """The graph around the node that is being checked."""
+    """The graph around the node that is being checked, with the refusals that rules share."""
 
     graph: str
     tensors: Mapping[str, n.TensorDecl]
@@ -67,12 +67,12 @@ class RuleContext:
         raise GraphError(f"graph `{self.graph}`, node `{node.name}` ({node.op}): {why}", hint=hint)
 
     def stream(self, node: n.Node, k: int) -> str:
-        """How errors name input `k`."""
+        """Return the name of input `k` in errors."""
         port = node.inputs[k]
         return f"input {k} (`{n.stream_name(self.nodes[port.node], port.output)}`)"
 
     def kinds(self, node: n.Node, streams: InputFacts) -> None:
-        """Refuse another number of inputs, or other kinds, than the node takes."""
+        """Refuse inputs of another number or other kinds than the node takes."""
         wanted = node.takes()
         if len(streams) != len(wanted):
             self.refuse(node, f"takes {show_count(len(wanted), 'input')} ({', '.join(wanted)}), not {len(streams)}")
@@ -103,7 +103,7 @@ class RuleContext:
             self.refuse(node, f"{self.stream(node, k)} may hold `N`", hint="put an `alu copy` with its implicit value before it")
 
     def deep(self, node: n.Node, streams: InputFacts, k: int, least: int = 1) -> StreamShape:
-        """The shape above input `k`, which must be at least `least` deep."""
+        """Return the shape above input `k`. Refuse an input that is less than `least` deep."""
         shape = streams[k].shape.parent
         if shape is None or streams[k].type.depth < least:
             self.refuse(node, f"{self.stream(node, k)} is {streams[k].type}; this node takes depth {least} or more")

@@ -37,11 +37,11 @@ from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format
 
 VALUES = "vals"
-"""What stands for a level where the values are written."""
+"""The word that stands for a level where the values are written."""
 
 
 def show(graph: n.Graph) -> str:
-    """The graph as text, a newline at its end."""
+    """Return the graph as text that ends with a newline."""
     lines = [f"graph {graph.name}"]
     lines += [_show_tensor(tensor) for tensor in graph.tensors]
     lines += [f"output {', '.join(graph.outputs)}", ""] if graph.outputs else [""]
@@ -54,7 +54,7 @@ def show(graph: n.Graph) -> str:
 
 
 def show_attributes(node: n.Node) -> str:
-    """The attributes of a node as the text form shows them."""
+    """Return the attributes of a node as the text form shows them."""
     words: list[str] = []
     for attribute in n.ATTRIBUTES[type(node)]:
         value = getattr(node, attribute.field)
@@ -199,7 +199,7 @@ def _word(primitive: type[n.Node]) -> str:
 WORDS: dict[str, tuple[type[n.Primitive], ...]] = {
     _word(one): tuple(kind for kind in n.NODE_TYPES if _word(kind) == _word(one)) for one in n.NODE_TYPES
 }
-"""The primitives by the word that stands for them: one, or several that their attributes tell apart."""
+"""The primitives that each word of the text form stands for. Where they are several, their attributes tell them apart."""
 
 
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
@@ -210,7 +210,7 @@ def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join
 
 
 def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Primitive:
-    """Any node but a join. Where two primitives are written with one word, the attributes tell them apart."""
+    """Read any node but a join. Where two primitives are written with one word, their attributes tell them apart."""
     for kind in WORDS.get(op, ()):
         try:
             return kind(name, inputs, **read_attributes(n.ATTRIBUTES[kind], words))
@@ -222,7 +222,7 @@ def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]
 
 
 def read_attributes(attributes: Sequence[n.Attribute], words: Sequence[str]) -> dict[str, Any]:
-    """The fields of a node, given the words that `detail` writes. Raises `ValueError` where they are not the words of these attributes."""
+    """Return the fields of a node, given the words that `show_attributes` writes. Raises `ValueError` if they are other words."""
     values: dict[str, Any] = {}
     left = list(words)
     for attribute, after in zip_longest(attributes, attributes[1:]):

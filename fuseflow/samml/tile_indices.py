@@ -1,4 +1,4 @@
-"""Which indices the tiles of a graph run over, given those of the tensors that it reads."""
+"""The indices that the tiles of a graph run over, given those of the tensors that it reads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 
 Indices: TypeAlias = tuple[str, str]
-"""Of rows and of columns; "" where it is not known, or there is one only."""
+"""The indices of the rows and of the columns of a tile. An index is "" if it is unknown, or if there is one row or column only."""
 
 
 def tile_indices(graph: n.Graph, loads: Mapping[str, Indices]) -> dict[str, Indices]:
-    """The indices of the tiles that are written. Raises `GraphError` at an operator whose operands do not fit together: a tensor then has
-    its tiles the other way round."""
+    """Return the indices of the tiles of each output. Raises `GraphError` at an operator whose operands do not fit together, because a
+    tensor has its tiles the other way round."""
     indices: dict[n.Port, Indices] = {}
     results: dict[str, Indices] = {}
     for node in graph.nodes:

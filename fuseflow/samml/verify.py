@@ -1,7 +1,7 @@
-"""What must hold in a graph (`verify`), and what is known of its streams (`streams`).
+"""Verification of a graph (`verify`), and the facts of its streams that it proves (`stream_facts`).
 
-Names, declarations and edges are checked here, nodes by `rules`: number, kinds and depths of their inputs, the tensors and levels
-that references index, and that streams which meet are aligned. A graph that passes can be executed on any data of its shapes.
+Names, declarations and edges are checked here. `node_rules` checks the nodes: the number, kinds and depths of their inputs, the tensors
+and levels that references index, and that streams which meet are aligned. A graph that passes can be executed on any data of its shapes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fuseflow.samml.rule_context import RuleContext, StreamFacts
 from fuseflow.tensors.dtypes import DTYPES
 
 NAME = re.compile(r"[^\s()\[\],;#=]+")
-"""Names of tensors and nodes: what the text form can hold."""
+"""The names that tensors and nodes may have, so that the text form can hold them."""
 
 
 def verify(graph: n.Graph) -> None:
@@ -34,7 +34,7 @@ def verify(graph: n.Graph) -> None:
 
 
 def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
-    """What is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
     declared = graph.declared
     context = RuleContext(graph.name, declared, frozenset(graph.outputs))
     later = {node.name for node in graph.nodes}
@@ -90,7 +90,7 @@ def _verify_tensors(graph: n.Graph) -> None:
 
 
 def _verify_names(graph: n.Graph) -> None:
-    """Node names are unique, and none reads like a stream of another node (`A_i.crd` beside the scan `A_i`)."""
+    """Refuse nodes of one name, and a node named like a stream of another node (`A_i.crd` beside the scan `A_i`)."""
     _verify_unique(graph, "node", [node.name for node in graph.nodes])
     names = graph.by_name
     for node in graph.nodes:
@@ -113,7 +113,7 @@ def _verify_unique(graph: n.Graph, thing: str, names: Sequence[str]) -> None:
 
 
 def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None:
-    """Every level of every output is written once, and its values, by streams that belong together."""
+    """Refuse an output unless each of its levels and its values are written once, by streams that belong together."""
     writers: dict[tuple[str, int | None], n.Node] = {}
     for node in graph.nodes:
         if isinstance(node, n.WriteLevel | n.WriteValues):

@@ -1,4 +1,4 @@
-"""Emission: a fusion table becomes a SAMML graph, walked from its writes, so that cells nobody needs vanish (rule L14)."""
+"""Emission of a fusion table as a SAMML graph. It walks from the writes, so that cells that no result needs vanish (rule L14)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuseflow.table.table import FusionTable
 
 
 def emit(table: FusionTable) -> Graph:
-    """The nodes that the writes of the table reach, inputs first, in the order in which the table made them."""
+    """Return the graph of the nodes that the writes of the table reach, in the order in which the table made them."""
     by_name = {n.name: n for n in table.nodes}
     needed = upstream(by_name, (p for w in table.writes for p in w.inputs))
     nodes = tuple(_with_access(n, by_name) for n in table.nodes if n.name in needed)

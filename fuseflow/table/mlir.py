@@ -43,7 +43,7 @@ _STREAM = re.compile(r"<([^<>]+)>")
 
 
 def to_mlir(table: FusionTable) -> str:
-    """The module that holds the table, in generic form. Raises `GraphError` if the graph of the table does not verify."""
+    """Return the MLIR module that holds the table, in generic form. Raises `GraphError` if the graph of the table does not verify."""
     _verify(table)
     with m.context("samml", "table", error=GraphError):
         module = ir.Module.create()
@@ -53,7 +53,7 @@ def to_mlir(table: FusionTable) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
-    """The table that a module holds; `file` is its name in errors.
+    """Return the table that an MLIR module holds. `file` is its name in errors.
 
     Raises `GraphError` if it does not parse, or refers to what is not there.
     """
@@ -73,7 +73,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
 
 
 def _whole(table: FusionTable) -> n.Graph:
-    """Every primitive of the table, whether a result needs it or not."""
+    """Return a graph of every primitive of the table, whether a result needs it or not."""
     return n.Graph(table.region, table.tensors, (*table.nodes, *table.writes), table.outputs)
 
 
@@ -153,7 +153,7 @@ def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
 
 @dataclass(slots=True)
 class _Reader:
-    """What the operations so far say."""
+    """The parts of a table that the operations so far define."""
 
     tensors: list[n.TensorDecl] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -217,7 +217,7 @@ class _Reader:
         )
 
     def check(self, table: FusionTable) -> None:
-        """Refuse what refers to a row, a node or a stream that the table does not have, and results of other types than nodes make."""
+        """Refuse an operation that refers to a row, a node or a stream that the table does not have, or whose results have wrong types."""
         graph = _whole(table)
         types = graph.types()
         for op, node in self.nodes:

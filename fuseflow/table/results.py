@@ -1,4 +1,4 @@
-"""Results: the streams of a completed tree become a stored tensor (rule L11), and the whole region a table."""
+"""The construction of the whole table of a region, in which the streams of a completed tree become a stored tensor (rule L11)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fuseflow.tensors.levels import Level, names
 
 
 def build_table(region: FusedRegion) -> FusionTable:
-    """Algorithm 2 on a region whose order is chosen. Raises `FusionError` if the order cannot be streamed (`enclosed loop`)."""
+    """Return the fusion table of a region whose order is chosen (Algorithm 2). Raises `FusionError` if the order cannot be streamed."""
     builder = TableBuilder(region)
     tensors = {
         t.name: TensorDecl(t.name, t.stored_shape, t.format, t.dtype, t.fill, t.tile)
@@ -46,7 +46,7 @@ def build_table(region: FusedRegion) -> FusionTable:
 
 
 def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
-    """The nodes that store one result. Its stored mode order is the loop order; its level kinds are those of its declared format."""
+    """Return the declaration of one result and the nodes that store it, in the loop order or the one that it asks for."""
     tree, fill = result.tree, builder.region.fill[result.tree]
     if isinstance(tree, Constant):
         raise FusionError(
@@ -83,7 +83,7 @@ def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, lis
 
 @dataclass(frozen=True, slots=True)
 class ResultStreams:
-    """What is written: the coordinate stream of every level, outermost first, and the values."""
+    """The streams of a result: the coordinates of every level, outermost first, and the values."""
 
     loops: tuple[str, ...]
     crds: tuple[Port, ...]
@@ -91,7 +91,7 @@ class ResultStreams:
 
 
 def _permuted(builder: TableBuilder, result: RegionOutput, streams: ResultStreams) -> ResultStreams:
-    """The levels in the order in which they are stored, if that is not the order of the loops."""
+    """Return the streams with their levels in the order in which the result stores them."""
     if result.levels in ((), streams.loops):
         return streams
     order = tuple(streams.loops.index(v) for v in result.levels)
@@ -103,9 +103,10 @@ def _permuted(builder: TableBuilder, result: RegionOutput, streams: ResultStream
 def _dropped(
     builder: TableBuilder, result: RegionOutput, levels: tuple[Level, ...], streams: ResultStreams, fill: float
 ) -> ResultStreams:
-    """Compressed levels without coordinates of nothing (rule L12), and without zeros if that is asked for.
+    """Return the streams without coordinates that have no entries below them (rule L12), and without zeros if the result drops zeros.
 
-    They are those above which every level is complete: a dense level between them needs a fiber for each of its coordinates.
+    Coordinates are dropped below the innermost dense level that has a compressed one below it, which needs a fiber for each of its
+    coordinates.
     """
     first = len(levels)
     while first > 0 and levels[first - 1].full:
@@ -133,7 +134,7 @@ def _dropped(
 
 
 def _level(result: RegionOutput, index: str) -> Level:
-    """The level format in which a result stores the dimension of `index`."""
+    """Return the level format in which a result stores the dimension of `index`."""
     format = result.tensor.format
     assert format is not None
     level = format.levels[format.order.index(result.indices.index(index))]
@@ -147,7 +148,7 @@ def _level(result: RegionOutput, index: str) -> Level:
 
 
 def _densified(builder: TableBuilder, p: int, streams: ResultStreams) -> ResultStreams:
-    """Make level p full, so that a compressed level below it gets a fiber for every coordinate: its range, and the rest aligned."""
+    """Return the streams with level p full, so that a compressed level below it has a fiber for every coordinate."""
     loops, crds, old = streams.loops, streams.crds, streams.crds[p]
     if _is_full(builder, old):
         return streams
@@ -160,7 +161,7 @@ def _densified(builder: TableBuilder, p: int, streams: ResultStreams) -> ResultS
 
 
 def _is_full(builder: TableBuilder, crd: Port) -> bool:
-    """Whether a coordinate stream holds every coordinate of its dimension, below every parent that it has."""
+    """Return whether a coordinate stream holds every coordinate of its dimension below each of its parents."""
     node = builder.cells.nodes[crd.node]
     if isinstance(node, Scan):
         format = builder.declared[node.tensor].format

@@ -1,4 +1,4 @@
-"""Which index every level of every stream runs over, given those of the scans and ranges that make the levels."""
+"""The indices that every level of every stream runs over, given those of the scans and ranges that make the levels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeAlias
 from fuseflow.samml.nodes import Graph, Port
 
 Levels: TypeAlias = tuple[frozenset[str], ...]
-"""Of a stream, outermost level first: the indices that run there. They are several where loops share a scan, none where a level is made of
-two or of a part."""
+"""The indices of each level of a stream, outermost first. They are several where loops share a scan, and none where a level is made of two
+levels or of a part of one."""
 
 Loops: TypeAlias = Mapping[str, frozenset[str]]
 """The indices of the level that each scan and range makes, by node name."""
@@ -19,7 +19,7 @@ NO_INDICES: frozenset[str] = frozenset()
 
 
 def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
-    """The levels of every stream."""
+    """Return the levels of every stream."""
     nests: dict[Port, Levels] = {}
     types = graph.types()
     for node in graph.nodes:
@@ -32,7 +32,7 @@ def stream_levels(graph: Graph, loops: Loops) -> dict[Port, Levels]:
 
 
 def common_levels(streams: Iterable[Levels]) -> Levels:
-    """The levels of streams that are nested in each other: at each of them the indices on which all agree that have it."""
+    """Return the levels of streams that are nested in each other. Each level has the indices on which all streams with it agree."""
     shared = []
     for level in zip_longest(*streams):
         first, *others = (indices for indices in level if indices is not None)

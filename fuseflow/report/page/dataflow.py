@@ -1,4 +1,4 @@
-"""The dataflow graph of a region: what a node reads stands above it, coordinates dashed, references dotted, values solid."""
+"""A drawing of the dataflow graph of a region. What a node reads is above it; coordinates are dashed, references dotted, values solid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fuseflow.samml.nodes import Graph, Port, Primitive
 from fuseflow.samml.text import show_attributes
 
 MAX_DRAWN_NODES = 1000
-"""Nodes that are drawn: more of them nobody can look at."""
+"""The number of nodes up to which a graph is drawn, since larger drawings cannot be read."""
 WIDE, HIGH = 132, 34
 ACROSS, DOWN = 142, 62
 LETTERS = 20
@@ -28,7 +28,8 @@ KINDS: dict[Role, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """`picture` is None where there are too many nodes; `note` says what is left out; `operations`: how many nodes there are of each."""
+    """A drawing of a graph. `picture` is None if there are too many nodes, `note` says what is left out, and `operations` has the number of
+    nodes of each primitive."""
 
     picture: Markup | None
     note: str
@@ -36,7 +37,7 @@ class Drawing:
 
 
 def draw_graph(graph: Graph, places: Mapping[str, Any], statistics: Mapping[str, Any], cycles: int) -> Drawing:
-    """Of lanes the first one stands for all. `statistics`: by node, as in a result."""
+    """Draw a graph, in which the first lane stands for all. `statistics` are those of a result, by node."""
     kept = [node for node in graph.nodes if all(lane == 0 for _, lane in places.get(node.name, ()))]
     operations = tuple(sorted(Counter(node.op for node in graph.nodes).items(), key=lambda item: (-item[1], item[0])))
     note = "" if len(kept) == len(graph.nodes) else f"One lane of each index: {len(kept):,} of {len(graph.nodes):,} nodes."

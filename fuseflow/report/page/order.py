@@ -1,4 +1,4 @@
-"""The partial order of the loops of a region: an arrow from the loop that must be outside."""
+"""A drawing of the partial order of the loops of a region, with arrows from loops that must be outside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDE, HIGH, ACROSS, DOWN = 84, 30, 100, 64
 
 
 def draw_order(loops: Sequence[Any], constraints: Sequence[Any], order: Sequence[str]) -> Markup:
-    """Loops with their sizes and their place in the order that was taken. Arrows that follow from others are left out."""
+    """Draw the loops with their sizes and their places in the chosen order. Arrows that follow from others are left out."""
     places = {index: k for k, index in enumerate(order or [loop["index"] for loop in loops], 1)}
     sizes = {loop["index"]: loop["size"] for loop in loops}
     nodes = sorted(sizes, key=lambda index: places.get(index, 0))

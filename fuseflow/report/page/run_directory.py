@@ -1,4 +1,4 @@
-"""What a run left behind, read again: the directory of `run -o` (or `simulate -o`), or the file of `--json`."""
+"""A reader of a finished run, from the directory of `run -o` or `simulate -o`, or from the file of `--json`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A finished run. `compiled`: by region, what `region.json` says and the graph, where they were written; `cycles`: what
-    `explain cycles` found in the same run, if it was asked."""
+    """A finished run. `compiled` has the content of `region.json` and the graph of each region, if they were written. `cycles` is the
+    report of `explain cycles` on the same run, if there is one."""
 
     result: Values
     compiled: Mapping[str, tuple[Values, Graph]] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class StoredRun:
 
 
 def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
-    """Read a run. Raises `UsageError` for what is none, `FileError` for one that is not whole or of another version."""
+    """Read a run. Raises `UsageError` if there is no run, and `FileError` if it is not whole or of another version."""
     result, compiled = _directory(path) if path.is_dir() else (_result(path), dict[str, tuple[Values, Graph]]())
     return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result))
 
