@@ -51,8 +51,8 @@ def _refuse_shared(
 
 
 def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
-    """Return a decorator that adds `--auto-schedule` and passes it on as `auto`, an `AutoOptions`. A command that simulates has `--auto-top`,
-    too."""
+    """Return a decorator that adds `--auto-schedule` and passes it on as `auto`, an `AutoOptions`. A command that simulates has
+    `--auto-top`, too."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
