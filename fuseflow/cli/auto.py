@@ -1,4 +1,4 @@
-"""`--fuse auto` and `--order auto`: what chooses, what is said about it, and where the schedule is written."""
+"""The options of `--fuse auto` and `--order auto`, and the report of what was tried."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Auto:
-    """What the options say. `top`: how many of the best schedules by estimate are simulated; `file`: where the chosen one is written."""
+class AutoOptions:
+    """The options of automatic scheduling. `top` is the number of the best schedules by estimate that are simulated, `file` is where the
+    chosen schedule is written, and `flags` are the options that were passed."""
 
     top: int
     file: Path | None = None
-    given: tuple[str, ...] = field(default=())
+    flags: tuple[str, ...] = field(default=())
 
 
-def say(choice: ScheduleChoice) -> None:
-    """What was tried, on standard error."""
+def print_choice(choice: ScheduleChoice) -> None:
+    """Print what was tried on standard error."""
     err = console(stderr=True)
     for piece in auto_lines(choice):
         if isinstance(piece, str):
@@ -42,7 +43,7 @@ def say(choice: ScheduleChoice) -> None:
 def _refuse_shared(
     file: Path, json_file: Path | None = None, emit: str | None = None, output: Path | None = None, **_: Any
 ) -> None:
-    """The schedule and another output in one file, or one stream, are neither."""
+    """Raise `UsageError` if the schedule and another output would go to one file or stream."""
     emitted = None if emit is None else output or Path("-")
     for option, other in (("--json", json_file), ("--emit", emitted)):
         if other == file:
@@ -50,7 +51,8 @@ def _refuse_shared(
 
 
 def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
-    """`--auto-schedule`, and for a command that simulates `--auto-top`; passed on as `auto`, an `Auto`."""
+    """Return a decorator that adds `--auto-schedule` and passes it on as `auto`, an `AutoOptions`. A command that simulates has
+    `--auto-top`, too."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
@@ -60,16 +62,16 @@ def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
                 if str(auto_schedule) != "-":
                     require_writable(auto_schedule, directory=False)
             options = {"--auto-top": auto_top, "--auto-schedule": auto_schedule}
-            given = tuple(name for name, value in options.items() if value is not None)
+            flags = tuple(name for name, value in options.items() if value is not None)
             top = (TOP if auto_top is None else auto_top) if simulates else 0
-            return command(*args, auto=Auto(top, auto_schedule, given), **kwargs)
+            return command(*args, auto=AutoOptions(top, auto_schedule, flags), **kwargs)
 
         show = f"Of `auto`: simulate the K best by estimate; 0: none.  [default: {TOP}]"
         top = click.option("--auto-top", metavar="K", type=click.IntRange(min=0), help=show)
         file = click.option(
             "--auto-schedule", metavar="FILE", type=FILE, help="Write the schedule that `auto` chose; - is stdout."
         )
-        made = file(build)
-        return top(made) if simulates else made  # type: ignore[return-value]
+        optioned = file(build)
+        return top(optioned) if simulates else optioned  # type: ignore[return-value]
 
     return wrap

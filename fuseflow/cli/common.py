@@ -1,4 +1,4 @@
-"""What the commands share: their options, where output goes, and the boundary at which errors become messages."""
+"""Options, output and error handling that the commands share."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DEBUG = "fuseflow.debug"
 PLAIN_WIDTH = 160
-"""Columns of a table that no terminal limits."""
+"""The columns of a table that no terminal limits."""
 
 
 class FileName(click.Path):
-    """A path; whether it is there and can be read is for its reader to say."""
+    """A parameter that is a path. Its reader checks whether the file exists and can be read."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
@@ -48,20 +48,20 @@ FILE = FileName()
 
 
 class StrictCommand(click.Command):
-    """A command that takes an option with one value once: nothing that the user passed is silently ignored."""
+    """A command that refuses a single-valued option that is passed twice, so that nothing is silently ignored."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
-        for option in given:
-            if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and given.count(option) > 1:
+        _, _, options = self.make_parser(ctx).parse_args(list(args))
+        for option in options:
+            if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
                 raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
         return super().parse_args(ctx, args)
 
 
 class ErrorBoundary(click.Group):
-    """Turns everything that a command raises into a message on standard error and an exit status.
+    """A command group that turns everything that a command raises into a message on standard error and an exit status.
 
-    0: done. 1: a run or a check failed. 2: bad input or usage. 130: interrupted.
+    The status is 0 if all is done, 1 if a run or a check failed, 2 for bad input or usage, and 130 if interrupted.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -109,7 +109,7 @@ def quiet_option(command: Command) -> Command:
 
 
 def model_options(command: Command) -> Command:
-    """MODEL, and what it is built from and with; passed on as `spec`, a `ModelSpec`."""
+    """Add MODEL and the options of its data and its build, and pass them on as `spec`, a `ModelSpec`."""
     options = [
         click.argument("model", type=FILE),
         click.option(
@@ -121,7 +121,12 @@ def model_options(command: Command) -> Command:
         click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
         click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
         click.option(
-            "-O", "--option", "given", multiple=True, metavar="KEY=VALUE", help="An option of a model file's build; repeatable."
+            "-O",
+            "--option",
+            "option_texts",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="An option of a model file's build; repeatable.",
         ),
         click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
         click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
@@ -136,14 +141,14 @@ def model_options(command: Command) -> Command:
         adj: str | None,
         data_dir: Path | None,
         tensors: Path | None,
-        given: tuple[str, ...],
+        option_texts: tuple[str, ...],
         small: bool,
         part: str | None,
         seed: int,
         **kwargs: Any,
     ) -> Any:
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
-        options = _model_options([*short, *(("-O", text) for text in given)])
+        options = _model_options([*short, *(("-O", text) for text in option_texts)])
         data = _with_adjacency(data, adj)
         spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
         return command(*args, spec=spec, **kwargs)
@@ -152,27 +157,27 @@ def model_options(command: Command) -> Command:
 
 
 def _with_adjacency(data: str | None, adj: str | None) -> str | None:
-    """The data spec with an option more; of the default data, if no others are named."""
+    """Return a data spec with the adjacency added. It is that of the default data if none is named."""
     if adj is None:
         return data
     return f"{data or ''}{',' if data and ':' in data else ':'}adj={adj}"
 
 
-def _model_options(given: list[tuple[str, str]]) -> dict[str, str]:
-    """Names with their values, as text: their types are for the model file to say."""
-    found: dict[str, str] = {}
-    for flag, text in given:
+def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the names of options with their values as text. Raises `UsageError` for a malformed or repeated one."""
+    values: dict[str, str] = {}
+    for flag, text in texts:
         key, equals, value = text.partition("=")
         if not (key and equals):
             raise UsageError(f"`-O {text}` is not KEY=VALUE", hint=f"as in `-O {key or 'small'}=true`")
-        if key in found:
+        if key in values:
             raise UsageError(f"the model option `{key}` is given twice", hint=f"keep one of `{flag}` and the other")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def schedule_options(command: Command) -> Command:
-    """One schedule, from a file and flags; passed on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends."""
+    """Add the options of a schedule, and pass them on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends the command."""
     options = [
         click.option(
             "--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, auto, or a module or Einsum; repeatable."
@@ -231,7 +236,7 @@ def schedule_options(command: Command) -> Command:
 
 
 def machine_options(command: Command) -> Command:
-    """The machine to run on, from a name or file and single settings; passed on as `machine`, a `Machine`."""
+    """Add the options of the machine to run on, and pass them on as `machine`, a `Machine`."""
     options = [
         click.option(
             "--machine", "name", metavar="NAME", default="rda", show_default=True, help="A machine: its name, or a YAML file."
@@ -241,22 +246,22 @@ def machine_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, machine=load_machine(name, settings_of(settings)), **kwargs)
+        return command(*args, machine=load_machine(name, parse_settings(settings)), **kwargs)
 
     return _with(options, build)  # type: ignore[return-value]
 
 
-def settings_of(texts: tuple[str, ...]) -> dict[str, Setting]:
-    """Keys with their values, which are YAML scalars."""
-    found: dict[str, Setting] = {}
+def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
+    """Return the keys of `KEY=VALUE` texts with their values, which are YAML scalars. Raises `UsageError` for other texts."""
+    settings: dict[str, Setting] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not (key and equals and value):
             raise UsageError(f"`--set {text}` is not KEY=VALUE", hint="as in `--set fifo_depth=64`")
-        if key in found:
+        if key in settings:
             raise UsageError(f"`--set {key}` is given twice")
-        found[key] = _scalar(text, value)
-    return found
+        settings[key] = _scalar(text, value)
+    return settings
 
 
 def _scalar(text: str, value: str) -> Setting:
@@ -278,13 +283,13 @@ def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:
 
 
 def console(stderr: bool = False) -> Console:
-    """Tables as wide as the terminal, or as they need to be where there is none."""
-    found = Console(stderr=stderr, highlight=False)
-    return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
+    """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
+    terminal = Console(stderr=stderr, highlight=False)
+    return terminal if terminal.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
 
 
 def print_notices(out: Console, notices: Iterable[str]) -> None:
-    """What must stand beside the result."""
+    """Print the notices that belong to a result."""
     for notice in notices:
         out.print(f"note: {notice}", soft_wrap=True, markup=False)
 
@@ -319,7 +324,7 @@ def refuse_inside(output: Path | None, **others: Path | None) -> None:
 
 
 def _probe(path: Path, parent: Path) -> None:
-    """Make a file, for a moment, in `parent` or the nearest directory above it that exists."""
+    """Create a temporary file in `parent` or the nearest existing directory above it. Raises `FileError` if that fails."""
     nearest = next(p for p in (parent, *parent.absolute().parents) if p.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):

@@ -1,4 +1,4 @@
-"""`fuseflow compile`: a model to graphs, one directory of artifacts or one stage."""
+"""The command `fuseflow compile`, which compiles a model and writes a directory of artifacts or one stage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fuseflow.cli.common import (
     require_writable,
     write_out,
 )
-from fuseflow.cli.dump import Dump, dump_options, known_stage
+from fuseflow.cli.dump import StageDump, dump_options, known_stage
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.errors import UsageError
 from fuseflow.report.tables import compiled_table, print_table
@@ -35,7 +35,7 @@ def compile_command(
     program: ProgramRequest,
     output: Path | None,
     emit: str | None,
-    dump: Dump,
+    dump: StageDump,
     quiet: bool,
 ) -> None:
     """Compile MODEL (.py, .ein or .mlir) to a dataflow graph for each region.

@@ -1,4 +1,4 @@
-"""`fuseflow doctor`: whether this installation can do its work."""
+"""The command `fuseflow doctor`, which checks whether this installation works."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def build(data):
 @debug_option
 def doctor() -> None:
     """Check the installation; exits with 1 if something is wrong."""
-    rows = [*packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
+    rows = [*check_packages(), *(_attempt(name, check) for name, check in CHECKS.items())]
     print_table(console(), check_table(rows))
     if wrong := [row.name for row in rows if not row.passed]:
         click.echo(f"wrong: {', '.join(wrong)}", err=True)
         raise click.exceptions.Exit(1)
 
 
-def packages() -> Iterator[CheckRow]:
-    """Python and every dependency against the versions that fuseflow was made with."""
+def check_packages() -> Iterator[CheckRow]:
+    """Check Python and every dependency against the versions that fuseflow requires."""
     yield CheckRow("python", sys.version_info >= (3, 11), f"{platform.python_version()}, wanted 3.11 or newer")
     for requirement in importlib.metadata.requires("fuseflow") or ():
         match = re.fullmatch(r"([\w.-]+)==([\w.]+)", requirement)
@@ -45,12 +45,12 @@ def packages() -> Iterator[CheckRow]:
             continue
         name, wanted = match.groups()
         try:
-            found = importlib.metadata.version(name)
+            version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             yield CheckRow(name, False, f"not installed, wanted {wanted}: pip install '{requirement}'")
             continue
-        right = found.partition("+")[0] == wanted
-        yield CheckRow(name, right, found if right else f"{found}, wanted {wanted}: pip install '{requirement}'")
+        right = version.partition("+")[0] == wanted
+        yield CheckRow(name, right, version if right else f"{version}, wanted {wanted}: pip install '{requirement}'")
 
 
 def _attempt(name: str, check: Callable[[], str]) -> CheckRow:

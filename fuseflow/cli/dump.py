@@ -1,4 +1,4 @@
-"""`--dump-after STAGE --dump-dir DIR`: stages as numbered files."""
+"""The options `--dump-after STAGE --dump-dir DIR`, which write stages as numbered files."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Dump:
-    """What to write, and where; nothing without a directory."""
+class StageDump:
+    """The stages to write and their directory. Without a directory nothing is written."""
 
     stages: tuple[str, ...] = ()
     directory: Path | None = None
     every: bool = False
-    """Whatever there is: a stage that the program does not go through is no error."""
+    """Whether to write every stage that exists, so that a stage that the program does not go through is no error."""
 
     @classmethod
-    def of(cls, after: tuple[str, ...], directory: Path | None) -> Dump:
-        """From the flags; raises `UsageError` where one of them is missing, `FileError` where the directory cannot be written."""
+    def of(cls, after: tuple[str, ...], directory: Path | None) -> StageDump:
+        """Return the dump that flags ask for. Raises `UsageError` if one flag is missing, `FileError` if the directory is not writable."""
         if not after and directory is None:
             return cls()
         if not after or directory is None:
@@ -43,7 +43,7 @@ class Dump:
         return cls(STAGES, directory, every=True) if "all" in after else cls(after, directory)
 
     def __call__(self, stage: Source | Program | CompiledRegion) -> None:
-        """Write what was asked for of a stage that is there."""
+        """Write a stage that has been reached, if it was asked for."""
         match stage:
             case Source():
                 if stage.mlir is not None:
@@ -65,11 +65,11 @@ class Dump:
 
 
 def dump_options(command: Command) -> Command:
-    """`--dump-after`, `--dump-dir`; passed on as `dump`, a `Dump`."""
+    """Add `--dump-after` and `--dump-dir`, and pass them on as `dump`, a `StageDump`."""
 
     @functools.wraps(command)
     def build(*args: Any, dump_after: tuple[str, ...], dump_dir: Path | None, **kwargs: Any) -> Any:
-        return command(*args, dump=Dump.of(dump_after, dump_dir), **kwargs)
+        return command(*args, dump=StageDump.of(dump_after, dump_dir), **kwargs)
 
     directory = click.option("--dump-dir", metavar="DIR", type=FILE, help="Where --dump-after writes.")
     after = click.option(
@@ -79,9 +79,9 @@ def dump_options(command: Command) -> Command:
 
 
 def known_stage(_: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Refuse an unknown stage before any work."""
-    known = (*STAGES, "all") if parameter.name == "dump_after" else (*STAGES, *FORMS, "fibertree")
+    """Return the value of an option that names stages. Raises `UsageError` for an unknown stage, before any work."""
+    stages = (*STAGES, "all") if parameter.name == "dump_after" else (*STAGES, *FORMS, "fibertree")
     for stage in value if isinstance(value, tuple) else (value,):
-        if stage is not None and stage not in known:
-            raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, known))
+        if stage is not None and stage not in stages:
+            raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, stages))
     return value

@@ -1,4 +1,4 @@
-"""`fuseflow estimate`: FLOPs, bytes and a bound on the cycles, without simulation."""
+"""The command `fuseflow estimate`, which estimates FLOPs, bytes and cycles without simulation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Assumptions
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
-from fuseflow.report.estimate_tables import against_table, estimate_table, exact_line, operator_table, tensor_table
+from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.tables import print_table
 from fuseflow.run.saved import load_saved
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
-TABLES = {"operator": operator_table, "tensor": tensor_table}
+TABLES = {"operator": flops_table, "tensor": traffic_table}
 
 
 @click.command(cls=StrictCommand, short_help="FLOPs, bytes and cycles of a model, without running it.")
@@ -61,28 +61,28 @@ def estimate(
     scheduled: ScheduledProgram | None = None
     if program.path.is_dir():
         with working("estimating", quiet):
-            found = _saved(program, machine, estimator)
+            estimated = _saved(program, machine, estimator)
     else:
         scheduled = program.compile(Target(machine), quiet=quiet, estimator=estimator)
         with working("estimating", quiet):
-            found = scheduled.compiled.estimate(estimator)
-    compared = None if run is None else against_table(found, run)
-    json_file.write(lambda: found.to_json() if scheduled is None else scheduled.json(found.to_json()))
+            estimated = scheduled.compiled.estimate(estimator)
+    compared = None if run is None else comparison_table(estimated, run)
+    json_file.write(lambda: estimated.to_json() if scheduled is None else scheduled.json(estimated.to_json()))
     out = json_file.console()
     if not quiet:
-        print_table(out, estimate_table(found))
-        out.print(exact_line(found), soft_wrap=True)
-        print_notices(out, found.notices)
-    for table in (*(TABLES[kind](found) for kind in by), *([compared] if compared is not None else [])):
+        print_table(out, estimate_table(estimated))
+        out.print(exact_line(estimated), soft_wrap=True)
+        print_notices(out, estimated.notices)
+    for table in (*(TABLES[kind](estimated) for kind in by), *([compared] if compared is not None else [])):
         out.print()
         print_table(out, table)
 
 
 def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
-    """The estimate of a directory of artifacts, which holds its schedule and needs no model."""
+    """Return the estimate of a directory of artifacts, which holds its schedule and needs no model."""
     directory, model = program.path, program.model
-    given = {"data": model.data, "data-dir": model.data_dir, "options": model.options, "auto-schedule": program.auto.file}
-    for name, value in given.items():
+    refused = {"data": model.data, "data-dir": model.data_dir, "options": model.options, "auto-schedule": program.auto.file}
+    for name, value in refused.items():
         if value:
             raise UsageError(f"`{directory}` is compiled, it takes no `--{name}`", hint="its inputs are given by `--tensors`")
     if program.schedule != Schedule():
@@ -95,9 +95,9 @@ def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> P
 
 def _run(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(read_text(path, "the run"))
+        values = json.loads(read_text(path, "the run"))
     except ValueError as error:
         raise FileError(f"`{path}` is not JSON: {error}", hint="`fuseflow run MODEL ... --json RUN.json`") from error
-    if not isinstance(found, dict) or "regions" not in found:
+    if not isinstance(values, dict) or "regions" not in values:
         raise FileError(f"`{path}` is no result of `fuseflow run --json`", hint="`fuseflow run MODEL ... --json RUN.json`")
-    return found
+    return values

@@ -1,4 +1,4 @@
-"""`fuseflow explain`: why the compiler did what it did, and what a run spends its cycles on."""
+"""The command group `fuseflow explain`, which explains decisions of the compiler and the cycles of a run."""
 
 from __future__ import annotations
 

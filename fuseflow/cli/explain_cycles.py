@@ -1,4 +1,4 @@
-"""`fuseflow explain cycles`: what makes a run take its cycles, and what would take fewer."""
+"""The command `fuseflow explain cycles`, which says what makes a run take its cycles, and what would take fewer."""
 
 from __future__ import annotations
 

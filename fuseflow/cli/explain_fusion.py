@@ -1,4 +1,4 @@
-"""`fuseflow explain fusion`: what is fused and why, how often every producer is computed, and what storing it would mean."""
+"""The command `fuseflow explain fusion`, which says what is fused and why, how often producers run, and what storing them would cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fuseflow.cli.common import StrictCommand, debug_option
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.explain.fusion import explain_fusion
-from fuseflow.report.fusion_tables import pair_table, producer_table, report_json
+from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
 from fuseflow.report.tables import print_table
 
 
@@ -29,7 +29,7 @@ def fusion(
     scheduled = program.compile()
     source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
     report = explain_fusion(source, schedule)
-    json_file.write(lambda: scheduled.json(report_json(report, source.name, schedule.to_yaml())))
+    json_file.write(lambda: scheduled.json(fusion_json(report, source.name, schedule.to_yaml())))
     out = json_file.console()
     print_table(out, pair_table(report))
     out.print()

@@ -1,4 +1,4 @@
-"""`fuseflow explain order`: what the loop order of every region must respect, how many there are, and why it was chosen."""
+"""The command `fuseflow explain order`, which says what the loop order of a region must respect, and why it was chosen."""
 
 from __future__ import annotations
 

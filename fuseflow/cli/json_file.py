@@ -1,4 +1,4 @@
-"""The option `--json`: what a command found, as JSON in a file or on standard output."""
+"""The option `--json`, which writes what a command found as JSON, to a file or to standard output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class JsonFile:
-    """Where JSON is written: nowhere if `path` is None, on standard output if it is `-`."""
+    """The place where JSON is written: nowhere if `path` is None, standard output if it is `-`."""
 
     path: Path | None
 
@@ -33,24 +33,24 @@ class JsonFile:
             require_writable(self.path, directory=False)
 
     def write(self, values: Callable[[], dict[str, Any]]) -> None:
-        """Write these values, which are made only if they are asked for."""
+        """Write the values, which are computed only if JSON is asked for."""
         if self.path is not None:
             write_out(json_text(values()), self.path)
 
     def console(self) -> Console:
-        """Where the text goes: to standard error if the JSON takes standard output."""
+        """Return the console for text: it is standard error if the JSON takes standard output."""
         return console(stderr=self.to_stdout)
 
 
-def json_option(what: str) -> Callable[[Command], Command]:
-    """`--json`, passed on as `json_file`, a `JsonFile`; `what` is written."""
+def json_option(content: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds `--json` and passes it on as `json_file`, a `JsonFile`. `content` is what is written, for the help."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
         def build(*args: Any, json_file: Path | None, **kwargs: Any) -> Any:
             return command(*args, json_file=JsonFile(json_file), **kwargs)
 
-        show = f"Write {what} as JSON; - is stdout."
+        show = f"Write {content} as JSON; - is stdout."
         option = click.option("--json", "json_file", metavar="FILE", type=FILE, help=show)
         return option(build)  # type: ignore[return-value]
 

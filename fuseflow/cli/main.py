@@ -1,4 +1,4 @@
-"""The command line: arguments to calls of the Python API, results to standard output, messages to standard error."""
+"""The command line. It turns arguments into calls of the Python API, and writes results to standard output, messages to standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fuseflow ops`: the operator table."""
+"""The command `fuseflow ops`, which prints the operator table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command compiles: a model and its schedule, as the options say them."""
+"""The program that a command compiles: a model and its schedule, from the options of the command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose
-from fuseflow.cli.auto import Auto, auto_options, say
+from fuseflow.cli.auto import AutoOptions, auto_options, print_choice
 from fuseflow.cli.common import model_options, schedule_options, write_out
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.target import Target
@@ -40,7 +40,7 @@ class ScheduledProgram:
         return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
-        """These values, and what was tried."""
+        """Return the values with what `auto` tried, if it chose the schedule."""
         return values if self.choice is None else {**values, "auto": self.choice.to_json()}
 
 
@@ -50,7 +50,7 @@ class ProgramRequest:
 
     model: ModelSpec
     schedule: Schedule
-    auto: Auto
+    auto: AutoOptions
 
     @property
     def path(self) -> Path:
@@ -66,10 +66,10 @@ class ProgramRequest:
         estimator: Estimator | None = None,
         observe: Observe = lambda stage: None,
     ) -> ScheduledProgram:
-        """Compile the model, after choosing what its schedule leaves open; says on standard error what was tried."""
-        if not self.schedule.open and self.auto.given:
+        """Compile the model, after choosing what its schedule leaves open. Print what was tried on standard error."""
+        if not self.schedule.open and self.auto.flags:
             raise UsageError(
-                f"`{self.auto.given[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
+                f"`{self.auto.flags[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
             )
         target = target or Target(load_machine("rda"))
         with working("compiling", quiet):
@@ -84,7 +84,7 @@ class ProgramRequest:
         if self.auto.file is not None:
             write_out(choice.schedule.to_yaml(), self.auto.file)
         if not quiet:
-            say(choice)
+            print_choice(choice)
         return ScheduledProgram(choice.compiled, choice)
 
     def _choose(self, source: Source, target: Target, quiet: bool, estimator: Estimator | None) -> ScheduleChoice:
@@ -96,12 +96,12 @@ class ProgramRequest:
 
 
 def program_options(simulates: bool = False) -> Callable[[Command], Command]:
-    """MODEL with the options of models, schedules and `auto`, of a command that `simulates` or does not; passed on as `program`, a
-    `ProgramRequest`."""
+    """Return a decorator that adds MODEL with the options of models, schedules and `auto`, and passes them on as `program`, a
+    `ProgramRequest`. A command that `simulates` has the options of simulated trials, too."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
-        def build(*args: Any, spec: ModelSpec, schedule: Schedule, auto: Auto, **kwargs: Any) -> Any:
+        def build(*args: Any, spec: ModelSpec, schedule: Schedule, auto: AutoOptions, **kwargs: Any) -> Any:
             return command(*args, program=ProgramRequest(spec, schedule, auto), **kwargs)
 
         return model_options(schedule_options(auto_options(simulates)(build)))  # type: ignore[return-value]

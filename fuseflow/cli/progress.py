@@ -1,4 +1,4 @@
-"""Signs of life on long runs: on standard error, on a terminal only."""
+"""Progress of long runs on standard error. Bars appear on a terminal only."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from fuseflow.sweep.sweep import Report as PointReport
 
 
 @contextmanager
-def working(what: str, quiet: bool) -> Iterator[None]:
-    """Show `what` while the block runs."""
+def working(activity: str, quiet: bool) -> Iterator[None]:
+    """Show the activity while the block runs."""
     err = console(stderr=True)
     if quiet or not err.is_terminal:
         yield
         return
-    with err.status(what):
+    with err.status(activity):
         yield
 
 
 class _Notice(logging.Handler):
-    """Shows what the simulators say about themselves, such as why a first run takes longer."""
+    """A log handler that prints the notices of the simulators, such as why a first run takes longer."""
 
     def __init__(self, err: Console) -> None:
         super().__init__(logging.INFO)
@@ -57,7 +57,7 @@ def _notices(err: Console) -> Iterator[None]:
 
 @contextmanager
 def firings_bar(quiet: bool) -> Iterator[Report | None]:
-    """A callback for `Compiled.run` that shows the region and its firings; None where nobody would see it."""
+    """Yield a callback for `Compiled.run` that shows the region and its firings, or None if nobody would see it."""
     err = console(stderr=True)
     if quiet:
         yield None
@@ -83,12 +83,12 @@ def _bar(err: Console) -> Iterator[Report | None]:
 
 
 EVERY = 10.0
-"""Seconds between two lines about a sweep where there is no terminal."""
+"""The seconds between two lines about a sweep if there is no terminal."""
 
 
 @contextmanager
 def sweep_progress(tally: SweepProgress, axes: tuple[str, ...], quiet: bool) -> Iterator[PointReport]:
-    """A callback for `Sweep.run` that counts, and shows how far it is: a bar on a terminal, else a line now and then."""
+    """Yield a callback for `Sweep.run` that counts points and shows the progress: a bar on a terminal, else a line now and then."""
     err = console(stderr=True)
     shown = time.monotonic()
 

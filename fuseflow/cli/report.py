@@ -1,4 +1,4 @@
-"""`fuseflow report`: a run as one HTML page."""
+"""The command `fuseflow report`, which writes a run as one HTML page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def report(run: Path, output: Path | None, cycles: Path | None, quiet: bool) -> 
         write_out(page(stored), None)
         return
     require_writable(target, directory=False)
-    if target.exists() and any(target.samefile(given) for given in (run, cycles) if given is not None):
+    if target.exists() and any(target.samefile(source) for source in (run, cycles) if source is not None):
         raise UsageError(f"`{target}` would be overwritten, and is what the page is made of", hint="`-o page.html`")
     write_out(page(stored), target)
     if run.is_dir():
@@ -46,7 +46,7 @@ def report(run: Path, output: Path | None, cycles: Path | None, quiet: bool) -> 
 
 
 def _note(run: Path) -> None:
-    """A page in the directory of a run is one of its files, so that the next run may replace it."""
+    """List the page as one of the files of the run's directory, so that the next run may replace it."""
     about = json.loads((run / MANIFEST).read_text(encoding="utf-8"))
     if (run / PAGE).exists() and PAGE not in about["files"]:
         about["files"] = sorted([*about["files"], PAGE])

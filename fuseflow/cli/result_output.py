@@ -1,4 +1,4 @@
-"""What is written and printed of the result of a run: the options `--json`, `-o`, `--top` and `--memory`."""
+"""The options `--json`, `-o`, `--top` and `--memory`, which say what is written and printed of the result of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.console import Console
 from fuseflow.cli.common import FILE, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.report.memory_tables import memory_tables
-from fuseflow.report.tables import deepened_lines, lane_lines, print_table, result_table, top_tables
+from fuseflow.report.tables import fifo_depth_lines, lane_lines, print_table, result_table, top_tables
 from fuseflow.run.result import Result
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,7 +39,7 @@ class ResultOutput:
             refuse_inside(self.directory, json=self.json.path, **others)
 
     def print_tables(self, out: Console, result: Result) -> None:
-        """The tables that `--top` and `--memory` ask for."""
+        """Print the tables that `--top` and `--memory` ask for."""
         tables = [] if self.top is None else [*top_tables(result, self.top)]
         for table in (*tables, *(memory_tables(result) if self.memory else ())):
             out.print()
@@ -47,7 +47,8 @@ class ResultOutput:
 
 
 def result_options(directory_holds: str) -> Callable[[Command], Command]:
-    """The options, passed on as `output`, a `ResultOutput`; `directory_holds` says what `-o` writes."""
+    """Return a decorator that adds the options and passes them on as `output`, a `ResultOutput`. `directory_holds` names what `-o`
+    writes."""
     show_top = "Print the N busiest and most blocked nodes of each region."
 
     def wrap(command: Command) -> Command:
@@ -61,16 +62,16 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
             click.option("--top", metavar="N", type=click.IntRange(min=1), help=show_top),
             click.option("--memory", is_flag=True, help="Print what memory did, by region and by tensor."),
         ]
-        made: Any = build
+        optioned: Any = build
         for option in reversed(options):
-            made = option(made)
-        return made  # type: ignore[no-any-return]
+            optioned = option(optioned)
+        return optioned  # type: ignore[no-any-return]
 
     return wrap
 
 
 def print_result(out: Console, result: Result) -> None:
-    """A row for each region, how even its lanes are, and what had to be deepened."""
+    """Print a row for each region, how evenly its lanes worked, and which FIFOs were deepened."""
     print_table(out, result_table(result))
-    for line in (*lane_lines(result), *deepened_lines(result)):
+    for line in (*lane_lines(result), *fifo_depth_lines(result)):
         out.print(line, soft_wrap=True)

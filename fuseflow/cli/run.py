@@ -1,16 +1,16 @@
-"""`fuseflow run`: compile, execute cycle by cycle, check."""
+"""The command `fuseflow run`, which compiles a model, executes it cycle by cycle and checks its outputs."""
 
 from __future__ import annotations
 
 import click
 
 from fuseflow.cli.common import StrictCommand, debug_option, print_notices, quiet_option
-from fuseflow.cli.dump import Dump, dump_options
+from fuseflow.cli.dump import StageDump, dump_options
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
-from fuseflow.cli.trace import Trace, trace_options
+from fuseflow.cli.trace import TraceRequest, trace_options
 from fuseflow.errors import CheckError
 from fuseflow.report.tables import check_line
 
@@ -31,8 +31,8 @@ def run(
     no_check: bool,
     no_dedup: bool,
     output: ResultOutput,
-    trace: Trace | None,
-    dump: Dump,
+    trace: TraceRequest | None,
+    dump: StageDump,
     quiet: bool,
 ) -> None:
     """Compile MODEL (.py, .ein or .mlir), execute it on its data and check the outputs.
@@ -50,13 +50,13 @@ def run(
         compiled.save(output.directory, result)
     output.json.write(lambda: scheduled.json(result.to_json()))
     out = output.json.console()
-    said = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
+    trace_note = None if trace is None or tracer is None else trace.write(tracer, compiled.name)
     if not quiet:
         print_result(out, result)
         out.print(check_line(result), soft_wrap=True)
         print_notices(out, result.settings.notices)
-        if said is not None:
-            out.print(said, soft_wrap=True, markup=False)
+        if trace_note is not None:
+            out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)
     if result.check is not None and not result.check.passed:
         error = f"relative error {result.check.max_rel_error:.3g}"

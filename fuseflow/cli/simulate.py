@@ -1,4 +1,4 @@
-"""`fuseflow simulate`: execute a graph that is there already, cycle by cycle."""
+"""The command `fuseflow simulate`, which executes an existing graph cycle by cycle."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fuseflow.cli.common import FILE, StrictCommand, debug_option, quiet_option
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
-from fuseflow.cli.trace import Trace, trace_options
+from fuseflow.cli.trace import TraceRequest, trace_options
 from fuseflow.run.artifacts import save_run
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
-from fuseflow.samml.files import load_graph, whole
+from fuseflow.samml.files import load_graph, merge_tiles
 from fuseflow.sim import simulate as run_graph
 
 
@@ -33,7 +33,7 @@ def simulate(
     tensors: Path,
     target: Target,
     output: ResultOutput,
-    trace: Trace | None,
+    trace: TraceRequest | None,
     quiet: bool,
 ) -> None:
     """Execute GRAPH, a SAMML graph of any tool: protobuf (.bin, or its text form .txtpb), or .samml.
@@ -49,12 +49,12 @@ def simulate(
         report = None if progress is None else lambda firings: progress(loaded.name, firings)
         simulation = run_graph(loaded, inputs, target.machine, report, engine=target.engine)
         seconds = Seconds(loading, 0.0, time.perf_counter() - start - loading)
-        said = None
+        trace_note = None
         if trace is not None:
             tracer = trace.tracer(target.machine, 1, progress)
             tracer.add(loaded.name, loaded, inputs, simulation)
-            said = trace.write(tracer, loaded.name)
-    simulation = replace(simulation, outputs={name: whole(tensor) for name, tensor in simulation.outputs.items()})
+            trace_note = trace.write(tracer, loaded.name)
+    simulation = replace(simulation, outputs={name: merge_tiles(tensor) for name, tensor in simulation.outputs.items()})
     settings = Settings(str(graph), str(tensors), "", target.machine, target.engine, 0)
     result = Result(settings, simulation.outputs, (RegionResult(loaded.name, (), simulation),), None, seconds)
     if output.directory is not None:
@@ -63,6 +63,6 @@ def simulate(
     out = output.json.console()
     if not quiet:
         print_result(out, result)
-        if said is not None:
-            out.print(said, soft_wrap=True, markup=False)
+        if trace_note is not None:
+            out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)

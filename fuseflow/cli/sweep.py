@@ -1,4 +1,4 @@
-"""`fuseflow sweep`: schedules, data and machines compared, point by point."""
+"""The command group `fuseflow sweep`, which compares schedules, data and machines point by point."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from fuseflow.cli.progress import sweep_progress, working
 from fuseflow.errors import SweepError, UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.report import sweep_table as tables
-from fuseflow.report.sweep_plot import FORMS
-from fuseflow.report.sweep_plot import plot as draw
-from fuseflow.report.sweep_status import counted, status_lines
+from fuseflow.report.sweep_plot import IMAGE_FORMATS
+from fuseflow.report.sweep_plot import write_figures as draw
+from fuseflow.report.sweep_status import count_progress, status_lines
 from fuseflow.report.tables import print_table
 from fuseflow.sweep import Pool, Store, Sweep, read_sweep, space
 from fuseflow.sweep.progress import SweepProgress
 from fuseflow.sweep.runner import Runner
 
 
-class WithDefault(click.Group):
-    """A group whose first argument may be what its command `run` takes, in place of the name of a command."""
+class DefaultCommandGroup(click.Group):
+    """A command group in which `run` may be left out: its arguments may stand in the place of a command name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help", "--debug"):
@@ -35,7 +35,7 @@ class WithDefault(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=WithDefault, short_help="Compare schedules on data and machines.")
+@click.group(cls=DefaultCommandGroup, short_help="Compare schedules on data and machines.")
 @debug_option
 def sweep() -> None:
     """Estimate or simulate every point of a sweep file: schedules x data x machines.
@@ -45,23 +45,23 @@ def sweep() -> None:
 
 
 def sweep_options(command: Any) -> Any:
-    """The file of a sweep, and where its results are."""
+    """Add the file of a sweep, and the option of where its results are."""
     store = click.option("--store", metavar="FILE", type=FILE, help="Where results are kept.  [default: out/NAME.sqlite]")
     return click.argument("file", type=FILE)(store(command))
 
 
 @contextmanager
-def opened(file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = ()) -> Iterator[Sweep]:
-    """A sweep with its store."""
-    given = read_sweep(file)
-    points = space(given)
+def open_sweep(file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = ()) -> Iterator[Sweep]:
+    """Open a sweep with its store. Raises `SweepError` if it `must_exist` and has no results."""
+    description = read_sweep(file)
+    points = space(description)
     path = store or Path("out") / f"{file.stem}.sqlite"
     if must_exist and not path.exists():
         raise SweepError(
             f"there are no results in `{path}`", hint=f"`fuseflow sweep {file}` makes them, or name them: `--store FILE`"
         )
-    with Store.open(path) as found:
-        yield Sweep(given, points, found, frozenset(again))
+    with Store.open(path) as opened:
+        yield Sweep(description, points, opened, frozenset(again))
 
 
 @sweep.command(cls=StrictCommand, short_help="Do what is left of a sweep.")
@@ -94,28 +94,28 @@ def run(
         flag = "--jobs" if jobs else "--memory"
         raise UsageError(f"`{flag}` is for processes of this machine, not for a cluster", hint="set it where its workers start")
     limit = None if memory is None else _bytes(memory)
-    with opened(file, store, must_exist=False, again=again) as found, found.store.writing():
-        tally = counted(found)
-        if tally.left or found.again:
-            _run(found, tally, jobs or _cores(), limit, scheduler, quiet)
-        found = replace(found, again=frozenset())
-        tally = counted(found)
+    with open_sweep(file, store, must_exist=False, again=again) as opened, opened.store.writing():
+        tally = count_progress(opened)
+        if tally.left or opened.again:
+            _run(opened, tally, jobs or _cores(), limit, scheduler, quiet)
+        opened = replace(opened, again=frozenset())
+        tally = count_progress(opened)
         if not quiet:
-            for line in status_lines(found, tally):
+            for line in status_lines(opened, tally):
                 click.echo(line)
     if tally.failed and tally.failed == tally.done:
         click.echo(f"all {tally.failed:,} points failed; `fuseflow sweep show {file}` shows why", err=True)
         raise click.exceptions.Exit(1)
 
 
-def _run(found: Sweep, tally: SweepProgress, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
+def _run(opened: Sweep, tally: SweepProgress, jobs: int, memory: int | None, scheduler: str | None, quiet: bool) -> None:
     try:
         with working("connecting", quiet or scheduler is None):
-            made = _runner(jobs, memory, scheduler)
-        with closing(made) as runner, sweep_progress(tally, found.space.axes, quiet) as report:
-            found.run(runner, report)
+            connection = _runner(jobs, memory, scheduler)
+        with closing(connection) as runner, sweep_progress(tally, opened.space.axes, quiet) as report:
+            opened.run(runner, report)
     except KeyboardInterrupt:
-        done = counted(found)
+        done = count_progress(opened)
         click.echo(f"interrupted: {done.done} of {done.total} points are kept; the same command goes on", err=True)
         raise click.exceptions.Exit(130) from None
 
@@ -131,7 +131,7 @@ def _runner(jobs: int, memory: int | None, scheduler: str | None) -> Runner:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -147,8 +147,8 @@ def _bytes(text: str) -> int:
 @debug_option
 def status(file: Path, store: Path | None) -> None:
     """Say how many points of FILE are done, failed and left, how long that may take, and which are the best so far."""
-    with opened(file, store, must_exist=True) as found:
-        for line in status_lines(found, counted(found)):
+    with open_sweep(file, store, must_exist=True) as opened:
+        for line in status_lines(opened, count_progress(opened)):
             click.echo(line)
 
 
@@ -184,9 +184,11 @@ def show(
         raise UsageError("a table is for the terminal", hint="write `--format csv` or `--format parquet`")
     if to_file and output is not None:
         require_writable(output, directory=False)
-    with opened(file, store, must_exist=True) as found:
-        lines = tables.records(found, clocked=timing, others=others)
-        lines = tables.first(tables.ordered(tables.kept(lines, where), sort, tables.objective_column(found)), top)
+    with open_sweep(file, store, must_exist=True) as opened:
+        lines = tables.records(opened, clocked=timing, others=others)
+        lines = tables.take_lines(
+            tables.sort_lines(tables.filter_lines(lines, where), sort, tables.objective_column(opened)), top
+        )
     if form == "csv":
         write_out(tables.csv_text(lines), output)
     elif form == "parquet" and output is not None:
@@ -196,7 +198,7 @@ def show(
         click.echo("no line is like that")
     else:
         out = console()
-        if same := tables.constants(lines):
+        if same := tables.shared_values(lines):
             out.print(same, soft_wrap=True, markup=False)
         print_table(out, tables.sweep_table(lines))
 
@@ -204,7 +206,7 @@ def show(
 @sweep.command(cls=StrictCommand, short_help="Figures of a sweep.")
 @sweep_options
 @click.option("-o", "--output", metavar="DIR", type=FILE, required=True, help="Write the figures here.")
-@click.option("--format", "form", type=click.Choice(FORMS), default="png", show_default=True)
+@click.option("--format", "form", type=click.Choice(IMAGE_FORMATS), default="png", show_default=True)
 @debug_option
 def plot(file: Path, store: Path | None, output: Path, form: str) -> None:
     """Draw what is known of the points of FILE.
@@ -213,6 +215,6 @@ def plot(file: Path, store: Path | None, output: Path, form: str) -> None:
     those that the axes of the sweep allow. Shown are simulations if the sweep makes all of them, else estimates.
     """
     require_writable(output, directory=True)
-    with opened(file, store, must_exist=True) as found:
-        for drawn in draw(found, output, form):
+    with open_sweep(file, store, must_exist=True) as opened:
+        for drawn in draw(opened, output, form):
             click.echo(f"written to {drawn.path}" if drawn.path else f"no figure `{drawn.name}`: {drawn.why_not}")

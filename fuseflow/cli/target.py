@@ -1,4 +1,4 @@
-"""What a program is made for and run on: the options of the machine and of the simulator."""
+"""The target of a program: the options of the machine and of the simulator."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A machine, and the simulator that runs it."""
+    """A machine, and the simulator that models it."""
 
     machine: Machine
     engine: Engine = "auto"
 
 
 def target_options(command: Command) -> Command:
-    """The machine and the simulator, passed on as `target`, a `Target`."""
+    """Add the options of the machine and the simulator, and pass them on as `target`, a `Target`."""
 
     @functools.wraps(command)
     def build(*args: Any, machine: Machine, engine: Engine, **kwargs: Any) -> Any:

@@ -20,8 +20,8 @@ from fuseflow.sim.events.log import CycleSpan
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
-    """What was asked for: a file, and the cycles that it should hold."""
+class TraceRequest:
+    """The file of a trace, and the cycles that it should hold."""
 
     file: Path
     span: CycleSpan
@@ -30,13 +30,13 @@ class Trace:
         return Tracer(machine, regions, self.span, progress)
 
     def write(self, tracer: Tracer, model: str) -> str:
-        """Write the file; returns what to say about it."""
+        """Write the file, and return a line about it."""
         write_out(trace_file(tracer, model, compress=self.file.suffix == ".gz"), self.file)
         return trace_line(tracer.regions, str(self.file))
 
 
 def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A trace of the run; passed on as `trace`, a `Trace` or None."""
+    """Add the options of a trace, and pass them on as `trace`, a `TraceRequest` or None."""
 
     @click.option("--trace", metavar="FILE", type=FILE, help="Write a trace that Perfetto opens: t.json.gz, or t.json.")
     @click.option("--trace-window", metavar="START:END", help="Trace these cycles alone, firing by firing if they are few.")
@@ -47,7 +47,7 @@ def trace_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def _trace(file: Path | None, window: str | None) -> Trace | None:
+def _trace(file: Path | None, window: str | None) -> TraceRequest | None:
     if file is None:
         if window is not None:
             raise UsageError("`--trace-window` without `--trace`", hint="name the file: `--trace t.json.gz`")
@@ -57,7 +57,7 @@ def _trace(file: Path | None, window: str | None) -> Trace | None:
             f"`--trace {file}` is no name of a trace", hint="it ends in .json.gz, or in .json to be left uncompressed"
         )
     require_writable(file, directory=False)
-    return Trace(file, CycleSpan() if window is None else _span(window))
+    return TraceRequest(file, CycleSpan() if window is None else _span(window))
 
 
 def _span(text: str) -> CycleSpan:

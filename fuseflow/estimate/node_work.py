@@ -51,7 +51,7 @@ def firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], 
             return [(inputs[0].elements, inputs[0].stops + outputs[0].elements - inputs[0].inner_filled + 1)]
         case n.Merge():
             return [(outputs[0].elements, outputs[0].stops + 1)]
-        case n.Pointwise() | n.Fork() | n.Writes():  # one a token
+        case n.Pointwise() | n.Fork() | n.TensorWriter():  # one a token
             return [(inputs[0].elements, inputs[0].stops + 1)]
         case unknown:
             assert_never(unknown)

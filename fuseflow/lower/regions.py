@@ -19,7 +19,7 @@ from fuseflow.lower.views import TensorView, required_order, source_of, view_for
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.table import FusionTable, emit
-from fuseflow.transform import fifos
+from fuseflow.transform import mark_fiber_fifos
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
         parallel = with_lanes(graph, lowered.table, fused, schedule)
         graph, places = parallel.graph, parallel.places
         cost, _ = estimate(graph, readable_statistics(state, fused))
-    graph = fifos(graph)
+    graph = mark_fiber_fifos(graph)
     verify_region(fused)
     verify_graph(graph)
     region = CompiledRegion(request.name, request.einsums, fused, lowered.table, graph, cost, places=places)

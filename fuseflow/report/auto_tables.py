@@ -1,4 +1,4 @@
-"""What `auto` tried, as tables."""
+"""The trials of the autoscheduler as tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fuseflow.autoscheduler.orders import OrderTrial
 from fuseflow.report.order_tables import assumed_line
 from fuseflow.report.tables import plain_table
 
-WIDTH = 60
-"""Of the names of a partition's regions."""
+MAX_NAME_WIDTH = 60
+"""The number of letters that are shown of the names of a partition's regions."""
 
 
 def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
-    """The report, piece by piece: lines are rich markup."""
+    """Yield the lines, which are rich markup, and the tables of the report."""
     if choice.assumed and (assumed := assumed_line(choice.compiled)):
         yield assumed
     searched = f"{choice.units} {choice.cut} to cut between, {choice.ranges} regions estimated " if choice.cut else "estimated "
@@ -34,15 +34,15 @@ def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, Partit
     second, numbers = ("regions", 1) if first == "partition" else ("order", 2)
     columns = ("estimated\ncycles", *(["cycles"] if choice.top else []), "")
     table = plain_table(first, second, *columns, numbers_from=numbers)
-    for name, number, tried in rows:
-        estimate = "" if tried.estimate is None else f"{tried.estimate:,.0f}"
-        cycles = [] if not choice.top else ["" if tried.cycles is None else f"{tried.cycles:,}"]
-        said = "chosen" if tried.chosen else escape(tried.refused)
-        table.add_row(name, number, estimate, *cycles, said)
+    for name, number, trial in rows:
+        estimate = "" if trial.estimate is None else f"{trial.estimate:,.0f}"
+        cycles = [] if not choice.top else ["" if trial.cycles is None else f"{trial.cycles:,}"]
+        note = "chosen" if trial.chosen else escape(trial.refused)
+        table.add_row(name, number, estimate, *cycles, note)
     table.columns[-1].justify = "left"
     return table
 
 
-def _short(tried: PartitionTrial) -> str:
-    name = tried.name
-    return escape(name if len(name) <= WIDTH else f"{name[: WIDTH - 4]} ...")
+def _short(trial: PartitionTrial) -> str:
+    name = trial.name
+    return escape(name if len(name) <= MAX_NAME_WIDTH else f"{name[: MAX_NAME_WIDTH - 4]} ...")

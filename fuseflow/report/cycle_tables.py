@@ -15,18 +15,18 @@ from fuseflow.samml.nodes import Fork, Graph, Merge
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep, StepKind
 
 SCHEMA = 1
-DOES: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
-WHAT: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
+STEP_LABELS: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
+KIND_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
 
 
 def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
-    """The explanation, piece by piece: lines are rich markup."""
+    """Yield the lines, which are rich markup, and the tables of the explanation."""
     for region in report.regions:
         result = region.result
         times = f", {result.times} times" if result.times > 1 else ""
         yield escape(f"region {result.name}: {result.cycles:,} cycles{times}, at least {result.simulation.bound:,}")
-        yield kinds_line(region.path)
-        yield escape(bottleneck(region))
+        yield path_summary(region.path)
+        yield escape(bottleneck_sentence(region))
         yield ""
         yield path_table(region, top)
         yield ""
@@ -36,39 +36,39 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
             yield edge_table(region, top, report.compiled.machine.first_depth)
             yield ""
     if report.changes:
-        yield escape(advice(report))
+        yield escape(advice_sentence(report))
         yield ""
         yield change_table(report)
 
 
-def kinds_line(path: CriticalPath) -> str:
-    """What the path consists of, the most first."""
-    found = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in WHAT}
-    kinds = sorted((kind for kind in WHAT if found[kind]), key=lambda kind: -found[kind])
-    return "critical path: " + ", ".join(f"{100 * found[kind] / path.cycles:.0f} % {WHAT[kind]}" for kind in kinds)
+def path_summary(path: CriticalPath) -> str:
+    """Return a line about the kinds of steps of a path, the largest share first."""
+    cycles = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in KIND_LABELS}
+    kinds = sorted((kind for kind in KIND_LABELS if cycles[kind]), key=lambda kind: -cycles[kind])
+    return "critical path: " + ", ".join(f"{100 * cycles[kind] / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind in kinds)
 
 
-def bottleneck(region: RegionCycles) -> str:
-    """The sentence that names what the most cycles of the path are due to."""
+def bottleneck_sentence(region: RegionCycles) -> str:
+    """Return a sentence that names the node and the kind of step that take most cycles of the path."""
     share = shares(region.path)[0]
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
     percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
     stats = next(node for node in region.result.simulation.nodes if node.name == share.node)
-    who = f"`{share.node}` ({_described(region.region.graph, share.node)})"
+    culprit = f"`{share.node}` ({_described(region.region.graph, share.node)})"
     times = sum(s.times for s in steps)
     match share.kind:
         case "work":
-            what = f"{percent} is the work of {who}, which fires {stats.firings:,} times"
+            sentence = f"{percent} is the work of {culprit}, which fires {stats.firings:,} times"
         case "latency":
-            what = f"{percent} is the latency of {who}, {_each(share.cycles, times)}"
+            sentence = f"{percent} is the latency of {culprit}, {_each(share.cycles, times)}"
         case "full":
             edges = sorted({s.edge.input for s in steps if s.edge is not None})
             where = f"at its input{'s' * (len(edges) > 1)} {', '.join(map(str, edges))}" if edges else "for lines of the memory"
-            what = f"{percent} waits for room in front of {who}, {where}"
+            sentence = f"{percent} waits for room in front of {culprit}, {where}"
         case "memory":
             ports = sorted({f"{s.port.direction}s `{s.port.tensor}` ({s.port.kind})" for s in steps if s.port is not None})
-            what = f"{percent} waits for the memory: {who} {' and '.join(ports)}, {_each(share.cycles, times)}"
-    return f"{what}{_place(region.region, share.node)}"
+            sentence = f"{percent} waits for the memory: {culprit} {' and '.join(ports)}, {_each(share.cycles, times)}"
+    return f"{sentence}{_place(region.region, share.node)}"
 
 
 def _each(cycles: int, times: int) -> str:
@@ -82,7 +82,7 @@ def _described(graph: Graph, name: str) -> str:
 
 
 def _place(region: CompiledRegion, name: str) -> str:
-    """Where a node stands towards the lanes of its region, if that has any."""
+    """Return where a node stands relative to the lanes of its region, or "" if there are no lanes."""
     if not region.places:
         return ""
     lanes = region.places.get(name, ())
@@ -97,7 +97,7 @@ def _place(region: CompiledRegion, name: str) -> str:
 
 
 def path_table(region: RegionCycles, top: int) -> Table:
-    """The longest steps of the path, and the rest in one row: together all cycles."""
+    """Return a table of the longest steps of the path, with the rest in one row, so that the rows add up to all cycles."""
     table = plain_table("critical path", "op", "", "cycles", "%", "waits", numbers_from=3)
     shown = region.path.steps[:top]
     for step in shown:
@@ -115,7 +115,7 @@ def _what(step: PathStep) -> str:
         return f"FIFO {step.edge.input} full"
     if step.port is not None:
         return f"{step.port.direction} {step.port.tensor}.{step.port.kind}"
-    return DOES[step.kind]
+    return STEP_LABELS[step.kind]
 
 
 def _percent(cycles: int, region: RegionCycles) -> str:
@@ -127,7 +127,7 @@ def _count(times: int) -> str:
 
 
 def node_table(region: RegionCycles, top: int) -> Table:
-    """The nodes that are on the path longest, then the busiest: what they did in percent of the cycles of the region."""
+    """Return a table of the nodes that are on the path longest, then the busiest, in percent of the cycles of the region."""
     columns = ("on path\n%", "firings", "busy\n%", "starved\n%", "memory\n%", "blocked\n%")
     table = plain_table("node", "op", *columns, numbers_from=2)
     on_path: dict[str, int] = {}
@@ -142,7 +142,7 @@ def node_table(region: RegionCycles, top: int) -> Table:
 
 
 def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
-    """The FIFOs that the path waits for, then those that held most. `usual`: the depth of those that have none of their own."""
+    """Return a table of the FIFOs that the path waits for, then those that held most. `usual` is the depth of FIFOs without their own."""
     table = plain_table("FIFO", "from", "tokens", "most\nheld", "depth", "on path\n%", numbers_from=2)
     waits: dict[tuple[str, int], int] = {}
     for step in region.path.steps:
@@ -160,8 +160,8 @@ def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
     return table
 
 
-def advice(report: CyclesReport) -> str:
-    """The sentence that names the change that is expected to help most."""
+def advice_sentence(report: CyclesReport) -> str:
+    """Return a sentence that names the change that is expected to help most."""
     best, now = report.changes[0], report.result.cycles
     if best.cycles >= now:
         return f"no change next to this schedule is expected to take fewer than its {now:,} cycles"
@@ -170,7 +170,7 @@ def advice(report: CyclesReport) -> str:
 
 
 def change_table(report: CyclesReport) -> Table:
-    """What each change is expected to give, the best first."""
+    """Return a table of the expected cycles of each change, the best first."""
     table = plain_table("change", "cycles", "of now", "", numbers_from=1)
     table.columns[3].justify = "left"
     for change in report.changes:
@@ -180,7 +180,7 @@ def change_table(report: CyclesReport) -> Table:
 
 
 def cycles_json(report: CyclesReport) -> dict[str, Any]:
-    """The explanation as plain values (schema 1)."""
+    """Return the explanation as plain values (schema 1)."""
     s = report.result.settings
     return {
         "schema": SCHEMA,
@@ -202,7 +202,7 @@ def _region_json(region: RegionCycles) -> dict[str, Any]:
         "times": region.result.times,
         "cycles": region.result.cycles,
         "roofline": region.result.simulation.bound,
-        "bottleneck": bottleneck(region),
+        "bottleneck": bottleneck_sentence(region),
         "path": [
             {
                 "node": step.node,

@@ -1,4 +1,4 @@
-"""Tables of an estimate, and of how far it is from a run."""
+"""Tables of an estimate, and of its errors against a run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fuseflow.estimate.program import ProgramEstimate, RegionEstimate
 from fuseflow.report.tables import plain_table
 
 ABOUT = "~"
-"""Before a number that is expected, not counted."""
+"""The mark before a number that is expected from statistics and not counted."""
 
 
-def estimate_table(found: ProgramEstimate) -> Table:
-    """A row for each region, as `fuseflow run` has them, with what bounds it."""
+def estimate_table(estimate: ProgramEstimate) -> Table:
+    """Return a table with a row for each region, as `fuseflow run` prints it, and what bounds the region."""
     columns = ("cycles", "compute", "control", "memory", "bound by", "firings", "FLOPs", "bytes\nread", "bytes\nwritten")
     table = plain_table("region", "Einsums", *columns, numbers_from=1, footer=True)
-    for region in found.regions:
+    for region in estimate.regions:
         limits, exact = region.bound, region.work.exact
         name = region.name if region.times == 1 else f"{region.name} x{region.times}"
         table.add_row(
@@ -30,26 +30,26 @@ def estimate_table(found: ProgramEstimate) -> Table:
             limits.limit,
             *(_number(number, exact) for number in (region.firings, region.flops, region.bytes("read"), region.bytes("write"))),
         )
-    bytes_ = found.stats["bytes"]
-    totals = [_number(number, found.exact) for number in (found.firings, found.flops, bytes_["read"], bytes_["write"])]
-    einsums = sum(region.times * len(region.einsums) for region in found.regions)
+    bytes_ = estimate.stats["bytes"]
+    totals = [_number(number, estimate.exact) for number in (estimate.firings, estimate.flops, bytes_["read"], bytes_["write"])]
+    einsums = sum(region.times * len(region.einsums) for region in estimate.regions)
     for column, cell in zip(
-        table.columns, ("total", f"{einsums:,}", f"{found.cycles:,.0f}", "", "", "", "", *totals), strict=True
+        table.columns, ("total", f"{einsums:,}", f"{estimate.cycles:,.0f}", "", "", "", "", *totals), strict=True
     ):
         column.footer = cell
     return table
 
 
-def exact_line(found: ProgramEstimate) -> str:
-    if found.exact:
+def exact_line(estimate: ProgramEstimate) -> str:
+    if estimate.exact:
         return "FLOPs, bytes and firings are counted; cycles are an estimate"
     return f"numbers with {ABOUT} are expected from statistics, the others counted; cycles are an estimate"
 
 
-def operator_table(found: ProgramEstimate) -> Table:
-    """FLOPs of each region by operator."""
+def flops_table(estimate: ProgramEstimate) -> Table:
+    """Return a table of the FLOPs of each region by operator."""
     table = plain_table("region", "operator", "FLOPs", "%", numbers_from=2)
-    for region in found.regions:
+    for region in estimate.regions:
         name = _name(region)
         for operator, number in sorted(region.work.operators.items(), key=lambda item: -item[1]):
             share = 100 * number / region.flops if region.flops else 0.0
@@ -60,10 +60,10 @@ def operator_table(found: ProgramEstimate) -> Table:
     return table
 
 
-def tensor_table(found: ProgramEstimate) -> Table:
-    """Bytes that the nodes of each region ask for, by tensor and array."""
+def traffic_table(estimate: ProgramEstimate) -> Table:
+    """Return a table of the bytes that the nodes of each region ask for, by tensor and array."""
     table = plain_table("region", "tensor", "array", "bytes\nread", "bytes\nwritten", numbers_from=3)
-    for region in found.regions:
+    for region in estimate.regions:
         name, rows = _name(region), dict[tuple[str, str], dict[str, str]]()
         for row in region.work.traffic:
             rows.setdefault((row.tensor, row.kind), {})[row.direction] = _number(row.bytes, row.exact)
@@ -75,28 +75,28 @@ def tensor_table(found: ProgramEstimate) -> Table:
     return table
 
 
-def against_table(found: ProgramEstimate, run: Mapping[str, Any]) -> Table:
-    """The estimate beside a run, with its errors in percent of the run. Raises `FileError` if the run is one of other regions."""
+def comparison_table(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Table:
+    """Return a table of the estimate beside a run, with errors in percent. Raises `FileError` if the run has other regions."""
     table = plain_table("region", "", "estimate", "run", "error %", numbers_from=2)
-    for name, rows in (*_regions(found, run), ("total", _totals(found, run))):
-        for label, ours, theirs in rows:
-            error = f"{100 * (ours - theirs) / theirs:+.2f}" if theirs else ("0.00" if not ours else "")
-            table.add_row(escape(name), label, f"{ours:,.0f}", f"{theirs:,.0f}", error)
+    for name, rows in (*_regions(estimate, run), ("total", _totals(estimate, run))):
+        for label, estimated, measured in rows:
+            error = f"{100 * (estimated - measured) / measured:+.2f}" if measured else ("0.00" if not estimated else "")
+            table.add_row(escape(name), label, f"{estimated:,.0f}", f"{measured:,.0f}", error)
             name = ""
     return table
 
 
-def _regions(found: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, float, float]]]]:
-    """Every region of the run with the one of ours that it is."""
-    ours = {name: region for region in found.regions for name in (region.name, *(r.name for r in region.repeats))}
+def _regions(estimate: ProgramEstimate, run: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, float, float]]]]:
+    """Yield every region of the run with its rows of estimated and measured numbers."""
+    regions = {name: region for region in estimate.regions for name in (region.name, *(r.name for r in region.repeats))}
     try:
-        theirs = {region["name"]: region for region in run["regions"]}
+        run_regions = {region["name"]: region for region in run["regions"]}
         all_names = {name for region in run["regions"] for name in (region["name"], *region["repeats"])}
-        if set(ours) != all_names:
-            missing = ", ".join(sorted(set(ours) ^ all_names)[:4])
+        if set(regions) != all_names:
+            missing = ", ".join(sorted(set(regions) ^ all_names)[:4])
             raise FileError(f"the run has other regions than this program: {missing}", hint="give both the same schedule")
-        for name, region in theirs.items():
-            like, statistics = ours[name], region["statistics"]
+        for name, region in run_regions.items():
+            like, statistics = regions[name], region["statistics"]
             yield (
                 name,
                 _rows(
@@ -119,20 +119,20 @@ def _bytes(traffic: Any, direction: str) -> float:
     return float(sum(row["bytes"] for row in traffic if row["direction"] == direction))
 
 
-def _totals(found: ProgramEstimate, run: Mapping[str, Any]) -> list[tuple[str, float, float]]:
-    ours = found.stats["bytes"]
+def _totals(estimate: ProgramEstimate, run: Mapping[str, Any]) -> list[tuple[str, float, float]]:
+    moved_estimate = estimate.stats["bytes"]
     firings = sum(region["times"] * region["firings"] for region in run["regions"])
     moved = run["bytes"]
     return _rows(
-        found.cycles,
+        estimate.cycles,
         run["cycles"],
-        found.firings,
+        estimate.firings,
         firings,
-        found.flops,
+        estimate.flops,
         run["flops"],
-        ours["read"],
+        moved_estimate["read"],
         moved["read"],
-        ours["write"],
+        moved_estimate["write"],
         moved["write"],
     )
 

@@ -1,4 +1,4 @@
-"""What is fused and why, as tables and as JSON."""
+"""The explanation of what is fused and why, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA = 1
 
 
 def pair_table(report: FusionReport) -> Table:
-    """A row for each pair of neighbouring Einsums."""
+    """Return a table with a row for each pair of neighbouring Einsums."""
     table = plain_table("producer", "consumer", "fused", "why", numbers_from=4)
     for pair in report.pairs:
         fused = "[green]yes[/]" if pair.fused else "no"
@@ -31,7 +31,7 @@ def _why(pair: FusionDecision) -> str:
 
 
 def producer_table(report: FusionReport) -> Table:
-    """A row for each producer; where its region computes it at several places, one below it for each place."""
+    """Return a table with a row for each producer, and one for each place if its region computes it at several places."""
     columns = ("stored\nentries", "bytes\nwritten", "bytes\nread back", "FLOPs\nagain", "firings\nagain")
     table = plain_table("producer", "region", "stored", "inside loops", "times", *columns, numbers_from=4)
     for row in report.producers:
@@ -50,8 +50,8 @@ def _times(times: float | None) -> str:
     return "" if times is None else f"{times:.2f}"
 
 
-def report_json(report: FusionReport, model: str, schedule: str) -> dict[str, Any]:
-    """The report as plain values (schema 1)."""
+def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, Any]:
+    """Return the report as plain values (schema 1)."""
     return {
         "schema": SCHEMA,
         "model": model,
@@ -95,5 +95,5 @@ def _producer_json(row: Producer) -> dict[str, Any]:
 
 
 def _rounded(number: float | None) -> float | None:
-    """Estimates have no more digits than this, and equal runs print the same."""
+    """Return an estimate with four decimal places, so that equal runs print the same."""
     return None if number is None else round(number, 4)

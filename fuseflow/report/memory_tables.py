@@ -1,4 +1,4 @@
-"""What memory did, for a terminal: by region, by tensor, and where the arrays lie."""
+"""Tables of the memory traffic of a run by region and by tensor, and of the addresses of arrays."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fuseflow.sim.memory.statistics import MemoryStatistics
 
 
 def memory_tables(result: Result) -> tuple[Table, ...]:
-    """By tensor; where memory takes time by region, too, and the map of addresses."""
+    """Return the table by tensor and, where memory takes time, the one by region and the map of addresses, too."""
     timed = [region for region in result.regions if region.simulation.memory is not None]
     tensors = _tensors_table(result)
     return (_regions_table(timed), tensors, _places_table(timed)) if timed else (tensors,)
 
 
 def _regions_table(regions: list[RegionResult]) -> Table:
-    """Bytes that were moved, how fast, and what the channels did for it. Shares of row hits, misses and conflicts are of all transactions,
-    refresh is of all time of the channels."""
+    """Return a table of the bytes moved in each region, their rate, and the work of the channels. Row hits and conflicts are shares of all
+    transactions, and refresh is a share of all time of the channels."""
     table = plain_table(
         "region", "moved\nread", "moved\nwritten", "bytes a\ncycle", "of peak\n%", "row hits\n%", "conflicts\n%", "turn-\narounds",
         "refresh\n%", "latency\nmean", "latency\np99", numbers_from=1,
@@ -45,7 +45,7 @@ def _regions_table(regions: list[RegionResult]) -> Table:
 
 
 def _channels(memory: MemoryStatistics, cycles: int) -> tuple[str, ...]:
-    """Of a model without channels that have rows: dashes."""
+    """Return the cells about the channels, which are dashes for a model whose channels have no rows."""
     if not memory.channels:
         return ("-",) * 4
     served = max(memory.total("hits") + memory.total("misses") + memory.total("conflicts"), 1)
@@ -59,7 +59,7 @@ def _channels(memory: MemoryStatistics, cycles: int) -> tuple[str, ...]:
 
 
 def _tensors_table(result: Result) -> Table:
-    """Of each array: the elements that nodes asked for, and, where memory takes time, the lines that brought them."""
+    """Return a table of the bytes of each array that nodes asked for and, where memory takes time, of the lines that brought them."""
     table = plain_table("region", "tensor", "array", "", "bytes", "lines", "moved", "latency", numbers_from=4)
     for region in result.regions:
         name = escape(region.name)
@@ -83,7 +83,7 @@ def _rows(region: RegionResult) -> Iterator[tuple[str, ...]]:
 
 
 def _places_table(regions: list[RegionResult]) -> Table:
-    """The address of the first byte of every array. Results share what is left: theirs are the bytes that they may take."""
+    """Return a table of the address of every array. Results share the rest of the memory, and have the bytes that they may take."""
     table = plain_table("region", "array", "address", "bytes", numbers_from=3)
     for region in regions:
         memory, name = region.simulation.memory, escape(region.name)

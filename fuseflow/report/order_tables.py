@@ -28,7 +28,7 @@ RULES: dict[str, str] = {
 
 
 def order_lines(report: OrderReport) -> Iterator[str | Table]:
-    """The explanation of one region, piece by piece: lines are rich markup."""
+    """Yield the lines, which are rich markup, and the tables about the order of one region."""
     region = report.region.fused
     yield escape(f"region {report.region.name}: {', '.join(report.region.einsums) or 'a copy in another order'}")
     yield escape(f"order {','.join(region.order)}: {chosen_because(region)}" if region.order else "one value: no loops")
@@ -52,7 +52,7 @@ def order_lines(report: OrderReport) -> Iterator[str | Table]:
 
 
 def chosen_because(region: FusedRegion) -> str:
-    """The rule by which the order was taken, in words."""
+    """Return the reason for the order of a region in words."""
     if len(region.compared) == 1:
         return "the only legal one"
     refused = sum(c.cost is None for c in region.compared)
@@ -65,13 +65,13 @@ def chosen_because(region: FusedRegion) -> str:
 
 
 def _reason(candidate: OrderCandidate, region: str) -> str:
-    """Why an order was refused, without the name of the region that this stands under."""
+    """Return why an order was refused, without the name of its region."""
     order = ",".join(candidate.order)
     return f"{order} {candidate.refusal.removeprefix(f'order {order} of region `{region}` ')}"
 
 
 def index_table(region: FusedRegion) -> Table:
-    """What every index means, outermost loop first."""
+    """Return a table of the meaning of every index, outermost loop first."""
     blocked = ["in blocks of"] if region.blocks else []
     table = plain_table(
         "loop", "size", *blocked, "kept by", "reduced by", "read in", "also called", numbers_from=6 + len(blocked)
@@ -87,7 +87,7 @@ def index_table(region: FusedRegion) -> Table:
 
 
 def count_table(counts: Mapping[str, OrderCount]) -> Table:
-    """Orders by counting rule."""
+    """Return a table of the number of orders by counting rule."""
     table = plain_table("orders", "", "variables", "unconstrained", "constrained", numbers_from=2)
     for rule, count in counts.items():
         table.add_row(rule, RULES[rule], str(count.variables), f"{count.unconstrained:,}", str(count.constrained))
@@ -95,7 +95,7 @@ def count_table(counts: Mapping[str, OrderCount]) -> Table:
 
 
 def candidate_table(region: FusedRegion) -> Table:
-    """The orders that were compared, the cheapest first."""
+    """Return a table of the orders that were compared, the cheapest first."""
     table = plain_table("compared", "about\ncycles", "about\nfirings", "about\nFLOPs", "about\nbytes", "cost", "", numbers_from=1)
     table.columns[6].justify = "left"
     least = min(c.rank for c in region.compared)
@@ -110,7 +110,7 @@ def candidate_table(region: FusedRegion) -> Table:
 
 
 def assumed_line(compiled: Compiled) -> str | None:
-    """What the costs rest on, where there is no data."""
+    """Return a line about the density that is assumed for tensors without data, or None if all have data."""
     names = without_data(compiled)
     if not names:
         return None
@@ -120,7 +120,7 @@ def assumed_line(compiled: Compiled) -> str | None:
 
 
 def order_json(compiled: Compiled, reports: tuple[OrderReport, ...]) -> dict[str, Any]:
-    """The explanation as plain values (schema 1); counts are whole numbers, however large."""
+    """Return the explanation as plain values (schema 1). Counts are whole numbers, however large."""
     return {
         "schema": SCHEMA,
         "model": compiled.name,

@@ -16,19 +16,19 @@ from fuseflow.sweep.sweep import Sweep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMS = ("png", "svg", "pdf")
+IMAGE_FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True, slots=True)
 class FigureFile:
-    """A figure that was written; or none, and why."""
+    """A figure file that was written, or the reason why there is none."""
 
     name: str
     path: Path | None
     why_not: str = ""
 
 
-def plot(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]:
+def write_figures(sweep: Sweep, folder: Path, form: str) -> Iterator[FigureFile]:
     """Write the figures that the axes of a sweep allow. Raises `SweepError` if nothing is known yet, `UsageError` without
     matplotlib."""
     try:
@@ -73,19 +73,21 @@ def _figure(wide: float, high: float, panels: int = 1) -> tuple[Figure, list[Any
 
 
 def speedups(series: PlotSeries) -> Figure | None:
-    """Of every workload and what is fused the fastest point, against the fastest of the first that is fused."""
+    """Draw the speed-up of the fastest point of every workload and fusion, against the fastest of the first fusion."""
     return _bars(
         series, [("cycles", f"speed-up of {series.word}cycles", lambda base, value: base / value if value else math.nan)]
     )
 
 
 def work(series: PlotSeries) -> Figure | None:
-    """FLOPs and bytes of the same points, against the first."""
+    """Draw the FLOPs and bytes of the same points, relative to the first."""
 
     def relative(base: float, value: float) -> float:
         return value / base if base else math.nan
 
-    return _bars(series, [(what, f"{series.word}{name}", relative) for what, name in (("flops", "FLOPs"), ("bytes", "bytes"))])
+    return _bars(
+        series, [(quantity, f"{series.word}{name}", relative) for quantity, name in (("flops", "FLOPs"), ("bytes", "bytes"))]
+    )
 
 
 def _bars(series: PlotSeries, panels: list[tuple[str, str, Callable[[float, float], float]]]) -> Figure | None:
@@ -95,12 +97,15 @@ def _bars(series: PlotSeries, panels: list[tuple[str, str, Callable[[float, floa
     workloads = series.groups(WORKLOAD)
     kinds = list(series.groups([axis]))
     figure, plots = _figure(3.5 + 0.22 * len(workloads) * (len(kinds) + 1), 4.5, len(panels))
-    for plot, (what, title, compared) in zip(plots, panels, strict=True):
+    for plot, (quantity, title, compared) in zip(plots, panels, strict=True):
         for n, kind in enumerate(kinds):
             heights = []
             for lines in workloads.values():
-                found = series.groups([axis], lines)
-                both = [series.value(series.least(found[k]), what) if k in found else math.nan for k in (kinds[0], kind)]
+                lines_by_kind = series.groups([axis], lines)
+                both = [
+                    series.value(series.least(lines_by_kind[k]), quantity) if k in lines_by_kind else math.nan
+                    for k in (kinds[0], kind)
+                ]
                 heights.append(compared(*both))
             width = 0.8 / len(kinds)
             plot.bar([x - 0.4 + (n + 0.5) * width for x in range(len(workloads))], heights, width, label=kind)
@@ -112,16 +117,16 @@ def _bars(series: PlotSeries, panels: list[tuple[str, str, Callable[[float, floa
 
 
 def _legend(figure: Figure, plot: Any, title: str) -> None:
-    """Above all panels, which have the same lines or bars."""
+    """Draw one legend above all panels, which have the same lines or bars."""
     handles, labels = plot.get_legend_handles_labels()
     figure.legend(handles, labels, title=title, loc="outside upper center", ncols=min(len(labels), 4), fontsize=8)
 
 
 def curve(series: PlotSeries, axis: str) -> Figure | None:
-    """The fewest cycles at each number of an axis: a panel for every workload, a line for what is fused."""
-    found = series.numeric(axis)
-    assert found is not None
-    at = found.at
+    """Draw the fewest cycles at each number of an axis, with a panel for every workload and a line for each fusion."""
+    axis_numbers = series.numeric(axis)
+    assert axis_numbers is not None
+    at = axis_numbers.at
     panels = series.groups([name for name in WORKLOAD if name != axis])
     figure, plots = _figure(4, 3.2, len(panels))
     for plot, (title, lines) in zip(plots, panels.items(), strict=True):
@@ -134,14 +139,14 @@ def curve(series: PlotSeries, axis: str) -> Figure | None:
             plot.set_xscale("log", base=2)
         plot.set_xticks(numbers, [f"{n:g}" for n in numbers])
         plot.set_yscale("log")
-        plot.set(title=title, xlabel=found.of, ylabel=f"{series.word}cycles")
+        plot.set(title=title, xlabel=axis_numbers.of, ylabel=f"{series.word}cycles")
     if series.fusion:
         _legend(figure, plots[0], series.fusion)
     return figure
 
 
 def orders(series: PlotSeries) -> Figure | None:
-    """How far the loop orders of one schedule are apart: every point against the fastest that differs in the order only."""
+    """Draw the spread of the loop orders of each schedule: every point against the fastest that differs in the order only."""
     axis = next((name for name in ("order", "order_policy") if name in series.axes), None)
     if axis is None:
         return None

@@ -1,4 +1,4 @@
-"""The numbers that figures of a sweep show: of every workload, the best points by one axis."""
+"""The series of numbers that figures of a sweep show: for every workload, the best points along one axis."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fuseflow.sweep.sweep import Sweep
 
 WORKLOAD = ("model", "data", "options", "seed", "machine", "set")
 FUSION = ("fuse", "schedule")
-"""The axes that say what is fused: the first that varies."""
+"""The axes that say what is fused. Figures take the first that varies."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlotSeries:
-    """The points of a sweep that have values; `lines` as in a table. `expected`: they are estimates."""
+    """The points of a sweep that have values, with `lines` as in a table. If they are `expected`, they are estimates."""
 
     axes: tuple[str, ...]
     lines: tuple[Record, ...]
@@ -24,20 +24,20 @@ class PlotSeries:
 
     @classmethod
     def of(cls, sweep: Sweep) -> PlotSeries:
-        """The simulations of a sweep that makes all of them, else the estimates."""
+        """Return the simulations of a sweep that simulates every point, else its estimates."""
         expected = "estimate" in sweep.modes
-        found = records(sweep)
-        axes = tuple(axis for axis in found.axes if axis in sweep.space.axes)
-        lines = tuple(line for line in found.lines if _value(line, "cycles", expected) is not None)
+        rows = records(sweep)
+        axes = tuple(axis for axis in rows.axes if axis in sweep.space.axes)
+        lines = tuple(line for line in rows.lines if _value(line, "cycles", expected) is not None)
         return cls(axes, lines, expected)
 
-    def value(self, line: Record, what: str) -> float:
-        value = _value(line, what, self.expected)
+    def value(self, line: Record, quantity: str) -> float:
+        value = _value(line, quantity, self.expected)
         assert value is not None
         return value
 
     def least(self, lines: Iterable[Record]) -> Record:
-        """The one with the fewest cycles; of equal ones the first."""
+        """Return the line with the fewest cycles, the first of equal ones."""
         return min(lines, key=lambda line: self.value(line, "cycles"))
 
     @property
@@ -50,51 +50,52 @@ class PlotSeries:
         return "expected " if self.expected else ""
 
     def groups(self, axes: Sequence[str], lines: Iterable[Record] | None = None) -> dict[str, list[Record]]:
-        """The lines by what they are called on these axes, as far as they vary."""
-        found: dict[str, list[Record]] = {}
+        """Return the lines by their labels on those of these axes that vary."""
+        groups: dict[str, list[Record]] = {}
         for line in self.lines if lines is None else lines:
-            found.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
-        return found
+            groups.setdefault(" ".join(str(line[axis]) for axis in axes if axis in self.axes), []).append(line)
+        return groups
 
-    def numeric(self, axis: str) -> Numbers | None:
-        """The labels of an axis as numbers, if there are several, which differ in one number only."""
-        return numbers(list(dict.fromkeys(str(line[axis]) for line in self.lines)), axis)
+    def numeric(self, axis: str) -> NumericAxis | None:
+        """Return the labels of an axis as numbers, or None unless there are several that differ in one number only."""
+        return numeric_axis(list(dict.fromkeys(str(line[axis]) for line in self.lines)), axis)
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """What labels say as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of`: what is counted, `par i`."""
+class NumericAxis:
+    """Labels as numbers: `i=2`, `i=4`, and `-`, which is one lane. `of` names what is counted, such as `par i`."""
 
     of: str
     at: dict[str, float]
 
 
-def numbers(labels: Sequence[str], axis: str) -> Numbers | None:
-    """
-    >>> numbers(["-", "i=2", "i=4"], "par")
-    Numbers(of='par i', at={'i=2': 2.0, 'i=4': 4.0, '-': 1.0})
-    >>> numbers(["A=8,8", "A=16,16"], "block").at, numbers(["d:block=8,length=64", "d:block=4,length=64"], "data").of
+def numeric_axis(labels: Sequence[str], axis: str) -> NumericAxis | None:
+    """Return labels as numbers, or None if they do not differ in one number.
+
+    >>> numeric_axis(["-", "i=2", "i=4"], "par")
+    NumericAxis(of='par i', at={'i=2': 2.0, 'i=4': 4.0, '-': 1.0})
+    >>> numeric_axis(["A=8,8", "A=16,16"], "block").at, numeric_axis(["d:block=8,length=64", "d:block=4,length=64"], "data").of
     ({'A=8,8': 8.0, 'A=16,16': 16.0}, 'data block')
-    >>> numbers(["A=8,8", "A=8,16,16"], "block"), numbers(["i=2", "k=2"], "par"), numbers(["rda", "ideal"], "machine")
+    >>> numeric_axis(["A=8,8", "A=8,16,16"], "block"), numeric_axis(["i=2", "k=2"], "par"), numeric_axis(["rda", "ideal"], "machine")
     (None, None, None)
     """
-    given = [label for label in labels if label != "-"]
-    texts = {tuple(_NUMBER.split(label)) for label in given}
-    if len(labels) < 2 or len(texts) != 1 or (len(given) < len(labels) and axis not in ("par", "block")):
+    valued = [label for label in labels if label != "-"]
+    texts = {tuple(_NUMBER.split(label)) for label in valued}
+    if len(labels) < 2 or len(texts) != 1 or (len(valued) < len(labels) and axis not in ("par", "block")):
         return None
     text = texts.pop()
-    columns = list(zip(*(map(float, _NUMBER.findall(label)) for label in given), strict=True))
-    varying = [n for n, column in enumerate(columns) if len(given) == 1 or len(set(column)) > 1]
+    columns = list(zip(*(map(float, _NUMBER.findall(label)) for label in valued), strict=True))
+    varying = [n for n, column in enumerate(columns) if len(valued) == 1 or len(set(column)) > 1]
     if not varying or any(columns[n] != columns[varying[0]] for n in varying):
         return None
     words = re.findall(r"[A-Za-z_]\w*", "".join(text[: varying[0] + 1]))
-    at = dict(zip(given, columns[varying[0]], strict=True))
-    return Numbers(f"{axis} {words[-1] if words else ''}".strip(), at | ({"-": 1.0} if "-" in labels else {}))
+    at = dict(zip(valued, columns[varying[0]], strict=True))
+    return NumericAxis(f"{axis} {words[-1] if words else ''}".strip(), at | ({"-": 1.0} if "-" in labels else {}))
 
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-def _value(line: Record, what: str, expected: bool) -> float | None:
-    value = line.get(f"estimated_{what}" if expected else what)
+def _value(line: Record, quantity: str, expected: bool) -> float | None:
+    value = line.get(f"estimated_{quantity}" if expected else quantity)
     return float(value) if isinstance(value, int | float) else None

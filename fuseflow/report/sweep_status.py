@@ -1,4 +1,4 @@
-"""How far a sweep is, from its store alone."""
+"""The progress of a sweep, computed from its store alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fuseflow.sweep.store import Row
 from fuseflow.sweep.sweep import Sweep
 
 
-def counted(sweep: Sweep) -> SweepProgress:
-    """What is done of a sweep."""
+def count_progress(sweep: Sweep) -> SweepProgress:
+    """Return the progress of a sweep."""
     tally = SweepProgress(sweep.expected(), sweep.file.content.objective)
     rows = sweep.store.rows()
     for mode in sweep.modes:
@@ -28,7 +28,7 @@ def counted(sweep: Sweep) -> SweepProgress:
 
 
 def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
-    """Counts, what is left, why points failed, and the best of every model, data and machine."""
+    """Yield lines about the number of points, what is left, why points failed, and the best point of every workload."""
     rows = _rows(sweep)
     size = len(sweep.space)
     equal = sweep.space.combinations - size
@@ -51,7 +51,7 @@ def _rows(sweep: Sweep) -> list[Row]:
 
 
 def _time_left(tally: SweepProgress, rows: list[Row]) -> str:
-    """By the mean of those that are done, on one core."""
+    """Return the expected time of the points that are left, by the mean of those that are done, on one core."""
     if not tally.left or not rows:
         return ""
     mean = sum(row.outcome.seconds for row in rows) / len(rows)
@@ -59,7 +59,7 @@ def _time_left(tally: SweepProgress, rows: list[Row]) -> str:
 
 
 def _best(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
-    """In the last mode that has results, for each workload."""
+    """Yield a line about the best point of each workload, in the last mode that has results."""
     modes: list[Mode] = [mode for mode in sweep.modes if any(mode == m for _, m in tally.best)]
     if not modes:
         return

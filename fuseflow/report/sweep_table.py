@@ -1,4 +1,4 @@
-"""The results of a sweep as a table: a line a point, on a terminal, as CSV or as Parquet."""
+"""The results of a sweep as a table with a line for each point, on a terminal, as CSV or as Parquet."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Record = dict[str, Cell]
 ESTIMATED = ("cycles", "bytes", "flops")
 SIMULATED = ("cycles", "bytes", "bytes_read", "bytes_written", "flops", "firings", "tokens", "nodes", "roofline")
 CLOCKED = ("seconds", "peak_mb")
-"""What differs from run to run: not in a table unless asked for."""
+"""The columns that differ from run to run. A table has them only if it is asked for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepRows:
-    """Lines of a table. `axes` are the columns that say what a point is."""
+    """The lines of a table. `axes` are the columns that say what a point is."""
 
     axes: tuple[str, ...]
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class SweepRows:
 
 
 def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepRows:
-    """A line for every point of the sweep, in the order of its file; with `others` also rows of points that are no longer in it."""
+    """Return a line for every point of the sweep, in the order of its file. `others` adds the rows of points that are no longer in it."""
     rows = sweep.store.rows()
     modes = sweep.modes
     lines = [
@@ -81,7 +81,7 @@ def _values(mode: str, outcome: TaskOutcome) -> Record:
 
 
 def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
-    """With `to_best`: how many times the best value of its workload a line has; of the lines of points in the sweep."""
+    """Return the lines with `to_best`: the value of a point of the sweep divided by the best one of its workload."""
     column = objective_column(sweep)
     least: dict[str, float] = {}
     workloads = [place.point.workload for place in sweep.space.places]
@@ -96,10 +96,10 @@ def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
     return tuple(lines)
 
 
-def kept(found: SweepRows, where: Iterable[str]) -> SweepRows:
-    """The lines for which every condition holds: `fuse=full`, `cycles<1000`, `status!=failed`."""
-    tests = [_test(found, text) for text in where]
-    return SweepRows(found.axes, found.columns, tuple(line for line in found.lines if all(test(line) for test in tests)))
+def filter_lines(rows: SweepRows, where: Iterable[str]) -> SweepRows:
+    """Return the lines for which every condition holds, such as `fuse=full`, `cycles<1000` or `status!=failed`."""
+    tests = [_test(rows, text) for text in where]
+    return SweepRows(rows.axes, rows.columns, tuple(line for line in rows.lines if all(test(line) for test in tests)))
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -112,14 +112,14 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _test(found: SweepRows, text: str) -> Callable[[Record], bool]:
+def _test(rows: SweepRows, text: str) -> Callable[[Record], bool]:
     match = re.fullmatch(r"\s*(\w+)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", text)
     if match is None:
         raise UsageError(
             f"cannot read `--where {text}`", hint="write a column, a comparison and a value, as in `fuse=full`, `cycles<1000`"
         )
     column, sign, value = match.groups()
-    _known(found, column, "--where")
+    _known(rows, column, "--where")
     number = _number(value)
     if number is None and sign not in ("=", "!="):
         raise UsageError(f"`--where {text}`: `{value}` is not a number", hint="words are compared with `=` and `!=`")
@@ -143,17 +143,17 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _known(found: SweepRows, column: str, flag: str) -> None:
-    if column not in found.columns:
-        raise UsageError(f"`{flag}`: there is no column `{column}`", hint=did_you_mean(column, found.columns))
+def _known(rows: SweepRows, column: str, flag: str) -> None:
+    if column not in rows.columns:
+        raise UsageError(f"`{flag}`: there is no column `{column}`", hint=did_you_mean(column, rows.columns))
 
 
-def ordered(found: SweepRows, column: str | None, objective: str) -> SweepRows:
-    """The lines by a column, the least first; without one the best first. Lines without a value come last, as they are in the file."""
+def sort_lines(rows: SweepRows, column: str | None, objective: str) -> SweepRows:
+    """Return the lines sorted by a column, or by the objective if it is None. Lines without a value come last, as they are in the file."""
     by = column or objective
     descending = by.startswith("-")
     by = by.removeprefix("-")
-    _known(found, by, "--sort")
+    _known(rows, by, "--sort")
 
     def rank(line: Record) -> tuple[Any, ...]:
         cell = line.get(by)
@@ -164,36 +164,36 @@ def ordered(found: SweepRows, column: str | None, objective: str) -> SweepRows:
             return (1, cell) if number is None else (0, number)
         return (0, cell)
 
-    here = sorted((line for line in found.lines if rank(line)[0] < 2), key=rank, reverse=descending)
+    valued = sorted((line for line in rows.lines if rank(line)[0] < 2), key=rank, reverse=descending)
     second = "" if column or not objective.endswith("s") else f"estimated_{objective}"
-    gone = [line for line in found.lines if rank(line)[0] == 2]
-    gone.sort(key=lambda line: (line.get(second) is None, line.get(second) or 0))
-    return SweepRows(found.axes, found.columns, (*here, *gone))
+    valueless = [line for line in rows.lines if rank(line)[0] == 2]
+    valueless.sort(key=lambda line: (line.get(second) is None, line.get(second) or 0))
+    return SweepRows(rows.axes, rows.columns, (*valued, *valueless))
 
 
-def first(found: SweepRows, number: int | None) -> SweepRows:
-    return SweepRows(found.axes, found.columns, found.lines[:number])
+def take_lines(rows: SweepRows, number: int | None) -> SweepRows:
+    return SweepRows(rows.axes, rows.columns, rows.lines[:number])
 
 
-def sweep_table(found: SweepRows) -> Table:
-    """For a terminal: the axes on which points differ, the numbers that there are, and errors by their first line."""
-    shown = [axis for axis in found.axes if len({line.get(axis) for line in found.lines}) > 1]
-    hidden = {*found.axes, "firings", "tokens", "nodes", "bytes", "reason", "error"}
-    numbers = [c for c in found.columns if c not in hidden and any(line.get(c) not in (None, "") for line in found.lines)]
-    failed = any(line["error"] for line in found.lines)
+def sweep_table(rows: SweepRows) -> Table:
+    """Return a table for a terminal with the axes on which points differ, the numbers that exist, and the first line of each error."""
+    shown = [axis for axis in rows.axes if len({line.get(axis) for line in rows.lines}) > 1]
+    hidden = {*rows.axes, "firings", "tokens", "nodes", "bytes", "reason", "error"}
+    numbers = [c for c in rows.columns if c not in hidden and any(line.get(c) not in (None, "") for line in rows.lines)]
+    failed = any(line["error"] for line in rows.lines)
     heads = [name.replace("_", "\n") if name not in shown else name for name in (*shown, *numbers)]
     table = plain_table(*heads, *(["error"] if failed else []), numbers_from=len(shown) + ("status" in numbers))
     if failed:
         table.columns[-1].justify = "left"
-    for line in found.lines:
+    for line in rows.lines:
         error = [escape(str(line["error"]).partition("\n")[0])] if failed else []
         table.add_row(*(escape(_text(c, line.get(c))) for c in (*shown, *numbers)), *error)
     return table
 
 
-def constants(found: SweepRows) -> str:
-    """What all points share, on a line of its own."""
-    same = {axis: found.lines[0].get(axis) for axis in found.axes if len({line.get(axis) for line in found.lines}) == 1}
+def shared_values(rows: SweepRows) -> str:
+    """Return a line with the axes on which all points agree."""
+    same = {axis: rows.lines[0].get(axis) for axis in rows.axes if len({line.get(axis) for line in rows.lines}) == 1}
     dull = {"options": "-", "seed": "0", "set": "-", "schedule": "default"}
     return ", ".join(f"{axis} {value}" for axis, value in same.items() if value is not None and dull.get(axis) != value)
 
@@ -206,22 +206,22 @@ def _text(column: str, cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def csv_text(found: SweepRows) -> str:
+def csv_text(rows: SweepRows) -> str:
     out = io.StringIO()
-    writer = csv.DictWriter(out, found.columns, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(out, rows.columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(found.lines)
+    writer.writerows(rows.lines)
     return out.getvalue()
 
 
-def write_parquet(found: SweepRows, path: Path) -> None:
-    """Axes and words as strings, counts as 64-bit integers. Raises `UsageError` without pyarrow."""
+def write_parquet(rows: SweepRows, path: Path) -> None:
+    """Write the lines as Parquet: axes and words as strings, counts as 64-bit integers. Raises `UsageError` without pyarrow."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise UsageError("`--format parquet` needs pyarrow", hint="pip install 'fuseflow[parquet]'") from None
-    texts, floats = {*found.axes, "status", "reason", "error"}, {"to_best", "seconds"}
-    kinds = {c: pa.string() if c in texts else pa.float64() if c in floats else pa.int64() for c in found.columns}
-    table = pa.Table.from_pylist([{c: line.get(c) for c in found.columns} for line in found.lines], schema=pa.schema(kinds))
+    texts, floats = {*rows.axes, "status", "reason", "error"}, {"to_best", "seconds"}
+    kinds = {c: pa.string() if c in texts else pa.float64() if c in floats else pa.int64() for c in rows.columns}
+    table = pa.Table.from_pylist([{c: line.get(c) for c in rows.columns} for line in rows.lines], schema=pa.schema(kinds))
     parquet.write_table(table, path)

@@ -1,4 +1,4 @@
-"""Tables for a terminal."""
+"""The tables and lines about a compiled program or a run that commands print on a terminal."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table that may be wider than the terminal: its gaps close, then lines run over. (rich would cut numbers, and a number
-    that is cut is a wrong number.)"""
+    """Print a table that may be wider than the terminal: its gaps close, and then its lines run over. The library would cut numbers
+    instead, and a number that is cut is a wrong number."""
     if _natural_width(console, table) > console.width:
         table.padding = 0
     console.width = max(console.width, _natural_width(console, table))
@@ -34,7 +34,7 @@ def _natural_width(console: Console, table: Table) -> int:
 
 
 def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table:
-    """A plain table whose columns from `numbers_from` on are numbers."""
+    """Return an empty table whose columns from `numbers_from` on hold numbers."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_footer=footer)
     vertical: VerticalAlignMethod = "bottom" if any("\n" in column for column in columns) else "top"
     for n, column in enumerate(columns):
@@ -43,7 +43,7 @@ def plain_table(*columns: str, numbers_from: int, footer: bool = False) -> Table
 
 
 def operator_table() -> Table:
-    """Every pointwise operator: how it is written, what an operand alone decides, its value at zeros, what it costs."""
+    """Return a table of the pointwise operators: notation, annihilators, value at zeros and cost of each."""
     table = plain_table("operator", "written", "annihilators", "at zero", "unit", "FLOPs", numbers_from=5)
     for row in OPERATORS.values():
         fixed = (f"{_written(row, at, value)} = {result:g}" for at, value, result in row.annihilators)
@@ -53,7 +53,7 @@ def operator_table() -> Table:
 
 
 def _written(row: Operator, position: int | None = None, value: float = 0) -> str:
-    """The operator as programs write it: `a * b`; with one operand fixed, `0 * _`."""
+    """Return the operator as programs write it: `a * b`, or `0 * _` with one operand fixed."""
     operands = (
         list("abc"[: row.arity]) if position is None else [f"{value:g}" if n == position else "_" for n in range(row.arity)]
     )
@@ -69,22 +69,22 @@ def reducer_table() -> Table:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """One thing that was looked at, and what was found."""
+    """A check of the installation and its outcome."""
 
     name: str
     passed: bool
-    found: str
+    outcome: str
 
 
 def check_table(rows: Iterable[CheckRow]) -> Table:
     table = plain_table("check", "", "found", numbers_from=3)
     for row in rows:
-        table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", escape(row.found))
+        table.add_row(row.name, "[green]ok[/]" if row.passed else "[red]wrong[/]", escape(row.outcome))
     return table
 
 
 def compiled_table(compiled: Compiled) -> Table:
-    """What was made of each region, and what it is expected to cost."""
+    """Return a table of the regions: loop order, size, and expected cost of each."""
     table = plain_table("region", "order", "Einsums", "nodes", "about\ncycles", "about\nFLOPs", "about\nbytes", numbers_from=2)
     for region in compiled.regions:
         cost = region.estimate
@@ -94,7 +94,7 @@ def compiled_table(compiled: Compiled) -> Table:
 
 
 def result_table(result: Result) -> Table:
-    """A row for each region, and the totals. A region that others run like has one row for all of them (`x12`), with its own numbers."""
+    """Return a table with a row for each region, and the totals. Regions that run alike share one row (`x12`), with the numbers of one."""
     columns = ("Einsums", "cycles", "roofline", "nodes", "firings", "tokens", "FLOPs", "bytes\nread", "bytes\nwritten")
     table = plain_table("region", *columns, numbers_from=1, footer=True)
     rows = [_numbers(region) for region in result.regions]
@@ -114,44 +114,44 @@ def _numbers(region: RegionResult) -> tuple[int, ...]:
 
 
 def top_tables(result: Result, count: int) -> tuple[Table, Table]:
-    """Of each region the `count` nodes that are busiest, and those that are blocked most: in percent of the region's cycles."""
+    """Return a table of the `count` busiest nodes of each region, and one of those that are blocked most, in percent of its cycles."""
     return _top_table(result, count, "busiest node", _working), _top_table(
         result, count, "most blocked node", attrgetter("blocked")
     )
 
 
 def _working(node: NodeStatistics) -> int:
-    """Cycles in which a node fires, or works on a tile that it took before."""
+    """Return the cycles in which a node fires, or works on a tile that it took before."""
     return max(node.busy, node.occupied)
 
 
 def _top_table(result: Result, count: int, title: str, cycles: Callable[[NodeStatistics], int]) -> Table:
-    """Nodes that are not at all so are left out; equal ones stand in graph order."""
+    """Return a table of the nodes with the most `cycles`. Nodes without any are left out, and equal ones stand in graph order."""
     table = plain_table("region", title, "op", "busy\n%", "starved\n%", "memory\n%", "blocked\n%", numbers_from=3)
     for region in result.regions:
         name = escape(region.name)
-        found = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
-        for node in found:
+        nodes = sorted(filter(cycles, region.simulation.nodes), key=cycles, reverse=True)[:count]
+        for node in nodes:
             shares = (f"{100 * part / region.cycles:.1f}" for part in (_working(node), node.starved, node.waited, node.blocked))
             table.add_row(name, escape(node.name), node.op, *shares)
             name = ""
-        if not found:
+        if not nodes:
             table.add_row(name, "none")
     return table
 
 
-def deepened_lines(result: Result) -> Iterator[str]:
-    """What a machine of `fifo_depth: auto` had to deepen, one line for each region. Copies in lanes, and inputs of a `merge`, are told once
-    if they are equally deep."""
+def fifo_depth_lines(result: Result) -> Iterator[str]:
+    """Yield a line for each region about the FIFOs that a machine of `fifo_depth: auto` deepened. Copies in lanes, and inputs of a `merge`,
+    are listed once if they are equally deep."""
     for region in result.regions:
         merges = {node.name for node in region.simulation.nodes if node.op == "merge"}
         groups: dict[tuple[str, int | None, int], list[Edge]] = {}
         for edge, depth in region.simulation.depths.items():
             name = _without_lanes(edge.node, region.places.get(edge.node, ()))
             groups.setdefault((name, None if edge.node in merges else edge.input, depth), []).append(edge)
-        found = ", ".join(_deepened(name, depth, edges) for (name, _, depth), edges in groups.items())
-        if found:
-            yield escape(f"{region.name}: FIFOs deepened: {found}")
+        depths = ", ".join(_deepened(name, depth, edges) for (name, _, depth), edges in groups.items())
+        if depths:
+            yield escape(f"{region.name}: FIFOs deepened: {depths}")
 
 
 def _without_lanes(node: str, place: Iterable[tuple[str, int]]) -> str:
@@ -167,7 +167,7 @@ def _deepened(name: str, depth: int, edges: Sequence[Edge]) -> str:
 
 
 def lane_lines(result: Result) -> Iterator[str]:
-    """How evenly the lanes of each index worked, one line for each region and index."""
+    """Yield a line for each region and index about how evenly its lanes worked."""
     for region in result.regions:
         for index, lanes in region.lanes.items():
             firings = [lane.firings for lane in lanes]
@@ -176,7 +176,7 @@ def lane_lines(result: Result) -> Iterator[str]:
 
 
 def check_line(result: Result) -> str:
-    """The outcome of the check, in one line."""
+    """Return the outcome of the check in one line."""
     if result.check is None:
         return "check: switched off"
     check = result.check

@@ -1,7 +1,7 @@
-"""A run as a trace that Perfetto and Chrome open: one process a region, one track a node, counters for FIFOs and memory.
+"""A run as a trace that Perfetto and Chrome open. A region is a process, a node is a track, and FIFOs and memory are counters.
 
-The Trace Event Format: metadata, complete events that do not overlap in a thread, counters of a process. One microsecond of the viewer is
-one cycle. The same run gives the same bytes.
+The file follows the Trace Event Format: it has metadata, complete events that do not overlap in a thread, and counters of a process. One
+microsecond of the viewer is one cycle. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Event = dict[str, Any]
 
 
 def trace_file(tracer: Tracer, model: str, compress: bool) -> bytes:
-    """What a tracer traced as a file; `model` is the name that it gives to what ran. Raises `UsageError` if nothing runs in its cycles."""
+    """Return the trace of a tracer as a file that names what ran `model`. Raises `UsageError` if nothing runs in its cycles."""
     if not tracer.regions:
         raise UsageError(
             f"nothing runs in cycles {tracer.span.start:,} to {tracer.span.end:,}",
@@ -30,7 +30,7 @@ def trace_file(tracer: Tracer, model: str, compress: bool) -> bytes:
 
 
 def trace_bytes(regions: Sequence[TracedRegion], settings: Mapping[str, str], compress: bool = True) -> bytes:
-    """The trace as a file. `settings`: what to say about the run."""
+    """Return the trace as a file, with `settings` as the metadata of the run."""
     out = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) if compress else nullcontext(out) as file:
         head = json.dumps({**settings, "unit": "1 us is 1 cycle"})
@@ -42,7 +42,7 @@ def trace_bytes(regions: Sequence[TracedRegion], settings: Mapping[str, str], co
 
 
 def trace_events(regions: Sequence[TracedRegion]) -> Iterator[Event]:
-    """The events of the trace format, region after region."""
+    """Yield the events of the trace format, region after region."""
     first = len(regions) + 1  # a thread that has the number of a process would be its main one, and stand above all others
     for pid, region in enumerate(regions, start=1):
         yield from _names(pid, first, region)
@@ -61,8 +61,8 @@ def _names(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:
         yield _about(pid, tid, "thread_sort_index", sort_index=tid)
 
 
-def _about(pid: int, tid: int, what: str, **args: Any) -> Event:
-    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
+def _about(pid: int, tid: int, event: str, **args: Any) -> Event:
+    return {"ph": "M", "name": event, "pid": pid, "tid": tid, "ts": 0, "args": args}
 
 
 def _firings(pid: int, first: int, region: TracedRegion) -> Iterator[Event]:
@@ -103,7 +103,7 @@ def _counter(pid: int, name: str, cycle: int, **args: float) -> Event:
 
 
 def trace_line(regions: Sequence[TracedRegion], file: str) -> str:
-    """What the trace holds, in one line."""
+    """Return a line about the content of the trace."""
     coarse = [r for r in regions if not r.timeline.exact]
     if not coarse:
         return f"trace of every firing: {file}"

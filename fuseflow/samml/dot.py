@@ -1,10 +1,11 @@
-"""A graph as Graphviz text: one box a node, one arrow a reader. Coordinates are dashed, references dotted, values solid."""
+"""A graph as Graphviz text, with a box for each node and an arrow for each reader. Coordinates are dashed, references dotted, values
+solid."""
 
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml.node import Role
-from fuseflow.samml.text import detail
+from fuseflow.samml.text import show_attributes
 
 COLORS: dict[Role, str] = {
     "source": "gray90", "level": "palegreen", "value": "lightyellow", "join": "plum", "move": "lightcyan", "lane": "lightcyan",
@@ -14,12 +15,12 @@ STYLES: dict[n.Kind, str] = {"crd": "dashed", "ref": "dotted", "val": "solid"}
 
 
 def dot(graph: n.Graph) -> str:
-    """Graphviz text of a verified graph."""
+    """Return a verified graph as Graphviz text."""
     types, readers, by_name = graph.types(), graph.readers(), graph.by_name
     whole = {(edge.node, edge.input) for edge in graph.fiber_fifos}
     lines = [f"digraph {_quote(graph.name)} {{", '  node [shape=box style=filled fontname="monospace"];']
     for node in graph.nodes:
-        label = f"{node.name}\n{node.word or node.op} {detail(node)}".rstrip()
+        label = f"{node.name}\n{node.word or node.op} {show_attributes(node)}".rstrip()
         lines.append(f"  {_quote(node.name)} [label={_quote(label)} fillcolor={COLORS[node.role]}];")
     for port, edges in readers.items():
         names = by_name[port.node].port_names()

@@ -1,4 +1,4 @@
-"""Graphs from files, with their tensors from files: what `fuseflow simulate` runs."""
+"""Graphs and their input tensors from files, which `fuseflow simulate` runs."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from fuseflow.tensors.levels import Dense
 from fuseflow.tensors.pack import from_coordinates
 from fuseflow.tensors.tensor_listing import TensorEntry, read_entries
 
-LISTS = ("order", "levels", "indices", "block")
-TEXT = (".txtpb", ".pbtxt", ".textproto")
+LIST_KEYS = ("order", "levels", "indices", "block")
+TEXT_SUFFIXES = (".txtpb", ".pbtxt", ".textproto")
 
 
 def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, Tensor]]:
-    """A graph and its inputs, ready to simulate.
+    """Return a graph and its inputs, ready to simulate.
 
     `path` is a SAMML protobuf, binary (`.bin`, `.pb`) or text (`.txtpb`), or our own text form (`.samml`); `tensors` a YAML file:
 
@@ -45,45 +45,51 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     data = _data(path)
     try:
         graph = _graph(path, data, {})
-        named = {} if path.suffix == ".samml" else proto.stored_indices(data)
+        stored_indices = {} if path.suffix == ".samml" else proto.stored_indices(data)
     except FuseFlowError as error:
         error.span = error.span or Span(str(path), 1)
         raise
-    entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LISTS)
+    entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LIST_KEYS)
     arrays: dict[str, ArrayOrSparse] = {}
     blocks: dict[str, Block] = {}
-    counted: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
+    counts: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
     sizes: dict[str, tuple[int, str]] = {}
-    turned: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
+    file_indices: dict[str, tuple[str, ...]] = {}  # of another tool's tensors of tiles: the indices of the dimensions of the file
     for entry in entries:
         decl = graph.declared[entry.name]
         with entry.named_in_errors():
-            dims = _dimensions(decl, entry, named.get(entry.name, ()))
-            if named and decl.tile:
-                turned[entry.name] = _of_file(entry, dims)
-                decl, dims = _turned(decl, dims, turned[entry.name]), turned[entry.name]
+            dims = _dimensions(decl, entry, stored_indices.get(entry.name, ()))
+            if stored_indices and decl.tile:
+                file_indices[entry.name] = _of_file(entry, dims)
+                decl, dims = _turned(decl, dims, file_indices[entry.name]), file_indices[entry.name]
             blocks[entry.name] = _block(decl, entry)
             arrays[entry.name] = _array(decl, entry, dims, blocks[entry.name])
-            counted[entry.name] = block_counts(arrays[entry.name].shape, blocks[entry.name])
-            _note(sizes, entry.name, dims, counted[entry.name])
-    if named:
+            counts[entry.name] = block_counts(arrays[entry.name].shape, blocks[entry.name])
+            _note(sizes, entry.name, dims, counts[entry.name])
+    if stored_indices:
         graph = _sized(
-            _graph(path, data, {index: size for index, (size, _) in sizes.items()}), counted, named, sizes, turned, blocks
+            _graph(path, data, {index: size for index, (size, _) in sizes.items()}),
+            counts,
+            stored_indices,
+            sizes,
+            file_indices,
+            blocks,
         )
-    found = {}
+    inputs = {}
     for entry in entries:
         with entry.named_in_errors():
-            found[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not named)
-    return graph, found
+            inputs[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not stored_indices)
+    return graph, inputs
 
 
 def _data(path: Path) -> bytes | str:
     if path.suffix in (".bin", ".pb"):
         return read_bytes(path, "the graph")
-    if path.suffix in (".samml", *TEXT):
+    if path.suffix in (".samml", *TEXT_SUFFIXES):
         return read_text(path, "the graph")
     raise UsageError(
-        f"cannot read `{path}` as a graph", hint=f"give a SAMML protobuf (.bin, .pb, or text: {', '.join(TEXT)}) or .samml"
+        f"cannot read `{path}` as a graph",
+        hint=f"give a SAMML protobuf (.bin, .pb, or text: {', '.join(TEXT_SUFFIXES)}) or .samml",
     )
 
 
@@ -98,15 +104,15 @@ def _graph(path: Path, data: bytes | str, sizes: Mapping[str, int]) -> Graph:
 
 
 def _dimensions(decl: TensorDecl, entry: TensorEntry, named: Sequence[str]) -> tuple[str, ...]:
-    """Names of the declared dimensions; checks what the entry says of the levels."""
+    """Return the names of the declared dimensions. Raises `FileError` if the entry contradicts the levels of the graph."""
     order, levels = entry.lists.get("order"), entry.lists.get("levels")
     stored = tuple(level.text for level in decl.format.levels)
     if levels is not None and levels != stored:
         raise FileError(f"`levels` are [{', '.join(levels)}], the graph has [{', '.join(stored)}]")
     for key in ("order", "indices"):
-        given = entry.lists.get(key, stored)
-        if len(given) != len(stored) or (key in entry.lists and len(set(given)) != len(given)):
-            raise FileError(f"`{key}` is [{', '.join(given)}]: it names each of the {len(stored)} indices once")
+        indices = entry.lists.get(key, stored)
+        if len(indices) != len(stored) or (key in entry.lists and len(set(indices)) != len(indices)):
+            raise FileError(f"`{key}` is [{', '.join(indices)}]: it names each of the {len(stored)} indices once")
     names = _names(decl, named or [""] * len(stored))
     for p, (mine, graphs) in enumerate(zip(order or (), named, strict=False)):
         if graphs and mine != graphs:
@@ -122,7 +128,7 @@ def _dimensions(decl: TensorDecl, entry: TensorEntry, named: Sequence[str]) -> t
 
 
 def _of_file(entry: TensorEntry, dims: Sequence[str]) -> tuple[str, ...]:
-    """Names of the dimensions of an entry's file, those of the tensor being `dims`."""
+    """Return the names of the dimensions of an entry's file, given those of the tensor."""
     file = entry.lists.get("indices", tuple(dims))
     if sorted(file) != sorted(dims):
         raise FileError(f"`indices` are [{', '.join(file)}], those of the tensor [{', '.join(dims)}]")
@@ -130,7 +136,7 @@ def _of_file(entry: TensorEntry, dims: Sequence[str]) -> tuple[str, ...]:
 
 
 def _array(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: Block) -> ArrayOrSparse:
-    """The array of an entry, its dimensions as declared."""
+    """Return the array of an entry, with its dimensions as declared."""
     file = _of_file(entry, dims)
     axes = tuple(file.index(index) for index in dims)
     if entry.path.is_dir():
@@ -150,13 +156,13 @@ def _array(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: Blo
 
 
 def _block(decl: TensorDecl, entry: TensorEntry) -> Block:
-    """The size of a tile along each dimension of the tensor, () of single elements."""
-    given, tile, rank = entry.lists.get("block"), decl.tile, len(decl.shape)
-    if given is not None:
-        block = parse_block("x".join(given), rank)
+    """Return the size of a tile along each dimension of the tensor, or () for single elements."""
+    sizes, tile, rank = entry.lists.get("block"), decl.tile, len(decl.shape)
+    if sizes is not None:
+        block = parse_block("x".join(sizes), rank)
         if tile_shape(block) != (() if prod(tile) == 1 else tile) and (rank != 1 or prod(block) != prod(tile)):
             have = f"tiles of {show_tile(tile)}" if tile else "no tiles of this tensor"
-            raise FileError(f"`block` is [{', '.join(given)}], the graph has {have}")
+            raise FileError(f"`block` is [{', '.join(sizes)}], the graph has {have}")
         return block
     if prod(tile) == 1:
         return ()
@@ -178,9 +184,11 @@ def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) 
     return replace(tensor, values=tensor.values.reshape(-1, *decl.tile))  # a vector may be in columns
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """The tensor whose elements are those of the tiles, padding included; tiles of which the tensor does not say where they lie (around
-    which there are not one or two dimensions) have two dimensions for themselves."""
+def merge_tiles(tensor: Tensor) -> Tensor:
+    """Return the tensor whose elements are those of the tiles, padding included.
+
+    Tiles of a tensor that does not have one or two dimensions become two dimensions of their own.
+    """
     tile, rank = tensor.tile, len(tensor.shape)
     if prod(tile) == 1:
         return replace(tensor, values=tensor.values.reshape(-1))
@@ -202,12 +210,12 @@ def _elements(counts: Sequence[int], block: Block) -> tuple[int, ...]:
 
 
 def _note(sizes: dict[str, tuple[int, str]], name: str, dims: Sequence[str], shape: Sequence[int]) -> None:
-    """Note the size of each index; raises `FileError` if another tensor has another."""
+    """Record the size of each index. Raises `FileError` if another tensor has another size."""
     for index, size in zip(dims, shape, strict=True):
-        known, first = sizes.setdefault(index, (size, name))
-        if size != known:
+        expected, first = sizes.setdefault(index, (size, name))
+        if size != expected:
             raise FileError(
-                f"index `{index}` has size {size} here and {known} in `{first}`",
+                f"index `{index}` has size {size} here and {expected} in `{first}`",
                 hint="if a file has its dimensions in another order than its levels, name them: `indices: [...]`",
             )
 
@@ -220,7 +228,7 @@ def _sized(
     turned: Mapping[str, Sequence[str]],
     blocks: Mapping[str, Block],
 ) -> Graph:
-    """A graph that declared no tensors, with the shapes of its data, and the dimensions of tensors of tiles in the order of these."""
+    """Return a graph that declared no tensors with the shapes of its data. Dimensions of tensors of tiles are ordered as in their files."""
     for name in graph.outputs:
         for index, size in zip(named[name], graph.declared[name].shape, strict=True):
             if not size and index not in sizes:
@@ -240,19 +248,19 @@ def _sized(
     return replace(graph, tensors=tuple(tensors))
 
 
-def _ends(file: Sequence[str], block: Block, known: Sequence[str]) -> tuple[str, str]:
-    """The indices of the rows and columns of tiles, "" for one that the graph does not name."""
-    rows, columns = ("" if d is None or file[d] not in known else file[d] for d in tile_dimensions(block))
+def _ends(file: Sequence[str], block: Block, indices: Sequence[str]) -> tuple[str, str]:
+    """Return the indices of the rows and columns of tiles, "" for one that the graph does not name."""
+    rows, columns = ("" if d is None or file[d] not in indices else file[d] for d in tile_dimensions(block))
     return rows, columns
 
 
 def _names(decl: TensorDecl, named: Sequence[str]) -> tuple[str, ...]:
-    """A name for each dimension of a tensor, `NAME.level` for one that nobody names."""
+    """Return a name for each dimension of a tensor, `NAME.level` for one without a name."""
     return tuple(index or f"{decl.name}.{p}" for p, index in enumerate(named))
 
 
 def _turned(decl: TensorDecl, stored: Sequence[str], dims: Sequence[str]) -> TensorDecl:
-    """A tensor declared as it is stored, with its dimensions in the order of `dims`: tiles have their rows along the last but one."""
+    """Return a tensor that is declared as it is stored, with its dimensions in the order of `dims`."""
     order = tuple(list(dims).index(index) for index in stored)
     shape = tuple(decl.shape[list(stored).index(index)] for index in dims)
     return replace(decl, shape=shape, format=Format(decl.format.levels, order))

@@ -1,6 +1,6 @@
-"""The SAMML graph: dataflow nodes joined by typed token streams. Values only; see `streams` for tokens, `primitives` for the nodes.
+"""The SAMML graph: dataflow nodes joined by typed token streams. `tokens` defines the tokens, `primitives` the nodes.
 
-A node names its inputs as ports of other nodes; `outputs` gives the kind and depth of each of its own.
+A node names its inputs as ports of other nodes. Its method `outputs` gives the kind and the depth of each of its own streams.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order in which every input is defined before it is used.
+    """A dataflow graph, its nodes in an order in which every input is defined before it is used.
 
-    `tensors` declares everything read or written; `outputs` names the tensors written. `fiber_fifos` lists the edges that must
-    hold a whole fiber (a value used before and after a reduction of itself): where a small FIFO deadlocks. `depths` overrides
-    the machine's FIFO depth for single edges.
+    `tensors` declares all tensors that are read or written, and `outputs` names those that are written. `fiber_fifos` lists the edges
+    that must hold a whole fiber, because a value is used before and after a reduction of itself: a small FIFO would deadlock there.
+    `depths` overrides the machine's FIFO depth for single edges.
     """
 
     name: str
@@ -46,26 +46,26 @@ class Graph:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the tensors read from memory."""
+        """The names of the tensors that the graph reads from memory."""
         return tuple(t.name for t in self.tensors if t.name not in self.outputs)
 
     def with_depths(self, depths: Mapping[Edge, int]) -> Graph:
-        """These FIFOs as deep, the others as they are."""
+        """Return the graph with these FIFO depths; the depths of the other FIFOs stay as they are."""
         return replace(self, depths=tuple({**dict(self.depths), **depths}.items()))
 
     def types(self) -> dict[Port, StreamType]:
-        """The type of every stream (the graph must have been verified)."""
-        found: dict[Port, StreamType] = {}
+        """Return the type of every stream of a verified graph."""
+        types: dict[Port, StreamType] = {}
         tensors = self.declared
         for node in self.nodes:
-            for k, kind in enumerate(node.typed([found[p] for p in node.inputs], tensors)):
-                found[Port(node.name, k)] = kind
-        return found
+            for k, kind in enumerate(node.typed([types[p] for p in node.inputs], tensors)):
+                types[Port(node.name, k)] = kind
+        return types
 
     def readers(self) -> dict[Port, tuple[Edge, ...]]:
-        """Who reads each stream, in node order."""
-        found: dict[Port, list[Edge]] = {}
+        """Return the readers of each stream, in node order."""
+        readers: dict[Port, list[Edge]] = {}
         for node in self.nodes:
             for k, port in enumerate(node.inputs):
-                found.setdefault(port, []).append(Edge(node.name, k))
-        return {port: tuple(edges) for port, edges in found.items()}
+                readers.setdefault(port, []).append(Edge(node.name, k))
+        return {port: tuple(edges) for port, edges in readers.items()}

@@ -11,14 +11,14 @@ from fuseflow.dialects import attributes as a
 from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import OUTPUT, TENSOR, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
+from fuseflow.samml.mlir_nodes import OUTPUT, TENSOR, check_types, locate_error, read_node, read_tensor, write_nodes, write_tensor
 from fuseflow.samml.verify import verify
 
 GRAPH, FIBER_FIFO, FIFO_DEPTH = "samml.graph", "samml.fiber_fifo", "samml.fifo_depth"
 
 
 def to_mlir(graph: n.Graph) -> str:
-    """The module that holds the graph, in generic form. Raises `GraphError` if the graph does not verify."""
+    """Return the MLIR module that holds the graph, in generic form. Raises `GraphError` if the graph does not verify."""
     verify(graph)
     with m.context("samml", error=GraphError):
         module = ir.Module.create()
@@ -37,7 +37,10 @@ def to_mlir(graph: n.Graph) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
-    """The graph that a module holds; `file` is its name in errors. Raises `GraphError` if it does not parse or does not verify."""
+    """Return the graph that an MLIR module holds. `file` is its name in errors.
+
+    Raises `GraphError` if the module does not parse or the graph does not verify.
+    """
     with m.context("samml", error=GraphError, file=file):
         module = m.parse(text, file, ("samml",), GraphError)
         operations = module.operations
@@ -55,7 +58,7 @@ def from_mlir(text: str, file: str = "<mlir>") -> n.Graph:
         try:
             verify(graph)
         except GraphError as error:
-            raise placed(error, operations, head) from None
+            raise locate_error(error, operations, head) from None
         types = graph.types()
         for op, node in nodes:
             check_types(op, node, types)

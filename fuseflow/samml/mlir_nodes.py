@@ -20,10 +20,10 @@ from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format
 
 KINDS: tuple[n.Kind, ...] = ("crd", "ref", "val")
-"""The order in which the operation groups the streams of a join."""
+"""The order in which the operation of a join groups its streams."""
 
 MAX_LEVELS = 8
-"""How many levels of coordinates the dialect declares for a primitive that takes several."""
+"""The number of levels of coordinates that the dialect declares for a primitive that takes several."""
 
 TENSOR = "samml.tensor"
 OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in n.NODE_TYPES}
@@ -31,7 +31,7 @@ OPERATIONS: dict[str, type[n.Primitive]] = {f"samml.{kind.op}": kind for kind in
 
 OUTPUT = "samml.output"
 _NAMED_BY = {OUTPUT: "tensor", TENSOR: "name"} | dict.fromkeys(OPERATIONS, "node")
-"""The attribute that says what an operation is about."""
+"""The attribute of each operation that names what the operation is about."""
 
 
 # To MLIR --------------------------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def write_tensor(tensor: n.TensorDecl) -> None:
 
 
 def write_nodes(nodes: Sequence[n.Node], types: Mapping[n.Port, n.StreamType]) -> None:
-    """One operation for each node, in order; every input is an output of a node before."""
+    """Write one operation for each node, in order. Every input is an output of an earlier node."""
     streams: dict[n.Port, ir.Value] = {}
     for node in nodes:
         _write_node(node, types, streams)
@@ -80,11 +80,11 @@ def stream_type(type: n.StreamType) -> ir.Type:
     return a.declared_type(f"samml.{type.kind}", a.integer(type.depth))
 
 
-def _level_segments(name: str, taken: int, made: int) -> dict[str, ir.Attribute]:
-    """Which of the declared levels of coordinates are there."""
-    if taken > MAX_LEVELS:
-        raise GraphError(f"`{name}` takes {taken} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
-    operands, results = ([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in (taken, made))
+def _level_segments(name: str, taken_levels: int, given_levels: int) -> dict[str, ir.Attribute]:
+    """Return the segment sizes that say which of the declared levels of coordinates an operation has."""
+    if taken_levels > MAX_LEVELS:
+        raise GraphError(f"`{name}` takes {taken_levels} levels of coordinates; the MLIR form has at most {MAX_LEVELS}")
+    operands, results = ([1] * count + [0] * (MAX_LEVELS - count) + [1] for count in (taken_levels, given_levels))
     return a.segments(operands, results)
 
 
@@ -101,7 +101,7 @@ def read_tensor(op: m.Operation) -> n.TensorDecl:
 
 
 def read_node(op: m.Operation) -> n.Primitive:
-    """The node of an operation. `check_types` compares the types of its results once all nodes are known."""
+    """Return the node of an operation. `check_types` compares the types of its results once all nodes are known."""
     if op.name not in OPERATIONS:
         op.refuse("is no primitive", did_you_mean(op.name, OPERATIONS))
     kind = OPERATIONS[op.name]
@@ -129,8 +129,8 @@ def check_types(op: m.Operation, node: n.Node, types: Mapping[n.Port, n.StreamTy
             op.refuse(f"gives result {k} the type {result.type}; node `{node.name}` makes {wanted}")
 
 
-def placed(error: GraphError, operations: Sequence[m.Operation], head: m.Operation) -> GraphError:
-    """The same error of a whole graph or table, with the place of what it names: a node, a tensor, or else the graph itself."""
+def locate_error(error: GraphError, operations: Sequence[m.Operation], head: m.Operation) -> GraphError:
+    """Return an error of a whole graph or table with the place of the node or tensor that it names, or else that of the graph itself."""
     places = {op.string(_NAMED_BY[op.name]): op.place for op in operations if op.name in _NAMED_BY}
     _, *names = re.findall(r"`([^`]+)`", error.message) or [""]  # the first is the graph's own
     error.span = error.span or next((places[name] for name in names if name in places), head.place)
@@ -138,7 +138,7 @@ def placed(error: GraphError, operations: Sequence[m.Operation], head: m.Operati
 
 
 def _port(value: ir.Value, reader: m.Operation) -> n.Port:
-    """The stream that a value is. Results of a join are grouped, so their number is not that of the output."""
+    """Return the stream that a value stands for. Results of a join are grouped, so their number is not that of the output."""
     maker = m.Operation(value.owner.operation, reader.module)
     if maker.name not in OPERATIONS:
         reader.refuse(f"reads a result of `{maker.name}`, which is no primitive")
@@ -149,16 +149,16 @@ def _port(value: ir.Value, reader: m.Operation) -> n.Port:
 
 
 def _sides(join: m.Operation) -> list[list[n.Kind]]:
-    """The kinds of the payloads of each side. Refuses payloads that are not the operands and results."""
+    """Return the kinds of the payloads of each side. Refuse payloads that do not match the operands and results."""
     sides: list[list[n.Kind]] = join.read("payloads", _payloads, 'a list of "ref" and "val" for each side')
-    for what, streams, kinds in (
+    for role, streams, kinds in (
         ("operands", join.operands, _input_kinds(sides)),
         ("results", join.results, _output_kinds(sides)),
     ):
-        given = [ir.DynamicType(stream.type).type_name for stream in streams]
+        types = [ir.DynamicType(stream.type).type_name for stream in streams]
         wanted = [f"samml.{kinds[k]}" for k in _grouped(kinds)]
-        if given != wanted:
-            join.refuse(f"has {what} {', '.join(given)}; its payloads ask for {', '.join(wanted)}")
+        if types != wanted:
+            join.refuse(f"has {role} {', '.join(types)}; its payloads ask for {', '.join(wanted)}")
     return sides
 
 
@@ -182,7 +182,7 @@ def _output_kinds(sides: Sequence[Sequence[n.Kind]]) -> list[n.Kind]:
 
 
 def _grouped(kinds: Sequence[n.Kind]) -> list[int]:
-    """Which stream of a join each operand or result is: grouped by kind, in the order of the node within a kind."""
+    """Return the stream of a join that each operand or result is. They are grouped by kind, and within a kind in the order of the node."""
     return sorted(range(len(kinds)), key=lambda k: KINDS.index(kinds[k]))
 
 
@@ -195,7 +195,7 @@ class _Codec:
 
 
 def _single(write: Callable[[Any], ir.Attribute], read: Callable[[m.Operation, str], Any]) -> _Codec:
-    """The codec of a field that is one attribute of the same name."""
+    """Return the codec of a field that is one attribute of the same name."""
     return _Codec(lambda field, value: {field: write(value)}, read)
 
 

@@ -1,8 +1,8 @@
 """What every primitive declares, and the streams, ports and tensors that it speaks of.
 
 A primitive is a class of `primitives`. Whatever the rest of the compiler must know of it stands there once, as xDSL's operations declare
-their traits: as a base class (`Pointwise`, `Workspace`, `Reads`, `Writes`), as a class attribute, or as a small method. Verification,
-bounds, tile indices, transformations, text, MLIR, protobuf, estimates and simulators read these facts.
+their traits: as a base class (`Pointwise`, `Workspace`, `TensorReader`, `TensorWriter`), as a class attribute, or as a small method.
+Verification, bounds, tile indices, transformations, text, MLIR, protobuf, estimates and simulators read these facts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fuseflow.tile_ops import TileShape
 T = TypeVar("T")
 Kind: TypeAlias = Literal["crd", "ref", "val"]
 
-UNKNOWN = 1 << 62
+UNBOUNDED = 1 << 62
 """The bound of streams that hold no coordinates."""
 
 
@@ -45,13 +45,13 @@ class StreamType:
 
 
 def show_tile(tile: TileShape) -> str:
-    """`2x3`."""
+    """Return the shape of a tile as text, such as `2x3`."""
     return "x".join(map(str, tile))
 
 
 @dataclass(frozen=True, slots=True)
 class TensorDecl:
-    """A tensor that the graph reads or writes. With a `tile`, `shape` counts tiles: the levels address them, every value is one."""
+    """A tensor that the graph reads or writes. With a `tile`, every value is a tile of that shape, and `shape` counts tiles."""
 
     name: str
     shape: tuple[int, ...]
@@ -61,11 +61,11 @@ class TensorDecl:
     tile: TileShape = ()
 
     def size(self, level: int) -> int:
-        """How many coordinates a storage level has."""
+        """Return the number of coordinates that a storage level can have."""
         return self.shape[self.format.order[level]]
 
     def stored_arrays(self, level: int) -> tuple[StoredArray, ...]:
-        """The arrays that a storage level keeps in memory."""
+        """Return the arrays that a storage level keeps in memory."""
         return self.format.levels[level].arrays(self.size(level))
 
 
@@ -74,13 +74,13 @@ class TensorDecl:
 AttributeType: TypeAlias = Literal[
     "tensor", "level", "values", "word", "integer", "integers", "number", "number or none", "flag", "slots"
 ]
-"""What the written forms make of a field. A `level` stands behind its tensor (`A.0`). `values` is a tensor of which the values are meant
-(`A.vals`). A `flag` is written if it is set, a `number or none` unless it is None. `slots` are the operands of an operator."""
+"""How the written forms show a field. A `level` is written behind its tensor (`A.0`), and `values` is a tensor whose values are meant
+(`A.vals`). A `flag` is written if it is set, and a `number or none` unless it is None. `slots` are the operands of an operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A field of a primitive in its written forms. `keyed`: the text form says `field=value`."""
+    """A field of a primitive in its written forms. If it is `keyed`, the text form writes `field=value`."""
 
     field: str
     type: AttributeType
@@ -88,12 +88,12 @@ class Attribute:
 
 
 def attribute(type: AttributeType, *, keyed: bool = False) -> Mapping[str, Any]:
-    """The metadata of a field that is written down as an attribute."""
+    """Return the metadata of a dataclass field that the written forms show as an attribute."""
     return {"attribute": (type, keyed)}
 
 
 def attributes_of(primitive: type[Node]) -> tuple[Attribute, ...]:
-    """The attributes of a primitive, in the order in which they are written."""
+    """Return the attributes of a primitive, in the order in which they are written."""
     return tuple(Attribute(f.name, *f.metadata["attribute"]) for f in fields(primitive) if "attribute" in f.metadata)
 
 
@@ -104,8 +104,8 @@ def attributes_of(primitive: type[Node]) -> tuple[Attribute, ...]:
 class Unit:
     """The hardware that a node runs on.
 
-    `latency` is the latency class of the machines. `function` names the operator whose work a tile takes; "" where tiles take no longer
-    than scalars. A `pipelined` unit starts a scalar every cycle, whatever its latency is.
+    `latency` names the key of the machine's latency table. `function` names the operator whose work a tile takes; it is "" where tiles
+    take no longer than scalars. A `pipelined` unit starts a scalar every cycle, whatever its latency is.
     """
 
     latency: str = "default"
@@ -117,8 +117,8 @@ DEFAULT_UNIT = Unit()
 MEMORY_UNIT = Unit("memory")
 
 Grain: TypeAlias = Literal["element", "fiber", "fold", "tensor"]
-"""What a node must see together, so what its lanes may not share: an element, a fiber, a fiber that it folds (in any grouping), or
-everything."""
+"""What a node must see as a whole, so that lanes cannot share it: an element, a fiber, a fiber that it folds in any grouping, or the
+whole tensor."""
 
 Role: TypeAlias = Literal["source", "level", "value", "join", "move", "lane", "compute", "write"]
 """What a node is for: it starts the streams, gives coordinates or references of a level, reads values, brings coordinates together or
@@ -130,7 +130,7 @@ takes them apart, puts elements elsewhere, deals lanes, computes, or writes."""
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Base of all primitives. `name` is unique in the graph.
+    """The base class of all primitives. The `name` of a node is unique in its graph.
 
     The facts below have no defaults where a wrong default would be a silent error: a primitive that lacks one is refused by
     `tests/samml/test_primitives.py`, and by `NotImplementedError` where it is asked for.
@@ -139,17 +139,17 @@ class Node:
     op: ClassVar[str] = ""
     """The name of the primitive in MLIR, in statistics and in messages."""
     word: ClassVar[str] = ""
-    """Its name in the text form, where that is not `op`."""
+    """The name of the primitive in the text form, if it is not `op`; else ""."""
     ports: ClassVar[tuple[str, ...]] = ()
     """Names of the outputs, for printing; variadic nodes compute theirs in `port_names`."""
     role: ClassVar[Role]
-    """What it is for, in drawings and reports."""
+    """The purpose of the primitive, which drawings and reports show."""
     grain: ClassVar[Grain]
-    """What it must see together."""
+    """What the primitive must see as a whole."""
     holds_back: ClassVar[bool] = False
-    """Whether it gives nothing of a fiber before the fiber has ended."""
+    """Whether it emits nothing of a fiber before the fiber has ended."""
     beyond_comal: ClassVar[str] = ""
-    """What it does, where that is nothing that Comal, the simulator behind machines of `rules: comal`, has times for."""
+    """What the primitive does, if Comal (the simulator whose times machines with `rules: comal` have) has no times for it; else ""."""
 
     name: str
     inputs: tuple[Port, ...]
@@ -157,67 +157,69 @@ class Node:
     # Streams ----------------------------------------------------------------------------------------------------------------
 
     def takes(self) -> tuple[str, ...]:
-        """The kinds of its inputs, one text each, such as `crd` or `ref or val`: their number is its arity."""
+        """Return the kinds that each input may have, such as `crd` or `ref or val`. Their number is the arity of the node."""
         raise NotImplementedError(f"primitive `{self.op}` does not declare what it takes")
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
-        """Types of the outputs, given the types of the inputs (which `verify` has checked)."""
+        """Return the types of the outputs, given those of the inputs, which `verify` has checked."""
         raise NotImplementedError(f"primitive `{self.op}` does not declare its outputs")
 
     def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
-        """The same, with the tiles of what is read from `tensors`."""
+        """Return the types of the outputs, where values that are read from `tensors` have the tiles of their tensors."""
         return self.outputs(inputs)
 
     def port_names(self) -> tuple[str, ...]:
         return self.ports
 
     def carries(self) -> tuple[tuple[int, ...], ...]:
-        """For each output the inputs whose elements it passes on as they are, perhaps repeated, dealt out or in another order. Of several,
-        each element is one of them. None: it makes elements of its own."""
+        """Return, for each output, the inputs whose elements it passes on unchanged, perhaps repeated, dealt out or in another order.
+        With several inputs, each element comes from one of them. With no input, the output has elements of its own."""
         raise NotImplementedError(f"primitive `{self.op}` does not declare what it carries")
 
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
-        """A number for each output that its coordinates are all below, given those of the inputs. That of a level with every coordinate is
-        its size."""
-        return tuple(max([inputs[k] for k in carried]) if carried else UNKNOWN for carried in self.carries())
+        """Return an exclusive upper bound of the coordinates of each output, given those of the inputs. The bound of a full level is its
+        size."""
+        return tuple(max([inputs[k] for k in carried]) if carried else UNBOUNDED for carried in self.carries())
 
     def nested(self, around: tuple[T, ...], depth: int, own: T, mixed: T) -> tuple[T, ...]:
-        """What the levels of its deepest output are, outermost first; the other outputs have those above. `around`: what the levels of its
-        inputs are, of which the first input has `depth`. `own` is a level that it makes, `mixed` one of two levels or of a part of one."""
+        """Return labels for the levels of the deepest output, outermost first; the other outputs have the outer ones of these levels.
+
+        `around` labels the levels of the inputs, and `depth` is that of the first input. `own` is the label of a level that this node
+        makes, and `mixed` that of a level made of two levels or of a part of one."""
         return around
 
     def watched(self, inputs: int) -> Sequence[int]:
-        """Of so many inputs, those at which every firing looks, whether or not it takes from them."""
+        """Return those of the `inputs` inputs at which every firing looks, whether or not it takes a token from them."""
         return ()
 
     # Work -------------------------------------------------------------------------------------------------------------------
 
     def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
-        """The hardware that it runs on."""
+        """Return the hardware that the node runs on."""
         return DEFAULT_UNIT
 
     @property
     def operator(self) -> str:
-        """The operator that it applies to every value, of which the FLOPs are counted; "" if it computes nothing."""
+        """The operator that the node applies to every value, whose FLOPs are counted; "" if it computes nothing."""
         return ""
 
     @property
     def by_value(self) -> bool:
-        """Whether values, and not coordinates alone, decide how often it fires and what it passes on."""
+        """Whether values, and not coordinates alone, decide how often the node fires and what it passes on."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Pointwise(Node):
-    """A trait: all inputs are aligned token by token, and so is the one output, to which every firing gives one token."""
+    """A trait of a node whose inputs and single output are all aligned token by token: every firing emits one token."""
 
     grain: ClassVar[Grain] = "element"
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace(Node):
-    """A trait: takes coordinates of several levels, outermost first, and values; collects each fiber of the outermost level in a
-    workspace, and gives its entries in sorted order when the fiber ends."""
+    """A trait of a node that takes coordinates of several levels, outermost first, and values. It collects each fiber of the outermost
+    level in a workspace, and emits the entries in sorted order when the fiber ends."""
 
     holds_back: ClassVar[bool] = True
 
@@ -226,24 +228,24 @@ class Workspace(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Names(Node):
-    """A trait: works with a declared tensor."""
+class TensorUser(Node):
+    """A trait of a node that uses a declared tensor."""
 
     tensor: str = field(metadata=attribute("tensor"))
 
     def asks_memory(self, tensors: Mapping[str, TensorDecl]) -> bool:
-        """Whether it reads or writes what is stored of the tensor."""
+        """Return whether the node reads or writes what is stored of the tensor."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
-class Reads(Names):
-    """A trait: reads the tensor from memory."""
+class TensorReader(TensorUser):
+    """A trait of a node that reads its tensor from memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Writes(Names):
-    """A trait: writes the tensor to memory. It makes no streams."""
+class TensorWriter(TensorUser):
+    """A trait of a node that writes its tensor to memory and makes no streams."""
 
     role: ClassVar[Role] = "write"
     grain: ClassVar[Grain] = "tensor"
@@ -258,29 +260,29 @@ class Writes(Names):
         return MEMORY_UNIT
 
 
-def upstream(made: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
-    """Names of the nodes that `ports` belong to, and of everything that these read, directly or not."""
+def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
+    """Return the names of the nodes that `ports` belong to, and of all nodes that these read, directly or indirectly."""
     names: set[str] = set()
     waiting = [port.node for port in ports]
     while waiting:
         name = waiting.pop()
         if name not in names:
             names.add(name)
-            waiting += [port.node for port in made[name].inputs]
+            waiting += [port.node for port in nodes[name].inputs]
     return names
 
 
 def stream_name(node: Node, output: int) -> str:
-    """The name of an output stream: `A_i.crd`, or the node's own name where it has one output."""
+    """Return the name of an output stream: `A_i.crd`, or the node's own name if it has one output."""
     names = node.port_names()
     return node.name if len(names) == 1 else f"{node.name}.{names[output]}"
 
 
-def entry(table: Mapping[type[Node], T], primitive: type[Node], what: str) -> T:
-    """What a table says of a primitive. Raises `GraphError` where it says nothing: a primitive that is not complete."""
+def require_entry(table: Mapping[type[Node], T], primitive: type[Node], title: str) -> T:
+    """Return the row of a primitive in a table. Raises `GraphError` if it has none, because the primitive is not complete."""
     if primitive not in table:
         raise GraphError(
-            f"the primitive `{primitive.op or primitive.__name__}` has no {what}",
+            f"the primitive `{primitive.op or primitive.__name__}` has no {title}",
             hint="docs/extending.md lists what a primitive needs",
         )
     return table[primitive]

@@ -1,7 +1,7 @@
-"""What each primitive takes and makes: one rule a node type. `verify` applies them in graph order.
+"""The rules of well-formedness, one for each primitive. `verify` applies them in graph order.
 
 A rule gets the streams that a node reads, refuses what the stream contract does not allow, and returns what it knows of the
-streams that the node makes. Adding a primitive is adding a rule.
+streams that the node makes. A new primitive needs a new rule.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, NoReturn, TypeAlias
 from fuseflow.errors import did_you_mean
 from fuseflow.ops import REDUCERS
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNKNOWN, below
-from fuseflow.samml.rule_context import ROOT, Context, OutputFacts, Position, Streams, counted
+from fuseflow.samml.coordinate_bounds import UNBOUNDED, output_bounds
+from fuseflow.samml.rule_context import ROOT, InputFacts, OutputFacts, Position, RuleContext, show_count
 from fuseflow.tensors.levels import names
 from fuseflow.tile_ops import ALU_FUNCTIONS, TILE_OPERATORS, result_shape
 
 
-def _root(c: Context, node: n.Root, inputs: Streams) -> list[OutputFacts]:
+def _root(c: RuleContext, node: n.Root, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     return [OutputFacts(c.shapes.single, position=ROOT)]
 
 
-def _scan(c: Context, node: n.Scan, inputs: Streams) -> list[OutputFacts]:
+def _scan(c: RuleContext, node: n.Scan, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level)
     c.indexes(node, inputs, 0, node.tensor, node.level)
@@ -39,14 +39,14 @@ def _scan(c: Context, node: n.Scan, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(shape), OutputFacts(shape, position=Position(node.tensor, node.level + 1))]
 
 
-def _range(c: Context, node: n.Range, inputs: Streams) -> list[OutputFacts]:
+def _range(c: RuleContext, node: n.Range, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     if node.size < 0:
         c.refuse(node, f"the size is {node.size}")
     return [OutputFacts(c.shapes.full(inputs[0].shape, node.size))]
 
 
-def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[OutputFacts]:
+def _locate(c: RuleContext, node: n.Locate, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level)
     level = tensor.format.levels[node.level]
@@ -65,7 +65,7 @@ def _locate(c: Context, node: n.Locate, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(inputs[0].shape, absent, Position(node.tensor, node.level + 1))]
 
 
-def _join(c: Context, node: n.Join, inputs: Streams) -> list[OutputFacts]:
+def _join(c: RuleContext, node: n.Join, inputs: InputFacts) -> list[OutputFacts]:
     if node.kind not in ("intersect", "union", "left"):
         c.refuse(node, f"unknown kind `{node.kind}`", hint=did_you_mean(node.kind, ("intersect", "union", "left")))
     if not node.payloads or min(node.payloads) < 0:
@@ -78,17 +78,17 @@ def _join(c: Context, node: n.Join, inputs: Streams) -> list[OutputFacts]:
             c.refuse(node, f"{c.stream(node, crd)} does not hang below the same stream as {c.stream(node, 0)}")
     sides = [inputs[crd].shape for crd, _ in node.sides()]
     result = c.shapes.joined(node.kind, sides)
-    bound = below(node, [x.bound for x in inputs], c.tensors)[0]
-    made = [OutputFacts(result)]
+    bound = output_bounds(node, [x.bound for x in inputs], c.tensors)[0]
+    outputs = [OutputFacts(result)]
     for s, (crd, payloads) in enumerate(node.sides()):
         probed = node.kind == "union" or (node.kind == "left" and s > 0)
         complete = inputs[crd].shape is result or (inputs[crd].shape.full and inputs[crd].bound >= bound)
         hidden = probed and not complete
-        made += [OutputFacts(result, inputs[p].nullable or hidden, inputs[p].position) for p in payloads]
-    return made
+        outputs += [OutputFacts(result, inputs[p].nullable or hidden, inputs[p].position) for p in payloads]
+    return outputs
 
 
-def _align(c: Context, node: n.Align, inputs: Streams) -> list[OutputFacts]:
+def _align(c: RuleContext, node: n.Align, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     old, new, x = inputs
     if c.deep(node, inputs, 0) is not new.shape.parent:
@@ -99,13 +99,13 @@ def _align(c: Context, node: n.Align, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(c.shapes.aligned(x.shape, old.shape, new.shape), x.nullable, x.position)]
 
 
-def _repeat(c: Context, node: n.Repeat, inputs: Streams) -> list[OutputFacts]:
+def _repeat(c: RuleContext, node: n.Repeat, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     c.nested(node, inputs, 0, 1)
     return [OutputFacts(inputs[1].shape, inputs[0].nullable, inputs[0].position)]
 
 
-def _load(c: Context, node: n.Load, inputs: Streams) -> list[OutputFacts]:
+def _load(c: RuleContext, node: n.Load, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     tensor = c.declared(node, node.tensor, written=False)
     c.indexes(node, inputs, 0, node.tensor, tensor.format.rank)
@@ -113,11 +113,11 @@ def _load(c: Context, node: n.Load, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(inputs[0].shape)]
 
 
-def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[OutputFacts]:
+def _alu(c: RuleContext, node: n.Alu, inputs: InputFacts) -> list[OutputFacts]:
     c.function(node, node.function, ALU_FUNCTIONS)
     arity = ALU_FUNCTIONS[node.function].arity
     if len(node.operands) != arity:
-        c.refuse(node, f"`{node.function}` takes {counted(arity, 'operand')}, not {len(node.operands)}")
+        c.refuse(node, f"`{node.function}` takes {show_count(arity, 'operand')}, not {len(node.operands)}")
     streams = sum(not slot.constant for slot in node.operands)
     if streams == 0:
         c.refuse(node, "all operands are constants", hint="use the value that they give")
@@ -128,20 +128,20 @@ def _alu(c: Context, node: n.Alu, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(inputs[0].shape)]
 
 
-def _refuse_tiles(c: Context, node: n.Alu, inputs: Streams) -> NoReturn:
+def _refuse_tiles(c: RuleContext, node: n.Alu, inputs: InputFacts) -> NoReturn:
     row = TILE_OPERATORS.get(node.function)
     takes = row.operands if row else "tiles of one shape, rows and columns of it, and scalars"
     c.refuse(node, f"`{node.function}` takes {takes}, not {' and '.join(str(x.type) for x in inputs)}")
 
 
-def _reduce(c: Context, node: n.Reduce, inputs: Streams) -> list[OutputFacts]:
+def _reduce(c: RuleContext, node: n.Reduce, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     c.function(node, node.function, REDUCERS)
     c.solid(node, inputs, 0)
     return [OutputFacts(c.deep(node, inputs, 0))]
 
 
-def _accumulate(c: Context, node: n.Accumulate, inputs: Streams) -> list[OutputFacts]:
+def _accumulate(c: RuleContext, node: n.Accumulate, inputs: InputFacts) -> list[OutputFacts]:
     if node.order < 1:
         c.refuse(node, f"the order is {node.order}", hint="a reduction that keeps no inner loop is a `reduce`")
     c.kinds(node, inputs)
@@ -153,7 +153,7 @@ def _accumulate(c: Context, node: n.Accumulate, inputs: Streams) -> list[OutputF
     return [OutputFacts(shape) for shape in (*levels, levels[-1])]
 
 
-def _permute(c: Context, node: n.Permute, inputs: Streams) -> list[OutputFacts]:
+def _permute(c: RuleContext, node: n.Permute, inputs: InputFacts) -> list[OutputFacts]:
     m = len(node.order)
     if m < 2 or sorted(node.order) != list(range(m)):
         c.refuse(
@@ -169,7 +169,7 @@ def _permute(c: Context, node: n.Permute, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(shape) for shape in (*levels, levels[-1])]
 
 
-def _drop(c: Context, node: n.Drop, inputs: Streams) -> list[OutputFacts]:
+def _drop(c: RuleContext, node: n.Drop, inputs: InputFacts) -> list[OutputFacts]:
     if len(inputs) < 2:
         c.refuse(node, f"takes at least 2 inputs (crd, ..., val), not {len(inputs)}")
     c.kinds(node, inputs)
@@ -181,7 +181,7 @@ def _drop(c: Context, node: n.Drop, inputs: Streams) -> list[OutputFacts]:
     return [*map(OutputFacts, levels), OutputFacts(levels[-1], position=inputs[-1].position)]
 
 
-def _chain(c: Context, node: n.Node, inputs: Streams) -> None:
+def _chain(c: RuleContext, node: n.Node, inputs: InputFacts) -> None:
     """Refuse coordinates (outermost first) that are not below each other, and a last input not aligned with the innermost."""
     last = len(inputs) - 1
     for k in range(1, last):
@@ -189,30 +189,30 @@ def _chain(c: Context, node: n.Node, inputs: Streams) -> None:
     c.aligned(node, inputs, last - 1, last)
 
 
-def _flatten(c: Context, node: n.Flatten, inputs: Streams) -> list[OutputFacts]:
+def _flatten(c: RuleContext, node: n.Flatten, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     _sized(c, node, node.size)
     above = c.deep(node, inputs, 0)
     c.nested(node, inputs, 0, 1)
     c.inside(node, inputs, 1, node.size, "its size")
-    if below(node, [x.bound for x in inputs], c.tensors)[0] > UNKNOWN:
+    if output_bounds(node, [x.bound for x in inputs], c.tensors)[0] > UNBOUNDED:
         c.refuse(node, f"{c.stream(node, 0)} holds coordinates below {inputs[0].bound}: {node.size} times that are too many")
     return [OutputFacts(c.shapes.below(above, "flatten", inputs[1].shape, node.size))]
 
 
-def _split(c: Context, node: n.SplitLevel, inputs: Streams) -> list[OutputFacts]:
+def _split(c: RuleContext, node: n.SplitLevel, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     _sized(c, node, node.size)
     levels = c.shapes.chain(c.deep(node, inputs, 0), 2, "split", inputs[0].shape, node.size)
     return [*map(OutputFacts, levels)]
 
 
-def _sized(c: Context, node: n.Node, size: int) -> None:
+def _sized(c: RuleContext, node: n.Node, size: int) -> None:
     if size < 1:
         c.refuse(node, f"the size is {size}")
 
 
-def _fork(c: Context, node: n.Fork, inputs: Streams) -> list[OutputFacts]:
+def _fork(c: RuleContext, node: n.Fork, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     if node.lanes < 1:
         c.refuse(node, f"the number of lanes is {node.lanes}")
@@ -221,7 +221,7 @@ def _fork(c: Context, node: n.Fork, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(c.shapes.lane(x.shape, node.lanes, k), x.nullable, x.position) for k in range(node.lanes)]
 
 
-def _merge(c: Context, node: n.Merge, inputs: Streams) -> list[OutputFacts]:
+def _merge(c: RuleContext, node: n.Merge, inputs: InputFacts) -> list[OutputFacts]:
     if not inputs:
         c.refuse(node, "takes at least 1 input (a lane), not 0")
     if node.levels < 0:
@@ -234,7 +234,7 @@ def _merge(c: Context, node: n.Merge, inputs: Streams) -> list[OutputFacts]:
             c.refuse(node, f"{c.stream(node, k)} holds references into something else than {c.stream(node, 0)}")
     shape = c.shapes.merged([lane.shape for lane in inputs], node.levels)
     if shape is None:
-        where = f", {counted(node.levels, 'level')} below it" if node.levels else ""
+        where = f", {show_count(node.levels, 'level')} below it" if node.levels else ""
         c.refuse(
             node,
             f"its inputs are not provably the lanes of one fork{where}",
@@ -243,7 +243,7 @@ def _merge(c: Context, node: n.Merge, inputs: Streams) -> list[OutputFacts]:
     return [OutputFacts(shape, any(lane.nullable for lane in inputs), first.position)]
 
 
-def _write(c: Context, node: n.WriteLevel, inputs: Streams) -> list[OutputFacts]:
+def _write(c: RuleContext, node: n.WriteLevel, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     tensor = c.level(node, node.tensor, node.level, written=True)
     level = tensor.format.levels[node.level]
@@ -254,7 +254,7 @@ def _write(c: Context, node: n.WriteLevel, inputs: Streams) -> list[OutputFacts]
     return []
 
 
-def _write_values(c: Context, node: n.WriteValues, inputs: Streams) -> list[OutputFacts]:
+def _write_values(c: RuleContext, node: n.WriteValues, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     tensor = c.declared(node, node.tensor, written=True)
     _reaches(c, node, inputs, tensor.format.rank)
@@ -265,12 +265,12 @@ def _write_values(c: Context, node: n.WriteValues, inputs: Streams) -> list[Outp
     return []
 
 
-def _reaches(c: Context, node: n.Node, inputs: Streams, depth: int) -> None:
+def _reaches(c: RuleContext, node: n.Node, inputs: InputFacts, depth: int) -> None:
     if inputs[0].type.depth != depth:
         c.refuse(node, f"{c.stream(node, 0)} is {inputs[0].type}; this node takes depth {depth} there")
 
 
-Rule: TypeAlias = Callable[[Context, Any, Streams], list[OutputFacts]]
+Rule: TypeAlias = Callable[[RuleContext, Any, InputFacts], list[OutputFacts]]
 
 RULES: dict[type[n.Node], Rule] = {
     n.Root: _root,

@@ -1,22 +1,22 @@
-"""What a graph is made of, under one name: the graph itself, and every primitive.
+"""One module to import the graph and every primitive from.
 
-`node` says what a primitive declares, `primitives` has the classes.
+`node` says what a primitive declares, and `primitives` defines the classes.
 """
 
 from fuseflow.samml.graph import Edge as Edge
 from fuseflow.samml.graph import Graph as Graph
 from fuseflow.samml.node import Attribute as Attribute
 from fuseflow.samml.node import Kind as Kind
-from fuseflow.samml.node import Names as Names
 from fuseflow.samml.node import Node as Node
 from fuseflow.samml.node import Pointwise as Pointwise
 from fuseflow.samml.node import Port as Port
-from fuseflow.samml.node import Reads as Reads
 from fuseflow.samml.node import StreamType as StreamType
 from fuseflow.samml.node import TensorDecl as TensorDecl
+from fuseflow.samml.node import TensorReader as TensorReader
+from fuseflow.samml.node import TensorUser as TensorUser
+from fuseflow.samml.node import TensorWriter as TensorWriter
 from fuseflow.samml.node import Workspace as Workspace
-from fuseflow.samml.node import Writes as Writes
-from fuseflow.samml.node import entry as entry
+from fuseflow.samml.node import require_entry as require_entry
 from fuseflow.samml.node import show_tile as show_tile
 from fuseflow.samml.node import stream_name as stream_name
 from fuseflow.samml.node import upstream as upstream

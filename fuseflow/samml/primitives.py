@@ -1,4 +1,4 @@
-"""The primitives: one class a node type, with all that the rest of the compiler must know of it (`node` says what there is to declare).
+"""The primitives: one class for each node type, with all facts that the rest of the compiler needs (`node` lists these facts).
 
 The meaning of every primitive is in the project's stream contract (docs/streams.md), its time in `fuseflow.sim.reference`;
 `fuseflow.sim.engine` is the same, fast. docs/extending.md says how to add one.
@@ -14,19 +14,19 @@ from fuseflow.ops import reducer
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
-    UNKNOWN,
+    UNBOUNDED,
     Attribute,
     Grain,
-    Names,
     Node,
     Pointwise,
-    Reads,
     Role,
     StreamType,
     TensorDecl,
+    TensorReader,
+    TensorUser,
+    TensorWriter,
     Unit,
     Workspace,
-    Writes,
     attribute,
     attributes_of,
 )
@@ -55,7 +55,7 @@ class Root(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Scan(Reads):
+class Scan(TensorReader):
     """ref(d) -> crd(d+1), ref(d+1): the fiber of `tensor` at storage level `level` for every reference.
 
     `sequential`: the references come straight from this tensor's own parent scan, so a memory may prefetch.
@@ -80,7 +80,7 @@ class Scan(Reads):
         return ((), ())
 
     def bounds(self, inputs: Sequence[int], tensors: Mapping[str, TensorDecl]) -> tuple[int, ...]:
-        return tensors[self.tensor].size(self.level), UNKNOWN
+        return tensors[self.tensor].size(self.level), UNBOUNDED
 
     def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
         return (*around, own)
@@ -117,7 +117,7 @@ class Range(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Locate(Pointwise, Names):
+class Locate(Pointwise, TensorUser):
     """crd(d), ref(d) -> ref(d): random access into a dense level, parent * size + coordinate, token by token; `N` where either is.
 
     Without its second input it locates the outermost level, whose only parent is reference 0: the coordinate is the reference.
@@ -162,12 +162,12 @@ class Join(Node):
     payloads: tuple[int, ...]
 
     def sides(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """For each side: input position of its coordinates, and of its payloads."""
-        found, at = [], 0
+        """Return, for each side, the input position of its coordinates and those of its payloads."""
+        sides, at = [], 0
         for count in self.payloads:
-            found.append((at, tuple(range(at + 1, at + 1 + count))))
+            sides.append((at, tuple(range(at + 1, at + 1 + count))))
             at += 1 + count
-        return tuple(found)
+        return tuple(sides)
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         payloads = [inputs[p] for _, side in self.sides() for p in side]
@@ -238,7 +238,7 @@ class Repeat(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Load(Pointwise, Reads):
+class Load(Pointwise, TensorReader):
     """ref(d) -> val(d): the value array of `tensor`; `N` gives its implicit value."""
 
     op: ClassVar[str] = "load"
@@ -543,7 +543,7 @@ class Merge(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLevel(Writes):
+class WriteLevel(TensorWriter):
     """crd(d) -> memory: level `level` of `tensor`. Compressed levels append; dense ones address parent * size + coordinate."""
 
     op: ClassVar[str] = "write"
@@ -558,7 +558,7 @@ class WriteLevel(Writes):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteValues(Writes):
+class WriteValues(TensorWriter):
     """val(d) -> memory: the values of `tensor`, where its level writers address them."""
 
     op: ClassVar[str] = "write_values"
@@ -577,9 +577,9 @@ Primitive: TypeAlias = (
     Root | Scan | Range | Locate | Join | Align | Repeat | Load | Alu | Reduce | Accumulate | Permute | Drop | Flatten
     | SplitLevel | Fork | Merge | WriteLevel | WriteValues
 )  # fmt: skip
-"""All of them: a `match` over it that ends in `assert_never` is complete."""
+"""The union of all primitives: a `match` over it that ends in `assert_never` is complete."""
 
 NODE_TYPES: tuple[type[Primitive], ...] = get_args(Primitive)
 
 ATTRIBUTES: Mapping[type[Node], tuple[Attribute, ...]] = {kind: attributes_of(kind) for kind in NODE_TYPES}
-"""The attributes of each primitive, in the order in which they are written."""
+"""The attributes of each primitive, in the order in which the written forms show them."""

@@ -14,32 +14,32 @@ from google.protobuf.message import DecodeError
 from fuseflow.errors import GraphError, TensorError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_foreign import Foreign
-from fuseflow.samml.proto_read import ProtoReader, declarations
-from fuseflow.samml.proto_write import write
-from fuseflow.samml.proto_writer import Writer
+from fuseflow.samml.proto_foreign import ForeignGraph
+from fuseflow.samml.proto_read import ProtoReader, declared_graph
+from fuseflow.samml.proto_write import write_node
+from fuseflow.samml.proto_writer import ProtoWriter
 from fuseflow.samml.verify import verify
 
 
 def to_proto(graph: n.Graph) -> bytes:
-    """The binary `ComalGraph`. Raises `GraphError` if the graph does not verify."""
+    """Return the graph as a binary `ComalGraph`. Raises `GraphError` if the graph does not verify."""
     return _message(graph).run().SerializeToString(deterministic=True)
 
 
 def to_text(graph: n.Graph) -> str:
-    """The text form of `to_proto`."""
+    """Return the graph as a `ComalGraph` in text form. Raises `GraphError` if the graph does not verify."""
     return text_format.MessageToString(_message(graph).run())
 
 
 def compatibility(graph: n.Graph) -> tuple[str, ...]:
-    """What readers of the public schema will miss, one sentence for each place, in the order of the nodes."""
+    """Return a sentence for each thing that readers of the public schema will miss, in the order of the nodes."""
     writer = _message(graph)
     writer.run()
     return tuple(writer.warnings)
 
 
 def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
-    """The graph in a binary `ComalGraph`, ours or another tool's.
+    """Return the graph in a binary `ComalGraph`, ours or another tool's.
 
     Graphs of other tools do not declare tensors: see `proto_foreign` for what is declared instead. `sizes` gives the sizes of their
     indices. Raises `GraphError`, naming the operation, if something in it is not executed here, or the graph does not verify.
@@ -48,18 +48,20 @@ def from_proto(data: bytes, sizes: Mapping[str, int] | None = None) -> n.Graph:
 
 
 def from_text(text: str, sizes: Mapping[str, int] | None = None) -> n.Graph:
-    """The graph in the text form of a `ComalGraph`; otherwise as `from_proto`."""
+    """Return the graph in the text form of a `ComalGraph`; see `from_proto` for `sizes` and errors."""
     return _graph(_parsed(text), sizes or {})
 
 
 def stored_indices(data: bytes | str) -> dict[str, tuple[str, ...]]:
-    """For every tensor of another tool's graph, in binary or text form: the index that each storage level holds, outermost first;
-    "" for one that the graph does not name. Empty for a graph that declares its tensors."""
+    """Return the indices of the storage levels, outermost first, of every tensor of another tool's graph, in binary or text form.
+
+    An index that the graph does not name is "". The result is empty for a graph that declares its tensors.
+    """
     message = _parsed(data)
     if message.tensors:
         return {}
     reader = ProtoReader(message)
-    foreign = Foreign(declarations(reader.name, message, reader.run()), reader.messages, {})
+    foreign = ForeignGraph(declared_graph(reader.name, message, reader.run()), reader.messages, {})
     foreign.complete()
     return foreign.indices()
 
@@ -71,17 +73,17 @@ def _parsed(data: bytes | str) -> pb.ComalGraph:
         raise GraphError(f"not a `ComalGraph` message: {error}") from None
 
 
-def _message(graph: n.Graph) -> Writer:
+def _message(graph: n.Graph) -> ProtoWriter:
     verify(graph)
-    return Writer(graph, write)
+    return ProtoWriter(graph, write_node)
 
 
 def _graph(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:
     reader = ProtoReader(message)
     try:
-        graph = declarations(reader.name, message, reader.run())
+        graph = declared_graph(reader.name, message, reader.run())
         if not message.tensors:
-            graph = Foreign(graph, reader.messages, sizes).complete()
+            graph = ForeignGraph(graph, reader.messages, sizes).complete()
     except TensorError as error:
         raise GraphError(f"graph `{reader.name}`: {error.message}", hint=error.hint) from None
     verify(graph)

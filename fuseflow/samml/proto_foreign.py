@@ -1,8 +1,8 @@
-"""What a graph of another tool does not say: declarations of its tensors, which tensor a locate addresses, which level a write stores.
+"""Completion of another tool's graph, which declares no tensors and does not say what its locates address and its writes store.
 
 Tensors are declared as they are stored: dimension p is storage level p, so a matrix that is stored by columns is declared transposed.
 Level formats come from the lookups and writes; a level that is only located is dense. The size of a dimension is that of its index
-in `sizes` if it is there, else what a write says, else 0: unknown.
+in `sizes` if it is there, else what a write says, else 0 for unknown.
 
 Arrays that are `blocked` hold square tiles, as large as their `stream_shape`. What operations do then follows from the tiles that reach
 them: MUL of two is the matrix product, all else is element by element, and a reduction by ADDSUM adds up the rows of its sum, too. There
@@ -24,7 +24,7 @@ from fuseflow.tile_ops import TileShape
 
 @dataclass(frozen=True, slots=True)
 class LevelUsage:
-    """What the operations tell of one storage level of a tensor."""
+    """What the operations of a graph tell about one storage level of a tensor."""
 
     format: str = "dense"
     index: str = ""
@@ -32,8 +32,8 @@ class LevelUsage:
 
 
 @dataclass(slots=True)
-class Foreign:
-    """Completes another tool's graph. `messages` are its operations by node name, `sizes` the sizes of its indices."""
+class ForeignGraph:
+    """Another tool's graph that is to be completed. `messages` are its operations by node name, `sizes` the sizes of its indices."""
 
     graph: n.Graph
     messages: Mapping[str, Any]
@@ -49,8 +49,8 @@ class Foreign:
         types: dict[n.Port, n.StreamType] = {}
         tiles: dict[str, TileShape] = {}
         nodes: list[n.Primitive] = []
-        for given in self.graph.nodes:
-            for node in self.on_tiles(given, [types[port].tile for port in given.inputs]):
+        for original in self.graph.nodes:
+            for node in self.on_tiles(original, [types[port].tile for port in original.inputs]):
                 if isinstance(node, n.Locate) and not node.tensor:
                     node = replace(node, tensor=self.addressed(node, readers))
                 if isinstance(node, n.WriteLevel) and node.level < 0:
@@ -59,22 +59,24 @@ class Foreign:
                 self.look(node)
                 self.note_tile(node, types, tiles)
                 decl = {t: n.TensorDecl(t, (), Format.of(), tile=tile) for t, tile in tiles.items()}
-                made = node.typed([types[port] for port in node.inputs], decl)
-                types |= {n.Port(node.name, k): kind for k, kind in enumerate(made)}
-        outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.Writes))
+                stream_types = node.typed([types[port] for port in node.inputs], decl)
+                types |= {n.Port(node.name, k): kind for k, kind in enumerate(stream_types)}
+        outputs = dict.fromkeys(node.tensor for node in nodes if isinstance(node, n.TensorWriter))
         tensors = tuple(replace(self.declare(tensor), tile=tiles.get(tensor, ())) for tensor in sorted(self.levels))
         return replace(self.graph, tensors=tensors, nodes=tuple(nodes), outputs=tuple(outputs))
 
     def on_tiles(self, node: n.Primitive, tiles: Sequence[TileShape]) -> list[n.Primitive]:
-        """What an operation stands for where these tiles reach it."""
+        """Return the nodes that an operation stands for where these tiles reach it."""
         message: Any = self.messages.get(node.name)
         square = (message.stream_shape,) * 2 if getattr(message, "blocked", False) and message.stream_shape > 1 else ()
         match node:
             case n.Load():
                 return [node]
             case n.Alu() | n.Reduce() | n.Accumulate() if square and not any(tile[:1] == square[:1] for tile in tiles):
-                got = " and ".join(n.show_tile(tile) or "scalars" for tile in tiles if tile or not isinstance(node, n.Accumulate))
-                self.refuse(node, f"says that it works on tiles of {n.show_tile(square)}; what reaches it are {got}")
+                shown = " and ".join(
+                    n.show_tile(tile) or "scalars" for tile in tiles if tile or not isinstance(node, n.Accumulate)
+                )
+                self.refuse(node, f"says that it works on tiles of {n.show_tile(square)}; what reaches it are {shown}")
             case n.Alu() if node.function == "mul" and _public(message) == pb.ALU.MUL and len(tiles) == 2 and all(tiles):
                 return [replace(node, function="matmul")]
             case n.Reduce() if message.reduce_type == pb.Reduce.ADDSUM and any(tiles):
@@ -83,7 +85,7 @@ class Foreign:
         return [node]
 
     def note_tile(self, node: n.Node, types: Mapping[n.Port, n.StreamType], tiles: dict[str, TileShape]) -> None:
-        """Collect the shape of the values that a node reads or writes."""
+        """Record the shape of the values that a node reads or writes."""
         if isinstance(node, n.Load):
             message: Any = self.messages[node.name]
             tile: TileShape = (message.stream_shape,) * 2 if message.blocked and message.stream_shape > 1 else ()
@@ -96,16 +98,16 @@ class Foreign:
             self.refuse(node, f"takes the values of `{node.tensor}` for tiles of {both}")
 
     def indices(self) -> dict[str, tuple[str, ...]]:
-        """The index that each storage level of a tensor holds, outermost first, once the graph is complete; "" where none is named."""
-        return {tensor: tuple(level.index for level in self.seen(tensor)) for tensor in sorted(self.levels)}
+        """Return the index of each storage level of every tensor of the completed graph, outermost first; "" where none is named."""
+        return {tensor: tuple(level.index for level in self.usages(tensor)) for tensor in sorted(self.levels)}
 
-    def seen(self, tensor: str) -> list[LevelUsage]:
-        """What is known of each storage level of a tensor, outermost first."""
+    def usages(self, tensor: str) -> list[LevelUsage]:
+        """Return what is known of each storage level of a tensor, outermost first."""
         levels = self.levels[tensor]
         return [levels.get(p, LevelUsage()) for p in range(max(levels, default=-1) + 1)]
 
     def addressed(self, node: n.Locate, readers: Mapping[n.Port, tuple[n.Edge, ...]]) -> str:
-        """The tensor in which the references of a locate are used."""
+        """Return the tensor in which the references of a locate are used."""
         waiting = [n.Port(node.name)]
         for port in waiting:
             for edge in readers.get(port, ()):
@@ -119,7 +121,7 @@ class Foreign:
         self.refuse(node, "nothing reads the references that it locates")
 
     def look(self, node: n.Node) -> None:
-        """Collect what a node tells of the level that it reads or writes."""
+        """Record what a node tells about the level that it reads or writes."""
         message: Any = self.messages.get(node.name)
         if isinstance(node, n.Scan):
             self.note(node.tensor, node.level, LevelUsage(message.format, message.index))
@@ -127,14 +129,14 @@ class Foreign:
             self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, message.size))
         elif isinstance(node, n.Locate):
             self.note(node.tensor, node.level, LevelUsage(index=self.index(node.inputs[0])))
-        elif isinstance(node, n.Names):
+        elif isinstance(node, n.TensorUser):
             self.levels.setdefault(node.tensor, {})
 
-    def note(self, tensor: str, level: int, seen: LevelUsage) -> None:
-        self.levels.setdefault(tensor, {}).setdefault(level, seen)
+    def note(self, tensor: str, level: int, usage: LevelUsage) -> None:
+        self.levels.setdefault(tensor, {}).setdefault(level, usage)
 
     def index(self, port: n.Port) -> str:
-        """The index whose coordinates a stream holds."""
+        """Return the index whose coordinates a stream holds, or ""."""
         while not getattr(self.messages.get(port.node), "index", ""):
             if not isinstance(self.by_name[port.node], n.Join | n.Repeat | n.Fork | n.Merge):
                 return ""
@@ -142,9 +144,9 @@ class Foreign:
         return str(self.messages[port.node].index)
 
     def declare(self, tensor: str) -> n.TensorDecl:
-        seen = self.seen(tensor)
-        shape = tuple(self.sizes.get(level.index, level.size) for level in seen)
-        return n.TensorDecl(tensor, shape, Format.of(*(level.format for level in seen)))
+        usages = self.usages(tensor)
+        shape = tuple(self.sizes.get(level.index, level.size) for level in usages)
+        return n.TensorDecl(tensor, shape, Format.of(*(level.format for level in usages)))
 
     def refuse(self, node: n.Node, why: str) -> NoReturn:
         raise GraphError(f"graph `{self.graph.name}`, operation `{node.name}`: {why}")
@@ -155,5 +157,5 @@ def _public(message: pb.ALU) -> int | None:
 
 
 def _passed_on(node: n.Node, k: int) -> list[n.Port]:
-    """The outputs that carry on what comes in at input `k`."""
+    """Return the outputs that pass on the elements of input `k`."""
     return [n.Port(node.name, output) for output, carried in enumerate(node.carries()) if k in carried]

@@ -1,4 +1,4 @@
-"""A protobuf message as a graph: ours, or one that another tool wrote (see `proto` for the functions to call).
+"""The reader of a protobuf message, ours or another tool's, as nodes of a graph (`proto` has the API).
 
 Broadcasts become fan-out and repeat signals the streams that they are made from; operations may stand in any order. A `Locate` of
 another tool also passes its inputs on: where those outputs are read, a join with one side stands for that (it takes as long).
@@ -16,62 +16,62 @@ import networkx as nx
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_wire import BY_OPERATION, BY_PRIMITIVE, Wire, stored
+from fuseflow.samml.proto_wire import BY_OPERATION, BY_PRIMITIVE, WireFormat, stored_streams
 from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY, WRITERS
 from fuseflow.samml.proto_writer import StreamMessage
 from fuseflow.samml.text import read_attributes
 from fuseflow.tensors import Format
 
 KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
-FOLDED = ("broadcast", "repeatsig")
-OTHERS: dict[str, type[n.Primitive]] = {
+FOLDED_OPERATIONS = ("broadcast", "repeatsig")
+GENERIC_PRIMITIVES: dict[str, type[n.Primitive]] = {
     kind.op: kind for kind in n.NODE_TYPES if kind not in WRITERS and kind not in BY_PRIMITIVE
 }
-"""What a message `Primitive` can hold: all that have no message of their own."""
+"""The primitives that a message `Primitive` can hold, by name: all that have no message of their own."""
 UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func")
 
-Key: TypeAlias = tuple[str, int]
-"""A stream of a message: readers number the streams of each kind apart."""
+StreamKey: TypeAlias = tuple[str, int]
+"""The kind and the id of a stream of a message. Readers number the streams of each kind separately."""
 
 
 class ProtoReader:
-    """Makes nodes from operations. `messages` holds the operations by the names of their nodes."""
+    """A reader that makes nodes from operations. `messages` holds the operations by the names of their nodes."""
 
     def __init__(self, message: pb.ComalGraph) -> None:
         self.name = message.name or message.graph.name or "graph"
         self.operations = list(message.graph.operators)
         self.declares = bool(message.tensors)
-        self.made: dict[Key, n.Port] = {}
-        self.same: dict[Key, Key] = {}  # a stream that is another one: broadcasts, repeat signals
-        self.by_id: dict[int, list[Key]] = {}
+        self.ports_by_stream: dict[StreamKey, n.Port] = {}
+        self.aliases: dict[StreamKey, StreamKey] = {}  # a stream that is another one: broadcasts, repeat signals
+        self.by_id: dict[int, list[StreamKey]] = {}
         self.root: n.Root | None = None
         self.messages: dict[str, Any] = {}
 
     def run(self) -> tuple[n.Primitive, ...]:
-        """The nodes, inputs first, otherwise in the order of the operations."""
+        """Return the nodes, inputs first, otherwise in the order of the operations."""
         names = self._names()
         for operation, name in zip(self.operations, names, strict=True):
             self._announce(operation, name)
         nodes: list[n.Primitive] = []
         for operation, name in zip(self.operations, names, strict=True):
             kind = str(operation.WhichOneof("op"))
-            if kind not in FOLDED:
+            if kind not in FOLDED_OPERATIONS:
                 nodes += self._read(_public(kind), name, getattr(operation, kind))
         return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
 
     def _read(self, kind: str, name: str, message: Any) -> Sequence[n.Primitive]:
-        """The nodes that an operation stands for."""
+        """Return the nodes that an operation stands for."""
         if kind == "primitive":
             return [_primitive(self, name, message)]
         if wire := BY_OPERATION.get(kind):
             return [_field_by_field(self, name, message, wire)]
-        made = READERS[kind](self, name, message)
-        return [made] if isinstance(made, n.Node) else made
+        nodes = READERS[kind](self, name, message)
+        return [nodes] if isinstance(nodes, n.Node) else nodes
 
     def _names(self) -> list[str]:
-        """A name for each operation: its own where no other node has it, else with its id. Folded operations make no node."""
+        """Return a name for each operation: its own if no other node has it, else with its id. Folded operations make no node."""
         names = [_legal(op.name or op.WhichOneof("op") or "operation") for op in self.operations]
-        nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED]
+        nodes = [k for k, op in enumerate(self.operations) if op.WhichOneof("op") not in FOLDED_OPERATIONS]
         shared = Counter(names[k] for k in nodes)
         used = {name for name, count in shared.items() if count == 1}
         for k in nodes:
@@ -83,7 +83,7 @@ class ProtoReader:
         return names
 
     def _announce(self, operation: pb.Operation, name: str) -> None:
-        """Note which streams an operation makes."""
+        """Record the streams that an operation makes."""
         kind = operation.WhichOneof("op")
         if kind is None:
             raise GraphError(f"graph `{self.name}`, operation `{name}`: not an operation of the schema")
@@ -105,51 +105,51 @@ class ProtoReader:
             self.messages[name] = message
 
     def _alias(self, stream: StreamMessage, source: StreamMessage) -> None:
-        self.same[_key(stream)] = _key(source)
+        self.aliases[_key(stream)] = _key(source)
         self.by_id.setdefault(stream.id.id, []).append(_key(stream))
 
     def _make(self, stream: StreamMessage, name: str, output: int) -> None:
         key = _key(stream)
         if key[1] == 0:
             return
-        if key in self.made:
-            raise GraphError(f"graph `{self.name}`: `{self.made[key].node}` and `{name}` both make stream {key[1]}")
-        self.made[key] = n.Port(name, output)
+        if key in self.ports_by_stream:
+            raise GraphError(f"graph `{self.name}`: `{self.ports_by_stream[key].node}` and `{name}` both make stream {key[1]}")
+        self.ports_by_stream[key] = n.Port(name, output)
         self.by_id.setdefault(key[1], []).append(key)
 
     def _sorted(self, nodes: Sequence[n.Primitive]) -> tuple[n.Primitive, ...]:
-        made = {node.name: node for node in nodes}
-        at = {name: k for k, name in enumerate(made)}
+        by_name = {node.name: node for node in nodes}
+        position = {name: k for k, name in enumerate(by_name)}
         reads: nx.DiGraph[str] = nx.DiGraph()
-        reads.add_nodes_from(made)
+        reads.add_nodes_from(by_name)
         reads.add_edges_from((port.node, node.name) for node in nodes for port in node.inputs)
         if not nx.is_directed_acyclic_graph(reads):
             circles = [c for c in nx.strongly_connected_components(reads) if len(c) > 1 or reads.has_edge(*c, *c)]
-            names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=at.__getitem__))
+            names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=position.__getitem__))
             raise GraphError(f"graph `{self.name}`: streams run in a circle through {names}")
-        return tuple(made[name] for name in nx.lexicographical_topological_sort(reads, key=at.__getitem__))
+        return tuple(by_name[name] for name in nx.lexicographical_topological_sort(reads, key=position.__getitem__))
 
     # What the readers of operations use ------------------------------------------------------------------------------------------
 
     def port(self, name: str, stream: StreamMessage) -> n.Port:
-        """The port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
+        """Return the port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
         key = _key(stream)
-        for _ in range(len(self.same) + 2):
-            if key not in self.same and key not in self.made:
+        for _ in range(len(self.aliases) + 2):
+            if key not in self.aliases and key not in self.ports_by_stream:
                 others = self.by_id.get(key[1], [])
                 if key[1] == 0 or len(others) != 1:
                     self.refuse(name, f"reads stream {key[1]}, which nothing makes" if key[1] else "an input is not connected")
                 key = others[0]
-            if key in self.made:
-                return self.made[key]
-            key = self.same[key]
+            if key in self.ports_by_stream:
+                return self.ports_by_stream[key]
+            key = self.aliases[key]
         self.refuse(name, f"stream {key[1]} is a broadcast of itself")
 
     def ports(self, name: str, streams: Iterable[StreamMessage]) -> tuple[n.Port, ...]:
         return tuple(self.port(name, stream) for stream in streams)
 
     def port_or_root(self, name: str, stream: StreamMessage, root: bool) -> n.Port:
-        """An unconnected input that is marked as the root's comes from a root of our own."""
+        """Return the port of an input. An unconnected input that is marked as the root's comes from an implicit root."""
         if stream.id.id or not root:
             return self.port(name, stream)
         self.root = self.root or n.Root("implicit_root", ())
@@ -159,7 +159,7 @@ class ProtoReader:
         raise GraphError(f"graph `{self.name}`, operation `{name}`: {why}")
 
     def sized(self, name: str, message: Any) -> None:
-        """Refuse streams whose elements have no shape: tiles that nothing declares, or rows of a size (other tools' vectors)."""
+        """Refuse streams whose elements have no shape that is known here: tiles that nothing declares, or vectors of another tool."""
         if self.declares or message.stream_shape == 1:
             return
         if message.blocked and not message.stream_shape:
@@ -169,19 +169,19 @@ class ProtoReader:
 
 
 def _checked(graph: str, nodes: list[n.Primitive]) -> list[n.Primitive]:
-    """Refuse streams that their node does not make (a joiner with more outputs than inputs, a wrong `signal`)."""
-    made = {node.name: len(node.port_names()) for node in nodes}
+    """Refuse streams that their node does not make, as those of a joiner with more outputs than inputs, or a wrong `signal`."""
+    output_counts = {node.name: len(node.port_names()) for node in nodes}
     for node in nodes:
         for port in node.inputs:
-            if not 0 <= port.output < made.get(port.node, 0):
+            if not 0 <= port.output < output_counts.get(port.node, 0):
                 raise GraphError(
                     f"graph `{graph}`, operation `{node.name}`: reads output {port.output} of `{port.node}`, which has none"
                 )
     return nodes
 
 
-def declarations(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
-    """The graph of `nodes` with what the extension fields of a message declare."""
+def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, ...]) -> n.Graph:
+    """Return the graph of `nodes` with what the extension fields of a message declare."""
     return n.Graph(
         name,
         tuple(
@@ -199,7 +199,7 @@ _INSTEAD = {"func": "name the operators that the intrinsic stands for"}
 
 
 def _public(kind: str) -> str:
-    """The operation whose message this one has: `joiner_ext` is a `joiner` that other readers would take for another function."""
+    """Return the public name of an operation: `joiner_ext` is a `joiner` that other readers would take for another function."""
     return kind.removesuffix("_ext")
 
 
@@ -207,12 +207,12 @@ def _legal(name: str) -> str:
     return re.sub(r"[\s()\[\],;#=]", "_", name)
 
 
-def _key(stream: StreamMessage) -> Key:
+def _key(stream: StreamMessage) -> StreamKey:
     return KINDS[type(stream)], stream.id.id
 
 
 def _one(message: Any, group: str) -> Any:
-    """The member of a oneof that is set, else its first."""
+    """Return the member of a oneof that is set, else its first."""
     descriptor = message.DESCRIPTOR.oneofs_by_name[group]
     return getattr(message, message.WhichOneof(group) or descriptor.fields[0].name)
 
@@ -225,9 +225,9 @@ def _bundle(message: Any) -> Any:
 def _outputs(kind: str, message: Any) -> Iterable[StreamMessage]:
     """The streams that an operation makes."""
     if kind == "primitive":
-        return stored(message, ("outputs",))
+        return stored_streams(message, ("outputs",))
     if wire := BY_OPERATION.get(kind):
-        return stored(message, wire.outputs)
+        return stored_streams(message, wire.outputs)
     return OUTPUTS[kind](message)
 
 
@@ -249,21 +249,22 @@ OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
 
 
 def _primitive(r: ProtoReader, name: str, m: pb.Primitive) -> n.Primitive:
-    if m.op not in OTHERS:
+    if m.op not in GENERIC_PRIMITIVES:
         raise GraphError(
-            f"graph `{r.name}`, operation `{name}`: the primitive `{m.op}` is not known", hint=did_you_mean(m.op, OTHERS)
+            f"graph `{r.name}`, operation `{name}`: the primitive `{m.op}` is not known",
+            hint=did_you_mean(m.op, GENERIC_PRIMITIVES),
         )
     try:
-        values = read_attributes(n.ATTRIBUTES[OTHERS[m.op]], m.attributes.split())
+        values = read_attributes(n.ATTRIBUTES[GENERIC_PRIMITIVES[m.op]], m.attributes.split())
     except ValueError:
         r.refuse(name, f"cannot read the attributes `{m.attributes}` of {m.op}")
-    return OTHERS[m.op](name, r.ports(name, stored(m, ("inputs",))), **values)
+    return GENERIC_PRIMITIVES[m.op](name, r.ports(name, stored_streams(m, ("inputs",))), **values)
 
 
-def _field_by_field(r: ProtoReader, name: str, m: Any, wire: Wire) -> n.Primitive:
+def _field_by_field(r: ProtoReader, name: str, m: Any, wire: WireFormat) -> n.Primitive:
     own = n.ATTRIBUTES[wire.primitive]
     values: dict[str, Any] = {a.field: tuple(getattr(m, a.field)) if a.type == "integers" else getattr(m, a.field) for a in own}
-    return wire.primitive(name, r.ports(name, stored(m, wire.inputs)), **values)
+    return wire.primitive(name, r.ports(name, stored_streams(m, wire.inputs)), **values)
 
 
 def _scan(r: ProtoReader, name: str, m: pb.FiberLookup) -> n.Primitive:
@@ -275,14 +276,14 @@ def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Primitive]:
     if m.tensor:
         parent = () if m.outermost else (r.port(name, m.parent_ref if m.HasField("parent_ref") else m.input_ref),)
         return [n.Locate(name, (crd, *parent), m.tensor, m.level)]
-    found: list[n.Primitive] = [n.Locate(name, (crd,), "", 0)]
+    nodes: list[n.Primitive] = [n.Locate(name, (crd,), "", 0)]
     if m.output_ref2.id.id or m.output_crd.id.id:
-        found.append(n.Join(_through(name), (crd, r.port(name, m.input_ref)), "intersect", (1,)))
-    return found
+        nodes.append(n.Join(_through(name), (crd, r.port(name, m.input_ref)), "intersect", (1,)))
+    return nodes
 
 
 def _through(name: str) -> str:
-    """The join that passes on the inputs of another tool's locate."""
+    """Return the name of the join that passes on the inputs of another tool's locate."""
     return f"{name}.through"
 
 

@@ -1,4 +1,4 @@
-"""Primitives whose protobuf message says field by field what the node says: one row each, for the writer and the reader.
+"""The table of primitives whose protobuf message says field by field what the node says, for the writer and the reader.
 
 The other primitives have messages of the public schema, which group streams in ways of their own: those are in `proto_write` and
 `proto_read`. A primitive that neither knows travels as a message `Primitive`, its attributes as the text form writes them. So a new
@@ -16,9 +16,12 @@ from fuseflow.samml import tortilla_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
-    """The message `operation` of a primitive. `inputs` and `outputs` name the fields of its streams, in order; a repeated field holds all
-    streams that the others leave. Attributes are in fields of their own names. `public`: other readers know the message."""
+class WireFormat:
+    """The message `operation` of a primitive.
+
+    `inputs` and `outputs` name the fields of its streams, in order. A repeated field holds all streams that the others leave. Attributes
+    are in fields of their own names. Other readers know a `public` message.
+    """
 
     operation: str
     primitive: type[n.Primitive]
@@ -27,21 +30,21 @@ class Wire:
     public: bool = False
 
 
-WIRES: tuple[Wire, ...] = (
-    Wire("root", n.Root, (), ("output_ref",), public=True),
-    Wire("range", n.Range, ("input_ref",), ("output_crd",)),
-    Wire("align", n.Align, ("old_crd", "new_crd", "input"), ("output",)),
-    Wire("permute", n.Permute, ("input_crds", "input_val"), ("output_crds", "output_val")),
-    Wire("flatten", n.Flatten, ("outer_crd", "inner_crd"), ("output_crd",)),
-    Wire("split", n.SplitLevel, ("input_crd",), ("outer_crd", "inner_crd")),
-    Wire("val_write", n.WriteValues, ("input_val",), (), public=True),
+WIRE_FORMATS: tuple[WireFormat, ...] = (
+    WireFormat("root", n.Root, (), ("output_ref",), public=True),
+    WireFormat("range", n.Range, ("input_ref",), ("output_crd",)),
+    WireFormat("align", n.Align, ("old_crd", "new_crd", "input"), ("output",)),
+    WireFormat("permute", n.Permute, ("input_crds", "input_val"), ("output_crds", "output_val")),
+    WireFormat("flatten", n.Flatten, ("outer_crd", "inner_crd"), ("output_crd",)),
+    WireFormat("split", n.SplitLevel, ("input_crd",), ("outer_crd", "inner_crd")),
+    WireFormat("val_write", n.WriteValues, ("input_val",), (), public=True),
 )
-BY_PRIMITIVE: Mapping[type[n.Node], Wire] = {wire.primitive: wire for wire in WIRES}
-BY_OPERATION: Mapping[str, Wire] = {wire.operation: wire for wire in WIRES}
+BY_PRIMITIVE: Mapping[type[n.Node], WireFormat] = {wire.primitive: wire for wire in WIRE_FORMATS}
+BY_OPERATION: Mapping[str, WireFormat] = {wire.operation: wire for wire in WIRE_FORMATS}
 
 
-def placed(message: Any, names: Sequence[str], kinds: Sequence[n.Kind]) -> Iterator[Any]:
-    """The stream messages to fill in for streams of these kinds, in order."""
+def new_streams(message: Any, names: Sequence[str], kinds: Sequence[n.Kind]) -> Iterator[Any]:
+    """Yield the stream messages to fill in for streams of these kinds, in order."""
     left = list(kinds)
     for k, name in enumerate(names):
         field = getattr(message, name)
@@ -52,8 +55,8 @@ def placed(message: Any, names: Sequence[str], kinds: Sequence[n.Kind]) -> Itera
             yield getattr(stream, kind) if isinstance(stream, pb.AnyStream) else stream
 
 
-def stored(message: Any, names: Sequence[str]) -> Iterator[Any]:
-    """The stream messages that these fields hold, in order."""
+def stored_streams(message: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Yield the stream messages that these fields hold, in order."""
     for name in names:
         field = getattr(message, name)
         for stream in field if message.DESCRIPTOR.fields_by_name[name].is_repeated else (field,):

@@ -1,4 +1,4 @@
-"""A graph as a protobuf message, and what readers of the public schema will miss in it (see `proto` for the functions to call).
+"""The messages of each primitive in protobuf, with warnings of what readers of the public schema will miss (`proto` has the API).
 
 A stream with several readers becomes an explicit `Broadcast`, one without readers id 0. Where a public message can say what a node
 means, that message says it; extension fields hold the rest, so that our own reader loses nothing.
@@ -11,22 +11,22 @@ from typing import Any
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto_wire import BY_PRIMITIVE, Wire, placed
-from fuseflow.samml.proto_writer import StreamMessage, Writer, any_stream
-from fuseflow.samml.text import detail
+from fuseflow.samml.proto_wire import BY_PRIMITIVE, WireFormat, new_streams
+from fuseflow.samml.proto_writer import ProtoWriter, StreamMessage, stream_of_kind
+from fuseflow.samml.text import show_attributes
 from fuseflow.tile_ops import TileShape
 
 BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
 PARTIAL = {"fold_sum": "add", "fold_prod": "mul", "fold_max": "max"}
-"""What partial results are made one by, as other readers know it."""
+"""The public operator for each operator that combines the partial results of lanes."""
 SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
 BLOCKED = {"matmul": pb.ALU.MUL, "mul": pb.ALU.ELEMMUL}
 REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
 JOIN = {"intersect": pb.Joiner.INTERSECT, "union": pb.Joiner.UNION}
 
 
-def _scan(w: Writer, node: n.Scan) -> None:
+def _scan(w: ProtoWriter, node: n.Scan) -> None:
     level = w.declared[node.tensor].format.levels[node.level]
     operation = w.new(node)
     lookup = operation.fiber_lookup_ext if level.public is None else operation.fiber_lookup
@@ -38,7 +38,7 @@ def _scan(w: Writer, node: n.Scan) -> None:
     w.making(node, 1, lookup.output_ref)
 
 
-def _locate(w: Writer, node: n.Locate) -> None:
+def _locate(w: ProtoWriter, node: n.Locate) -> None:
     message = w.new(node).locate
     message.tensor, message.level = node.tensor, node.level
     crd, *parent = node.inputs
@@ -61,7 +61,7 @@ def _locate(w: Writer, node: n.Locate) -> None:
         w.warn(node.name, f"other readers locate below reference 0 only, not below those of `{node.tensor}.{node.level - 1}`")
 
 
-def _join(w: Writer, node: n.Join) -> None:
+def _join(w: ProtoWriter, node: n.Join) -> None:
     operation = w.new(node)
     if node.kind in JOIN:
         message = operation.joiner
@@ -89,7 +89,7 @@ def _payload(payload: pb.Joiner.Payload, kind: n.Kind) -> StreamMessage:
     return payload.val_stream if kind == "val" else payload.ref_stream
 
 
-def _repeat(w: Writer, node: n.Repeat) -> None:
+def _repeat(w: ProtoWriter, node: n.Repeat) -> None:
     stream, signal = node.inputs
     stands_in = w.companion(signal) if w.kind(signal) == "crd" else signal
     signals = None if stands_in else w.new(node).repeatsig
@@ -102,7 +102,7 @@ def _repeat(w: Writer, node: n.Repeat) -> None:
         w.reading(signal, signals.input_crd)
         inner = n.Port(node.name, 1)  # between the two messages, no stream of the graph
         signals.output_rep_sig.name = message.rep_ref.name = f"{node.name}.signal"
-        w.made[inner], w.reads[inner] = signals.output_rep_sig, [message.rep_ref]
+        w.makers[inner], w.reads[inner] = signals.output_rep_sig, [message.rep_ref]
         w.warn(node.name, "other readers repeat by references or values, and these coordinates have none beside them")
     elif stands_in:
         w.reading(stands_in, message.rep_val if w.kind(stands_in) == "val" else message.rep_ref)
@@ -110,22 +110,22 @@ def _repeat(w: Writer, node: n.Repeat) -> None:
             message.signal.node, message.signal.output = signal.node, signal.output
 
 
-def _load(w: Writer, node: n.Load) -> None:
+def _load(w: ProtoWriter, node: n.Load) -> None:
     message = w.new(node).array
     message.tensor, message.sequential = node.tensor, node.sequential
     w.block(node, message, n.Port(node.name))
     w.reading(node.inputs[0], message.input_ref)
     w.making(node, 0, message.output_val)
-    if w.known[node.inputs[0]].nullable and w.declared[node.tensor].fill != 0:
+    if w.facts[node.inputs[0]].nullable and w.declared[node.tensor].fill != 0:
         w.warn(node.name, f"other readers take absent entries of `{node.tensor}` as 0")
 
 
-def _alu(w: Writer, node: n.Alu) -> None:
+def _alu(w: ProtoWriter, node: n.Alu) -> None:
     operation = w.new(node)
-    said = _alu_op(node, {w.known[port].type.tile for port in node.inputs})
-    message = operation.alu if said else operation.alu_ext
-    if said:
-        op, scalar = said
+    public = _alu_op(node, {w.facts[port].type.tile for port in node.inputs})
+    message = operation.alu if public else operation.alu_ext
+    if public:
+        op, scalar = public
         message.stages.add(op=op)
         message.scalar = scalar
     else:
@@ -138,12 +138,12 @@ def _alu(w: Writer, node: n.Alu) -> None:
         w.reading(port, message.vals.inputs.add())
     w.making(node, 0, message.vals.output)
     fills = [slot.value for slot in node.operands if not slot.constant]
-    if any(fill != 0 and w.known[port].nullable for fill, port in zip(fills, node.inputs, strict=True)):
+    if any(fill != 0 and w.facts[port].nullable for fill, port in zip(fills, node.inputs, strict=True)):
         w.warn(node.name, "other readers take absent operands as 0")
 
 
 def _alu_op(node: n.Alu, tiles: set[TileShape]) -> tuple[pb.ALU.AluOp, float] | None:
-    """The public operation that does the same on elements of these shapes, and its scalar."""
+    """Return the public operation that does the same on elements of these shapes, and its scalar; None if there is none."""
     if tiles != {()}:
         if len(tiles) > 1 or any(rows != columns for rows, columns in tiles):
             return None
@@ -161,7 +161,7 @@ def _alu_op(node: n.Alu, tiles: set[TileShape]) -> tuple[pb.ALU.AluOp, float] | 
     return SCALAR[node.function], constants[0]
 
 
-def _reduce(w: Writer, node: n.Reduce) -> None:
+def _reduce(w: ProtoWriter, node: n.Reduce) -> None:
     operation = w.new(node)
     if node.function in REDUCE:
         message = operation.reduce
@@ -175,7 +175,7 @@ def _reduce(w: Writer, node: n.Reduce) -> None:
     w.making(node, 0, message.output_val)
 
 
-def _accumulate(w: Writer, node: n.Accumulate) -> None:
+def _accumulate(w: ProtoWriter, node: n.Accumulate) -> None:
     operation = w.new(node)
     if node.function == "sum":
         message = operation.spacc
@@ -197,7 +197,7 @@ def _accumulate(w: Writer, node: n.Accumulate) -> None:
     w.making(node, node.order, message.output_val)
 
 
-def _drop(w: Writer, node: n.Drop) -> None:
+def _drop(w: ProtoWriter, node: n.Drop) -> None:
     operation = w.new(node)
     *crds, last = node.inputs
     if len(crds) == 2 and last == crds[1] and n.Port(node.name, 2) not in w.read_by:
@@ -212,21 +212,21 @@ def _drop(w: Writer, node: n.Drop) -> None:
         message.value = node.value
     for crd in crds:
         w.reading(crd, message.input_crds.add())
-    w.reading(last, any_stream(message.input, w.kind(last)))
+    w.reading(last, stream_of_kind(message.input, w.kind(last)))
     for output in range(len(crds)):
         w.making(node, output, message.output_crds.add())
-    w.making(node, len(crds), any_stream(message.output, w.kind(last)))
+    w.making(node, len(crds), stream_of_kind(message.output, w.kind(last)))
     w.warn(node.name, "other readers drop coordinates by coordinates, not by values")
 
 
-def _fork(w: Writer, node: n.Fork) -> None:
+def _fork(w: ProtoWriter, node: n.Fork) -> None:
     bundle = getattr(w.new(node).fork, w.kind(node.inputs[0]))
     w.reading(node.inputs[0], bundle.input)
     for output in range(node.lanes):
         w.making(node, output, bundle.outputs.add())
 
 
-def _merge(w: Writer, node: n.Merge) -> None:
+def _merge(w: ProtoWriter, node: n.Merge) -> None:
     operation = w.new(node)
     message = operation.join if node.levels == 1 else operation.join_ext
     if node.levels != 1:
@@ -238,7 +238,7 @@ def _merge(w: Writer, node: n.Merge) -> None:
     w.making(node, 0, bundle.output)
 
 
-def _write(w: Writer, node: n.WriteLevel) -> None:
+def _write(w: ProtoWriter, node: n.WriteLevel) -> None:
     tensor = w.declared[node.tensor]
     message = w.new(node).fiber_write
     message.tensor, message.mode_val = node.tensor, str(node.level)
@@ -249,8 +249,8 @@ def _write(w: Writer, node: n.WriteLevel) -> None:
     w.reading(node.inputs[0], message.input_crd)
 
 
-def write(w: Writer, node: n.Primitive) -> None:
-    """Fill in the messages of a node: by its writer, by its row, or as a `Primitive`."""
+def write_node(w: ProtoWriter, node: n.Primitive) -> None:
+    """Fill in the messages of a node by its writer, by its row in `WIRE_FORMATS`, or as a `Primitive`."""
     if writer := WRITERS.get(type(node)):
         writer(w, node)
     elif wire := BY_PRIMITIVE.get(type(node)):
@@ -259,7 +259,7 @@ def write(w: Writer, node: n.Primitive) -> None:
         _primitive(w, node)
 
 
-def _field_by_field(w: Writer, node: n.Primitive, wire: Wire) -> None:
+def _field_by_field(w: ProtoWriter, node: n.Primitive, wire: WireFormat) -> None:
     message = getattr(w.new(node), wire.operation)
     for attribute in n.ATTRIBUTES[type(node)]:
         value = getattr(node, attribute.field)
@@ -272,23 +272,23 @@ def _field_by_field(w: Writer, node: n.Primitive, wire: Wire) -> None:
         w.warn(node.name, f"other readers have no {wire.operation}")
 
 
-def _primitive(w: Writer, node: n.Primitive) -> None:
+def _primitive(w: ProtoWriter, node: n.Primitive) -> None:
     message = w.new(node).primitive
-    message.op, message.attributes = node.op, detail(node)
+    message.op, message.attributes = node.op, show_attributes(node)
     _connect(w, node, message, ("inputs",), ("outputs",))
     w.warn(node.name, f"other readers have no {node.op}")
 
 
-def _connect(w: Writer, node: n.Primitive, message: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """The streams of a node, in the fields of these names."""
-    for port, stream in zip(node.inputs, placed(message, inputs, [w.kind(p) for p in node.inputs]), strict=True):
+def _connect(w: ProtoWriter, node: n.Primitive, message: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Fill in the streams of a node in the fields of these names."""
+    for port, stream in zip(node.inputs, new_streams(message, inputs, [w.kind(p) for p in node.inputs]), strict=True):
         w.reading(port, stream)
     ports = [n.Port(node.name, k) for k in range(len(node.port_names()))]
-    for k, stream in enumerate(placed(message, outputs, [w.kind(p) for p in ports])):
+    for k, stream in enumerate(new_streams(message, outputs, [w.kind(p) for p in ports])):
         w.making(node, k, stream)
 
 
-WRITERS: Mapping[type[n.Node], Callable[[Writer, Any], None]] = {
+WRITERS: Mapping[type[n.Node], Callable[[ProtoWriter, Any], None]] = {
     n.Scan: _scan,
     n.Locate: _locate,
     n.Join: _join,
@@ -302,4 +302,4 @@ WRITERS: Mapping[type[n.Node], Callable[[Writer, Any], None]] = {
     n.Merge: _merge,
     n.WriteLevel: _write,
 }
-"""How the primitives are written that have messages of the public schema, with fields of its own."""
+"""The writers of the primitives that have messages of the public schema, whose fields differ from those of the node."""

@@ -1,4 +1,4 @@
-"""The message of a graph under construction: its operations, the streams that they make and read, and what public readers will miss."""
+"""The message of a graph under construction, with its operations, their streams, and warnings of what public readers will miss."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import Any, TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.verify import streams
+from fuseflow.samml.verify import stream_facts
 from fuseflow.tensors.levels import Level
 
 CHANNEL_SIZE = 1024
-"""The FIFO depth that published graphs ask for. Ours is the machine's to choose: our reader passes over it."""
+"""The FIFO depth that published graphs ask for. Our reader ignores it, because the machine chooses the depth."""
 
 StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSigStream
 
 
-class Writer:
-    """Fills in one message for each node by `write`, then numbers the streams."""
+class ProtoWriter:
+    """A writer that fills in the messages of each node by `write`, and then numbers the streams."""
 
-    def __init__(self, graph: n.Graph, write: Callable[[Writer, n.Primitive], None]) -> None:
+    def __init__(self, graph: n.Graph, write: Callable[[ProtoWriter, n.Primitive], None]) -> None:
         self.graph, self.write = graph, write
         self.declared = graph.declared
-        self.known = streams(graph)
+        self.facts = stream_facts(graph)
         self.read_by = graph.readers()
         self.by_name = graph.by_name
         self.operations: dict[str, list[pb.Operation]] = {}
-        self.made: dict[n.Port, StreamMessage] = {}
+        self.makers: dict[n.Port, StreamMessage] = {}
         self.reads: dict[n.Port, list[StreamMessage]] = {}
         self.warnings: list[str] = []
 
@@ -58,9 +58,9 @@ class Writer:
             self.warn(edge.node, f"the FIFO depth {depth} of input {edge.input}: other readers give every edge the same")
 
     def _number(self) -> None:
-        """One id for each stream, one more for each reader of a stream that several read."""
+        """Give each stream an id, and each reader of a stream with several readers one more."""
         last = 0
-        for port, maker in self.made.items():
+        for port, maker in self.makers.items():
             readers = self.reads.get(port, [])
             if not readers:
                 maker.id.id = 0
@@ -88,21 +88,21 @@ class Writer:
 
     def making(self, node: n.Node, output: int, stream: StreamMessage) -> None:
         stream.name = n.stream_name(node, output)
-        self.made[n.Port(node.name, output)] = stream
+        self.makers[n.Port(node.name, output)] = stream
 
     def kind(self, port: n.Port) -> n.Kind:
-        return self.known[port].type.kind
+        return self.facts[port].type.kind
 
     def companion(self, port: n.Port) -> n.Port | None:
-        """The references or values that one node makes together with these coordinates: readers that repeat by references or
-        values only can use them instead."""
+        """Return the references or values that one node makes together with these coordinates, or None. Readers that repeat by
+        references or values only can use them instead."""
         outputs = [n.Port(port.node, k) for k in range(len(self.by_name[port.node].port_names()))]
-        found = [p for p in outputs if self.kind(p) != "crd" and self.known[p].shape is self.known[port].shape]
-        return min(found, key=lambda p: (self.known[p].nullable, self.kind(p), p.output), default=None)
+        companions = [p for p in outputs if self.kind(p) != "crd" and self.facts[p].shape is self.facts[port].shape]
+        return min(companions, key=lambda p: (self.facts[p].nullable, self.kind(p), p.output), default=None)
 
     def block(self, node: n.Node, message: Any, stream: n.Port) -> None:
-        """Say that a stream carries tiles: other readers know square ones, all of one size."""
-        tile = self.known[stream].type.tile
+        """Note in a message that its stream carries tiles. Other readers know square tiles only."""
+        tile = self.facts[stream].type.tile
         message.blocked = bool(tile)
         if tile and tile[0] == tile[1]:
             message.stream_shape = tile[0]
@@ -110,12 +110,12 @@ class Writer:
             self.warn(node.name, f"other readers have square tiles only, not {n.show_tile(tile)}")
 
     def storing(self, name: str, level: Level) -> None:
-        """Say so where other readers take a level for another one: they know `compressed`, and take the rest for dense."""
+        """Warn of a level that other readers take for another one: they know `compressed`, and take every other level for dense."""
         if level.public is None:
             self.warn(name, f"other readers have no {level.text} level")
 
-    def warn(self, name: str, what: str) -> None:
-        self.warnings.append(f"`{name}`: {what}")
+    def warn(self, name: str, warning: str) -> None:
+        self.warnings.append(f"`{name}`: {warning}")
 
 
 def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operation:
@@ -128,6 +128,6 @@ def _broadcast(maker: StreamMessage, readers: list[StreamMessage]) -> pb.Operati
     return operation
 
 
-def any_stream(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
-    found: StreamMessage = getattr(stream, kind)
-    return found
+def stream_of_kind(stream: pb.AnyStream, kind: n.Kind) -> StreamMessage:
+    message: StreamMessage = getattr(stream, kind)
+    return message

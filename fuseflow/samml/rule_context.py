@@ -1,4 +1,4 @@
-"""What a rule is told and gives back: streams with what is known of them, and the refusals in the words of the graph."""
+"""What the rule of a primitive takes and returns: facts of streams, and a context that refuses a node in the words of the graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn, TypeAlias
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNKNOWN
+from fuseflow.samml.coordinate_bounds import UNBOUNDED
 from fuseflow.samml.stream_shapes import StreamShape, StreamShapes
 
 
@@ -30,32 +30,32 @@ ROOT = Position("", 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
-    """What is known of a stream. `nullable`: it may hold `N`. `position`: what its references index, None for other streams.
-    `bound`: its coordinates are below it."""
+class StreamFacts:
+    """What the verifier knows of a stream. A `nullable` stream may hold `N`. `position` says what its references index, and is None for
+    other streams. All coordinates are below `bound`."""
 
     type: n.StreamType
     shape: StreamShape
     nullable: bool = False
     position: Position | None = None
-    bound: int = UNKNOWN
+    bound: int = UNBOUNDED
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFacts:
-    """What a rule says of an output; its type is the node's to say, its bound that of `bounds`."""
+    """What a rule says of an output. The node itself gives the type of the output and its bound."""
 
     shape: StreamShape
     nullable: bool = False
     position: Position | None = None
 
 
-Streams: TypeAlias = Sequence[Stream]
+InputFacts: TypeAlias = Sequence[StreamFacts]
 
 
 @dataclass(slots=True)
-class Context:
-    """The graph around the node that is being checked."""
+class RuleContext:
+    """The graph around the node that is being checked, with the refusals that rules share."""
 
     graph: str
     tensors: Mapping[str, n.TensorDecl]
@@ -67,20 +67,20 @@ class Context:
         raise GraphError(f"graph `{self.graph}`, node `{node.name}` ({node.op}): {why}", hint=hint)
 
     def stream(self, node: n.Node, k: int) -> str:
-        """How errors name input `k`."""
+        """Return the name of input `k` in errors."""
         port = node.inputs[k]
         return f"input {k} (`{n.stream_name(self.nodes[port.node], port.output)}`)"
 
-    def kinds(self, node: n.Node, streams: Streams) -> None:
-        """Refuse another number of inputs, or other kinds, than the node takes."""
+    def kinds(self, node: n.Node, streams: InputFacts) -> None:
+        """Refuse inputs of another number or other kinds than the node takes."""
         wanted = node.takes()
         if len(streams) != len(wanted):
-            self.refuse(node, f"takes {counted(len(wanted), 'input')} ({', '.join(wanted)}), not {len(streams)}")
+            self.refuse(node, f"takes {show_count(len(wanted), 'input')} ({', '.join(wanted)}), not {len(streams)}")
         for k, (stream, kinds) in enumerate(zip(streams, wanted, strict=True)):
             if kinds != "any" and stream.type.kind not in kinds.split(" or "):
                 self.refuse(node, f"{self.stream(node, k)} is {stream.type}; this node takes {kinds} there")
 
-    def aligned(self, node: n.Node, streams: Streams, *which: int) -> None:
+    def aligned(self, node: n.Node, streams: InputFacts, *which: int) -> None:
         """Refuse inputs that are not provably aligned token by token."""
         first = streams[which[0]]
         for k in which[1:]:
@@ -88,22 +88,22 @@ class Context:
             if streams[k].shape is not first.shape:
                 self.refuse(node, f"{self.stream(node, k)} is not aligned with {self.stream(node, which[0])}")
 
-    def nested(self, node: n.Node, streams: Streams, outer: int, inner: int) -> None:
+    def nested(self, node: n.Node, streams: InputFacts, outer: int, inner: int) -> None:
         """Refuse an input whose innermost lists are not one for each element of another."""
         self._depth(node, inner, streams[inner].type, streams[outer].type.depth + 1)
         if streams[inner].shape.parent is not streams[outer].shape:
             self.refuse(node, f"{self.stream(node, inner)} does not hang below {self.stream(node, outer)}")
 
-    def _depth(self, node: n.Node, k: int, found: n.StreamType, depth: int) -> None:
-        if found.depth != depth:
-            self.refuse(node, f"{self.stream(node, k)} is {found}; this node takes depth {depth} there")
+    def _depth(self, node: n.Node, k: int, type: n.StreamType, depth: int) -> None:
+        if type.depth != depth:
+            self.refuse(node, f"{self.stream(node, k)} is {type}; this node takes depth {depth} there")
 
-    def solid(self, node: n.Node, streams: Streams, k: int) -> None:
+    def solid(self, node: n.Node, streams: InputFacts, k: int) -> None:
         if streams[k].nullable:
             self.refuse(node, f"{self.stream(node, k)} may hold `N`", hint="put an `alu copy` with its implicit value before it")
 
-    def deep(self, node: n.Node, streams: Streams, k: int, least: int = 1) -> StreamShape:
-        """The shape above input `k`, which must be at least `least` deep."""
+    def deep(self, node: n.Node, streams: InputFacts, k: int, least: int = 1) -> StreamShape:
+        """Return the shape above input `k`. Refuse an input that is less than `least` deep."""
         shape = streams[k].shape.parent
         if shape is None or streams[k].type.depth < least:
             self.refuse(node, f"{self.stream(node, k)} is {streams[k].type}; this node takes depth {least} or more")
@@ -123,22 +123,22 @@ class Context:
     def level(self, node: n.Node, name: str, level: int, written: bool = False) -> n.TensorDecl:
         tensor = self.declared(node, name, written)
         if not 0 <= level < tensor.format.rank:
-            self.refuse(node, f"`{name}` has no level {level}: it has {counted(tensor.format.rank, 'level')} {tensor.format}")
+            self.refuse(node, f"`{name}` has no level {level}: it has {show_count(tensor.format.rank, 'level')} {tensor.format}")
         return tensor
 
-    def indexes(self, node: n.Node, streams: Streams, k: int, tensor: str, level: int) -> None:
+    def indexes(self, node: n.Node, streams: InputFacts, k: int, tensor: str, level: int) -> None:
         """Refuse references that index something else."""
-        found, wanted = streams[k].position, Position(tensor, level)
-        if found != wanted and not (level == 0 and found == ROOT):
-            holds = f"references into {found}" if found else "coordinates, not references"
+        position, wanted = streams[k].position, Position(tensor, level)
+        if position != wanted and not (level == 0 and position == ROOT):
+            holds = f"references into {position}" if position else "coordinates, not references"
             self.refuse(node, f"{self.stream(node, k)} holds {holds}; this node takes references into {wanted}")
 
-    def inside(self, node: n.Node, streams: Streams, k: int, size: int, what: str) -> None:
+    def inside(self, node: n.Node, streams: InputFacts, k: int, size: int, limit: str) -> None:
         """Refuse coordinates that are not provably below the size of what they address."""
         if streams[k].bound > size:
             self.refuse(
                 node,
-                f"{self.stream(node, k)} holds coordinates below {streams[k].bound}; {what} is {size}",
+                f"{self.stream(node, k)} holds coordinates below {streams[k].bound}; {limit} is {size}",
                 hint=f"intersect them with a `range` of {size}",
             )
 
@@ -148,5 +148,5 @@ class Context:
             self.refuse(node, f"is sequential, but {self.stream(node, 0)} is not the parent level's own scan")
 
 
-def counted(number: int, thing: str) -> str:
+def show_count(number: int, thing: str) -> str:
     return f"{number} {thing}" + ("" if number == 1 else "s")

@@ -1,4 +1,4 @@
-"""Shapes: which streams of a graph provably have the same structure.
+"""Stream shapes prove which streams of a graph have the same structure.
 
 Streams that meet in a node must be aligned token by token. The verifier proves that by computing a *shape* for every stream: the
 nested lists without their values. A shape hangs below the shape one level up, and says how its innermost lists came about; equal
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamShape:
-    """The structure of a stream. `parent`: the structure one level up (None: a single element); `origin`: what made the innermost
-    lists."""
+    """The structure of a stream. `parent` is the structure one level up, or None for a single element. `origin` says what made the
+    innermost lists."""
 
     parent: StreamShape | None
     origin: tuple[Hashable, ...]
@@ -25,33 +25,34 @@ class StreamShape:
         return self.origin[0] == "full"
 
     def ancestor(self, levels: int) -> StreamShape | None:
-        """The structure `levels` levels up."""
-        found: StreamShape | None = self
+        """Return the structure `levels` levels up, or None if there are not so many levels."""
+        shape: StreamShape | None = self
         for _ in range(levels):
-            found = found.parent if found else None
-        return found
+            shape = shape.parent if shape else None
+        return shape
 
 
 class StreamShapes:
-    """Makes shapes, one object for equal ones."""
+    """A factory of shapes that returns the same object for equal shapes."""
 
     def __init__(self) -> None:
         self.single = StreamShape(None, ("single",))
-        self._known: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
+        self._shapes: dict[tuple[StreamShape, tuple[Hashable, ...]], StreamShape] = {}
 
     def below(self, parent: StreamShape, *origin: Hashable) -> StreamShape:
-        """One level deeper; equal origins below equal parents are the same structure."""
+        """Return the structure one level below `parent`. Equal origins below equal parents are the same structure."""
         key = parent, origin
-        if key not in self._known:
-            self._known[key] = StreamShape(parent, origin)
-        return self._known[key]
+        if key not in self._shapes:
+            self._shapes[key] = StreamShape(parent, origin)
+        return self._shapes[key]
 
     def full(self, parent: StreamShape, size: int) -> StreamShape:
-        """Every coordinate 0..size-1 below every element."""
+        """Return the structure with every coordinate 0..size-1 below every element of `parent`."""
         return self.below(parent, "full", size)
 
     def joined(self, kind: str, sides: Sequence[StreamShape]) -> StreamShape:
-        """The structure of a join: that of side 0 for `left`, and of every side where all are equal. Sides have one parent."""
+        """Return the structure of a join of sides with one parent. It is that of side 0 for `left`, and that of each side if all are
+        equal."""
         if kind == "left" or len(set(sides)) == 1:
             return sides[0]
         parent = sides[0].parent
@@ -59,20 +60,20 @@ class StreamShapes:
         return self.below(parent, kind, frozenset(sides))
 
     def aligned(self, shape: StreamShape, old: StreamShape, new: StreamShape) -> StreamShape:
-        """The structure of a stream below `old` after its subtrees are carried to `new`."""
+        """Return the structure of a stream below `old` after its subtrees have been carried to `new`."""
         if shape is old:
             return new
         assert shape.parent is not None
         return self.below(self.aligned(shape.parent, old, new), "align", shape, old, new)
 
     def lane(self, shape: StreamShape, lanes: int, k: int) -> StreamShape:
-        """What lane `k` of `lanes` gets of a structure whose elements are dealt to them in turn."""
+        """Return the structure that lane `k` of `lanes` gets if the elements of `shape` are dealt to the lanes in turn."""
         assert shape.parent is not None
         return self.below(shape.parent, "lane", shape, lanes, k)
 
     def merged(self, lanes: Sequence[StreamShape], levels: int) -> StreamShape | None:
-        """The structure of which `lanes` were dealt the elements, `levels` levels above these. None unless they are all the lanes of
-        one structure, in order."""
+        """Return the structure whose elements were dealt to `lanes`, `levels` levels above the innermost one. The result is None unless
+        these are all lanes of one structure, in order."""
         if levels > 0:
             match lanes[0].origin:
                 case ("align", StreamShape() as carried, StreamShape() as old, _) if carried.ancestor(levels) is old and all(
@@ -91,9 +92,9 @@ class StreamShapes:
         return None
 
     def chain(self, parent: StreamShape, count: int, *origin: Hashable) -> list[StreamShape]:
-        """`count` levels that one node makes, outermost first."""
-        found = []
+        """Return `count` levels that one node makes, outermost first."""
+        levels = []
         for level in range(count):
             parent = self.below(parent, *origin, level)
-            found.append(parent)
-        return found
+            levels.append(parent)
+        return levels

@@ -37,11 +37,11 @@ from fuseflow.samml.node import AttributeType
 from fuseflow.tensors import Format
 
 VALUES = "vals"
-"""What stands for a level where the values are written."""
+"""The word that stands for a level where the values are written."""
 
 
 def show(graph: n.Graph) -> str:
-    """The graph as text, a newline at its end."""
+    """Return the graph as text that ends with a newline."""
     lines = [f"graph {graph.name}"]
     lines += [_show_tensor(tensor) for tensor in graph.tensors]
     lines += [f"output {', '.join(graph.outputs)}", ""] if graph.outputs else [""]
@@ -53,8 +53,8 @@ def show(graph: n.Graph) -> str:
     return "\n".join(lines) + "\n"
 
 
-def detail(node: n.Node) -> str:
-    """The attributes of a node as the text form shows them."""
+def show_attributes(node: n.Node) -> str:
+    """Return the attributes of a node as the text form shows them."""
     words: list[str] = []
     for attribute in n.ATTRIBUTES[type(node)]:
         value = getattr(node, attribute.field)
@@ -96,7 +96,7 @@ def _show_node(node: n.Node, by_name: Mapping[str, n.Node]) -> str:
         inputs = "; ".join(", ".join(names[k] for k in (crd, *payloads)) for crd, payloads in node.sides())
     else:
         inputs = ", ".join(names)
-    return f"{node.name} = {_word(type(node))}({inputs}) {detail(node)}".rstrip()
+    return f"{node.name} = {_word(type(node))}({inputs}) {show_attributes(node)}".rstrip()
 
 
 def parse(text: str, file: str = "<text>") -> n.Graph:
@@ -189,7 +189,7 @@ def _read_tensor(text: str) -> n.TensorDecl:
     return n.TensorDecl(name, shape, Format.parse(layout, len(shape)), dtype or "f32", _number(fill or "0"), blocks)
 
 
-JOINS = ("intersect", "union", "left")
+JOIN_KINDS = ("intersect", "union", "left")
 
 
 def _word(primitive: type[n.Node]) -> str:
@@ -199,18 +199,18 @@ def _word(primitive: type[n.Node]) -> str:
 WORDS: dict[str, tuple[type[n.Primitive], ...]] = {
     _word(one): tuple(kind for kind in n.NODE_TYPES if _word(kind) == _word(one)) for one in n.NODE_TYPES
 }
-"""The primitives by the word that stands for them: one, or several that their attributes tell apart."""
+"""The primitives that each word of the text form stands for. Where they are several, their attributes tell them apart."""
 
 
 def _read_join(name: str, sides: list[list[n.Port]], words: list[str]) -> n.Join:
-    if len(words) != 1 or words[0] not in JOINS:
-        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOINS))
+    if len(words) != 1 or words[0] not in JOIN_KINDS:
+        raise GraphError(f"`{name}`: a join is intersect, union or left", hint=did_you_mean(" ".join(words), JOIN_KINDS))
     inputs = tuple(port for side in sides for port in side)
     return n.Join(name, inputs, words[0], tuple(len(side) - 1 for side in sides))  # type: ignore[arg-type]
 
 
 def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]) -> n.Primitive:
-    """Any node but a join. Where two primitives are written with one word, the attributes tell them apart."""
+    """Read any node but a join. Where two primitives are written with one word, their attributes tell them apart."""
     for kind in WORDS.get(op, ()):
         try:
             return kind(name, inputs, **read_attributes(n.ATTRIBUTES[kind], words))
@@ -222,7 +222,7 @@ def _read_plain(name: str, op: str, inputs: tuple[n.Port, ...], words: list[str]
 
 
 def read_attributes(attributes: Sequence[n.Attribute], words: Sequence[str]) -> dict[str, Any]:
-    """The fields of a node, given the words that `detail` writes. Raises `ValueError` where they are not the words of these attributes."""
+    """Return the fields of a node, given the words that `show_attributes` writes. Raises `ValueError` if they are other words."""
     values: dict[str, Any] = {}
     left = list(words)
     for attribute, after in zip_longest(attributes, attributes[1:]):

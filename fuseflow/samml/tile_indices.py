@@ -1,4 +1,4 @@
-"""Which indices the tiles of a graph run over, given those of the tensors that it reads."""
+"""The indices that the tiles of a graph run over, given those of the tensors that it reads."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 
 Indices: TypeAlias = tuple[str, str]
-"""Of rows and of columns; "" where it is not known, or there is one only."""
+"""The indices of the rows and of the columns of a tile. An index is "" if it is unknown, or if there is one row or column only."""
 
 
 def tile_indices(graph: n.Graph, loads: Mapping[str, Indices]) -> dict[str, Indices]:
-    """The indices of the tiles that are written. Raises `GraphError` at an operator whose operands do not fit together: a tensor then has
-    its tiles the other way round."""
-    known: dict[n.Port, Indices] = {}
+    """Return the indices of the tiles of each output. Raises `GraphError` at an operator whose operands do not fit together, because a
+    tensor has its tiles the other way round."""
+    indices: dict[n.Port, Indices] = {}
     results: dict[str, Indices] = {}
     for node in graph.nodes:
-        inputs = [known[port] for port in node.inputs]
+        inputs = [indices[port] for port in node.inputs]
         if isinstance(node, n.WriteValues):
             results[node.tensor] = inputs[0]
         for k, carried in enumerate(node.carries()):
-            known[n.Port(node.name, k)] = inputs[carried[0]] if carried else ("", "")
+            indices[n.Port(node.name, k)] = inputs[carried[0]] if carried else ("", "")
         if isinstance(node, n.Load):
-            known[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
+            indices[n.Port(node.name)] = loads.get(node.tensor, ("", ""))
         elif isinstance(node, n.Alu):
-            known[n.Port(node.name)] = _of_operator(graph, node, inputs)
+            indices[n.Port(node.name)] = _of_operator(graph, node, inputs)
     return results
 
 
@@ -52,7 +52,7 @@ def _of_operator(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices]) -> Indi
 
 def _agree(graph: n.Graph, node: n.Alu, inputs: Sequence[Indices], one: str, other: str) -> None:
     if one and other and one != other:
-        shown = " and ".join(" x ".join(f"`{index or '?'}`" for index in each) for each in inputs)
+        shown = " and ".join(" x ".join(f"`{index or '?'}`" for index in tile) for tile in inputs)
         raise GraphError(
             f"graph `{graph.name}`, operation `{node.name}`: `{node.function}` of tiles of {shown}: `{one}` meets `{other}`",
             hint="a tensor whose tiles lie the other way round has its dimensions in the wrong order: name them in `indices`",

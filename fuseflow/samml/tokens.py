@@ -19,7 +19,7 @@ from fuseflow.errors import GraphError
 
 
 class Stop:
-    """Closes the levels `low`..`high`. Made by `stop`, which returns one object for each pair, so stops compare by identity."""
+    """A token that closes the levels `low`..`high`. `stop` returns one object for each pair, so stops compare by identity."""
 
     __slots__ = ("high", "low")
 
@@ -27,7 +27,7 @@ class Stop:
         self.low, self.high = low, high
 
     def raised(self, levels: int = 1) -> Stop:
-        """The stop that closes the same lists seen from `levels` deeper: S(l-h) becomes S(l+n - h+n)."""
+        """Return the stop that closes the same lists in a stream that is `levels` deeper: S(l-h) becomes S(l+n - h+n)."""
         return stop(self.low + levels, self.high + levels)
 
     def with_low(self, low: int) -> Stop:
@@ -41,7 +41,7 @@ class Stop:
 
 
 class Mark:
-    """One of the tokens without content."""
+    """A token without content: `N` or `D`."""
 
     __slots__ = ("text",)
 
@@ -56,9 +56,9 @@ class Mark:
 
 
 N: Final = Mark("N")
-"""Empty: absent on this side. On payloads only, never on coordinates."""
+"""The empty token: this side has no element here. It stands for payloads only, never for coordinates."""
 D: Final = Mark("D")
-"""Done: the end of the stream, once, last."""
+"""The done token, which ends the stream. It stands once, as the last token."""
 
 Token: TypeAlias = int | float | Stop | Mark
 Stream: TypeAlias = list[Token]
@@ -66,19 +66,19 @@ Stream: TypeAlias = list[Token]
 
 @cache
 def stop(low: int, high: int) -> Stop:
-    """The stop that closes levels `low`..`high`."""
+    """Return the stop that closes levels `low`..`high`. Raises `ValueError` if there are no such levels."""
     if not 0 <= low <= high:
         raise ValueError(f"a stop closes levels low..high, not {low}..{high}")
     return Stop(low, high)
 
 
 def is_control(token: Token) -> bool:
-    """Whether the token is a stop or done."""
+    """Return whether the token is a stop or done."""
     return token is D or token.__class__ is Stop
 
 
 def encode(nested: Any, depth: int) -> Stream:
-    """The stream of a `depth`-deep nested list (depth 0: a single element)."""
+    """Return the stream of a `depth`-deep nested list. Depth 0 is a single element."""
     if depth == 0:
         return [nested, D]
     out: Stream = []
@@ -111,7 +111,7 @@ def encode(nested: Any, depth: int) -> Stream:
 
 
 def decode(stream: Sequence[Token], depth: int) -> Any:
-    """The nested list of a stream; raises `GraphError` if the stream is malformed."""
+    """Return the nested list of a stream. Raises `GraphError` if the stream is malformed."""
     check(stream, depth)
     if depth == 0:
         return stream[0]
@@ -130,8 +130,8 @@ def decode(stream: Sequence[Token], depth: int) -> Any:
 
 
 def check(stream: Iterable[Token], depth: int, kind: str = "") -> None:
-    """Raise `GraphError` unless the stream is well-formed: `D` once and last, stops that close an open list, the outermost list
-    closed exactly once; coordinates (`kind` "crd") ascending and never `N`."""
+    """Raise `GraphError` unless the stream is well-formed. `D` stands once and last, every stop closes an open list, and the outermost
+    list is closed exactly once. Coordinates (`kind` "crd") ascend and are never `N`."""
     tokens = list(stream)
     if not tokens or tokens[-1] is not D or any(t is D for t in tokens[:-1]):
         raise GraphError(f"`D` must stand once, last: {show(tokens)}")
@@ -159,13 +159,13 @@ def check(stream: Iterable[Token], depth: int, kind: str = "") -> None:
 
 
 def show(stream: Iterable[Token], limit: int = 40) -> str:
-    """The stream as text, shortened."""
+    """Return the stream as text, with at most `limit` tokens."""
     tokens = [f"{t:g}" if isinstance(t, float) else str(t) for t in stream]
     return " ".join(tokens[:limit]) + (f" ... ({len(tokens)} tokens)" if len(tokens) > limit else "")
 
 
 def parse(text: str) -> Stream:
-    """Read the text form: `1 2 S0 3 S1-2 N D`."""
+    """Read a stream from its text form, such as `1 2 S0 3 S1-2 N D`."""
     out: Stream = []
     for word in text.split():
         if word == "D":

@@ -1,7 +1,7 @@
-"""What must hold in a graph (`verify`), and what is known of its streams (`streams`).
+"""Verification of a graph (`verify`), and the facts of its streams that it proves (`stream_facts`).
 
-Names, declarations and edges are checked here, nodes by `rules`: number, kinds and depths of their inputs, the tensors and levels
-that references index, and that streams which meet are aligned. A graph that passes can be executed on any data of its shapes.
+Names, declarations and edges are checked here. `node_rules` checks the nodes: the number, kinds and depths of their inputs, the tensors
+and levels that references index, and that streams which meet are aligned. A graph that passes can be executed on any data of its shapes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import below
+from fuseflow.samml.coordinate_bounds import output_bounds
 from fuseflow.samml.node_rules import RULES
-from fuseflow.samml.rule_context import Context, Stream
+from fuseflow.samml.rule_context import RuleContext, StreamFacts
 from fuseflow.tensors.dtypes import DTYPES
 
 NAME = re.compile(r"[^\s()\[\],;#=]+")
-"""Names of tensors and nodes: what the text form can hold."""
+"""The names that tensors and nodes may have, so that the text form can hold them."""
 
 
 def verify(graph: n.Graph) -> None:
@@ -28,33 +28,33 @@ def verify(graph: n.Graph) -> None:
         raise GraphError(f"the graph's name {graph.name!r} is empty or has a line break, a `#` or spaces around it")
     _verify_tensors(graph)
     _verify_names(graph)
-    found = streams(graph)
-    _verify_outputs(graph, found)
+    facts = stream_facts(graph)
+    _verify_outputs(graph, facts)
     _verify_edges(graph)
 
 
-def streams(graph: n.Graph) -> dict[n.Port, Stream]:
-    """What is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
+    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
     declared = graph.declared
-    context = Context(graph.name, declared, frozenset(graph.outputs))
+    context = RuleContext(graph.name, declared, frozenset(graph.outputs))
     later = {node.name for node in graph.nodes}
-    found: dict[n.Port, Stream] = {}
+    facts: dict[n.Port, StreamFacts] = {}
     for node in graph.nodes:
         if type(node) not in RULES:
             context.refuse(node, "is no primitive")
         for port in node.inputs:
-            if port not in found:
+            if port not in facts:
                 _refuse_port(context, node, port, later)
-        inputs = [found[port] for port in node.inputs]
-        made = RULES[type(node)](context, node, inputs)
+        inputs = [facts[port] for port in node.inputs]
+        outputs = RULES[type(node)](context, node, inputs)
         context.nodes[node.name] = node
-        types, limits = node.typed([s.type for s in inputs], declared), below(node, [s.bound for s in inputs], declared)
-        for k, (kind, what, bound) in enumerate(zip(types, made, limits, strict=True)):
-            found[n.Port(node.name, k)] = Stream(kind, what.shape, what.nullable, what.position, bound)
-    return found
+        types, limits = node.typed([s.type for s in inputs], declared), output_bounds(node, [s.bound for s in inputs], declared)
+        for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):
+            facts[n.Port(node.name, k)] = StreamFacts(kind, output.shape, output.nullable, output.position, bound)
+    return facts
 
 
-def _refuse_port(context: Context, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
+def _refuse_port(context: RuleContext, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
     if port.node in context.nodes:
         context.refuse(
             node, f"reads output {port.output} of `{port.node}`, which has {len(context.nodes[port.node].port_names())}"
@@ -90,7 +90,7 @@ def _verify_tensors(graph: n.Graph) -> None:
 
 
 def _verify_names(graph: n.Graph) -> None:
-    """Node names are unique, and none reads like a stream of another node (`A_i.crd` beside the scan `A_i`)."""
+    """Refuse nodes of one name, and a node named like a stream of another node (`A_i.crd` beside the scan `A_i`)."""
     _verify_unique(graph, "node", [node.name for node in graph.nodes])
     names = graph.by_name
     for node in graph.nodes:
@@ -101,19 +101,19 @@ def _verify_names(graph: n.Graph) -> None:
                 _refuse(graph, f"node `{other}` is named like a stream of node `{node.name}`")
 
 
-def _verify_name(graph: n.Graph, what: str, name: str) -> None:
+def _verify_name(graph: n.Graph, thing: str, name: str) -> None:
     if not NAME.fullmatch(name):
-        _refuse(graph, f"{what} name `{name}` is empty or has spaces or one of ( ) [ ] , ; # =")
+        _refuse(graph, f"{thing} name `{name}` is empty or has spaces or one of ( ) [ ] , ; # =")
 
 
-def _verify_unique(graph: n.Graph, what: str, names: Sequence[str]) -> None:
+def _verify_unique(graph: n.Graph, thing: str, names: Sequence[str]) -> None:
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        _refuse(graph, f"two {what}s are named `{twice}`")
+        _refuse(graph, f"two {thing}s are named `{twice}`")
 
 
-def _verify_outputs(graph: n.Graph, found: Mapping[n.Port, Stream]) -> None:
-    """Every level of every output is written once, and its values, by streams that belong together."""
+def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None:
+    """Refuse an output unless each of its levels and its values are written once, by streams that belong together."""
     writers: dict[tuple[str, int | None], n.Node] = {}
     for node in graph.nodes:
         if isinstance(node, n.WriteLevel | n.WriteValues):
@@ -128,7 +128,7 @@ def _verify_outputs(graph: n.Graph, found: Mapping[n.Port, Stream]) -> None:
             if (name, level) not in writers:
                 _refuse(graph, f"nothing writes {_part(name, level)}")
             writer = writers[name, level]
-            shape = found[writer.inputs[0]].shape
+            shape = facts[writer.inputs[0]].shape
             if above is not None and (shape if level is None else shape.parent) is not above:
                 _refuse(
                     graph, f"`{writer.name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"

@@ -1,4 +1,4 @@
-"""Fusion tables: a fused region in a loop order to a table of primitives, and the table to a graph (the paper's Algorithm 2)."""
+"""Fusion tables: a fused region in a loop order becomes a table of primitives, and the table a graph (the paper's Algorithm 2)."""
 
 from fuseflow.table.emit import emit
 from fuseflow.table.results import build_table

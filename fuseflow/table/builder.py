@@ -16,17 +16,17 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, ann
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Alu, Operand, Port, Range, Reduce
 from fuseflow.table.cells import Cells
-from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine
+from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
 from fuseflow.table.nest import Loop, Nest
 from fuseflow.table.table import Evaluation
 from fuseflow.table.tile_axes import Tiling
 from fuseflow.table.value_row import Arithmetic
-from fuseflow.table.view_cursor import Bundle, Context, Leaf
+from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 from fuseflow.table.views import ViewReader
 
 
-class Builder:
-    """Fills the cells of one region's table, step by step."""
+class TableBuilder:
+    """A builder that fills the cells of one region's table, step by step."""
 
     def __init__(self, region: FusedRegion) -> None:
         self.region = region
@@ -42,16 +42,16 @@ class Builder:
         self.tiling.cover(*region.trees)
         self.views = ViewReader(region, self.cells, self.declared, self.root)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
-        self.bundles: dict[tuple[Reduction, Context, tuple[Leaf | Bundle | None, ...]], Bundle] = {}
+        self.bundles: dict[tuple[Reduction, LoopContext, tuple[ViewCursor | Bundle | None, ...]], Bundle] = {}
 
     def length(self, v: str) -> int:
-        """How often a loop runs at most: once for each coordinate, or for each block of them."""
+        """Return how often a loop runs at most: once for each coordinate, or for each block of coordinates."""
         return -(-self.region.sizes[v] // self.tiling.blocks.get(v, 1))
 
     # One nest ----------------------------------------------------------------------------------------------------------------
 
     def bundle(self, nest: Nest) -> Bundle:
-        """Run the loops of a nest that have not run, once for all that need it where everything stands the same."""
+        """Run the remaining loops of a nest. Equal nests, where every view and bundle stands the same, run once."""
         node = nest.reduction
         if node not in self.below:
             self.below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Reduction))
@@ -61,7 +61,7 @@ class Builder:
         return self.bundles[key]
 
     def run(self, outside: Nest) -> Bundle:
-        """Run the loops of a nest, from where it stands."""
+        """Run the remaining loops of a nest, and reduce its values."""
         node = outside.reduction
         loops = sorted({*node.free, *node.over}.difference(outside.indices), key=self.place.__getitem__)
         total = self.total_loops(node, loops)
@@ -74,16 +74,16 @@ class Builder:
         return self.folded(nest, value, outside.depth)
 
     def total_loops(self, node: Reduction, loops: list[str]) -> set[str]:
-        """The loops that visit every coordinate: where absent entries count (the body's implicit value is not the reducer's identity),
-        the first reduced loop and every loop inside it (L8)."""
+        """Return the loops that visit every coordinate (L8). Where absent entries count, because the body's implicit value is not the
+        reducer's identity, they are the first reduced loop and every loop inside it."""
         if not node.over or self.region.fill[node.body] == REDUCERS[node.op].identity:
             return set()
         first = min(self.place[v] for v in node.over)
         return {v for v in loops if self.place[v] >= first}
 
     def folded(self, nest: Nest, value: Port, outside: int) -> Bundle:
-        """The values reduced over the nest's reduced loops, innermost first (L7), below the loops that are left inside the `outside`
-        ones."""
+        """Reduce the values over the nest's reduced loops, innermost first (L7). The bundle has the loops that are left inside the first
+        `outside` loops."""
         node, levels = nest.reduction, list(nest.loops)
         if node.over:
             self.cells.recorder.begin(f"{node.label}: {node.op} over {', '.join(node.over)}")
@@ -93,8 +93,8 @@ class Builder:
         self.cells.note(node.label, "val", self.cells.text(value))
         return Bundle(tuple(levels[outside:]), value)
 
-    def reduced(self, node: Reduction, levels: Context, value: Port) -> tuple[Context, Port]:
-        """The values reduced over the first of some levels, and the levels that are left below it."""
+    def reduced(self, node: Reduction, levels: LoopContext, value: Port) -> tuple[LoopContext, Port]:
+        """Reduce the values over the first of some levels. Return the levels that are left below it, and the values."""
         (v, _), *inner = levels
         if not inner:
             (value,) = self.cells.put(Reduce(f"red_{v}", (value,), node.op))
@@ -110,14 +110,16 @@ class Builder:
     # When reductions are completed ---------------------------------------------------------------------------------------------
 
     def completed(self, nest: Nest, v: str | None) -> Nest:
-        """The nest with every reduction completed that must be finished before loop `v` (None: all), producers first. One inside another
-        that is itself due belongs to that one's nest."""
+        """Return the nest with every reduction completed that must be finished before loop `v` (all of them for None), producers first.
+        A reduction inside another one that is due, too, belongs to the nest of that one."""
         for node in self.due(nest, v):
             nest = nest.standing({node: self.bundle(nest.of(node))})
         return nest
 
     def due(self, nest: Nest, v: str | None) -> list[Reduction]:
-        """A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when
+        """Return the reductions that must be completed before loop `v`.
+
+        A reduction is due at one of its own loops once a reduction index lies at or before it, and at a loop it lacks only when
         it is a plain value by then. Otherwise it is carried: it runs again inside that loop (L4)."""
         done = set(nest.indices)
 
@@ -138,8 +140,8 @@ class Builder:
         return [n for n in nodes(nest.body, below=below) if isinstance(n, Reduction) and ready(n)]
 
     def reopened(self, nest: Nest, loops: list[str]) -> Nest:
-        """A bundle cannot be repeated as a whole: where this nest has a loop that the bundle lacks, outside one of its remaining
-        levels, the producer is instantiated again inside this nest (L6)."""
+        """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,
+        outside one of the bundle's remaining levels, the producer is instantiated again inside this nest."""
         again: set[Tree] = set()
         for node in self.reach(nest):
             bundle = nest.env.get(node)
@@ -154,7 +156,7 @@ class Builder:
         return replace(nest, env={node: place for node, place in nest.env.items() if node not in again}) if again else nest
 
     def enclosed(self, node: Reduction, loop: str, level: str) -> FusionError:
-        """Why an order cannot be streamed: a loop stands between two levels of a reduction that lacks it."""
+        """Return the error of an order that cannot be streamed: a loop stands between two levels of a reduction that lacks it."""
         return FusionError(
             f"order {','.join(self.region.order)} of region `{self.region.name}` reads {node} inside loop {loop}, which it lacks, "
             f"between two of its levels: {level} is still to come, and its reduction over {','.join(node.over)} lies outside",
@@ -162,7 +164,7 @@ class Builder:
         )
 
     def reach(self, nest: Nest, *trees: Tree) -> tuple[Tree, ...]:
-        """Nodes below some trees, or below the body of the nest: producers first, not looking inside completed reductions."""
+        """Return the nodes below some trees, or below the body of the nest, producers first and not inside completed reductions."""
         below, completed = trees or (nest.body,), frozenset(n for n in nest.env if isinstance(n, Reduction))
         if (below, completed) not in self.reached:
             self.reached[below, completed] = nodes(*below, below=lambda n: () if n in completed else children(n))
@@ -171,7 +173,7 @@ class Builder:
     # One loop ------------------------------------------------------------------------------------------------------------------
 
     def looped(self, nest: Nest, v: str, total: bool) -> Nest:
-        """The nest after loop `v`, which visits every coordinate if it is `total`."""
+        """Return the nest after loop `v`, which visits every coordinate if it is `total`."""
         self.cells.recorder.begin(f"{nest.reduction.label}: loop {v}")
         tree, scanned = self.join_tree(nest, v)
         if total and not isinstance(tree, Total):
@@ -185,7 +187,7 @@ class Builder:
         return self.advanced(Loop(nest.inside(v, crd), scanned, moved))
 
     def join_tree(self, nest: Nest, v: str) -> tuple[JoinTree, dict[View, Port]]:
-        """The join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""
+        """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
         for node in self.reach(nest):
@@ -202,19 +204,19 @@ class Builder:
                     trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else trees[node.body]
                 case Operation():
                     pairs = zip(node.args, self.fixes(node), strict=True)
-                    trees[node] = combine([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
+                    trees[node] = combine_operands([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
                 case unknown:
                     assert_never(unknown)
         return trees[nest.body], scanned
 
     def fixes(self, node: Operation) -> tuple[bool, ...]:
-        """Whether each operand fixes the result where it is absent."""
+        """Return whether each operand fixes the result where it is absent."""
         if node not in self.fixing:
             self.fixing[node] = tuple(annihilated_value(node, k, self.region.fill) is not None for k in range(len(node.args)))
         return self.fixing[node]
 
     def bundle_tree(self, node: Reduction, bundle: Bundle, v: str) -> JoinTree:
-        """The join tree of a completed reduction at loop `v`."""
+        """Return the join tree of a completed reduction at loop `v`."""
         if v not in bundle.indices:
             return Total()
         if bundle.indices[0] != v:
@@ -222,22 +224,22 @@ class Builder:
         return Side(bundle.levels[0][1], (bundle.value,) if len(bundle.levels) == 1 else ())
 
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
-        """What enumerates a total loop: the dense level of a view that stands there, with the references of the view; else a bare
-        range."""
+        """Return the coordinates of a total loop: the dense level of a view that stands there, with the references of the view, else those
+        of a range."""
         for node in self.reach(nest):
             if isinstance(node, View) and v in node.indices and self.views.enumerates(node, v, nest):
                 crd, ref = self.views.scan(node, v, nest)
                 return crd, {node: ref}
         return self.everywhere(v, nest.loops), {}
 
-    def everywhere(self, v: str, loops: Context) -> Port:
-        """The range of a loop, inside others."""
+    def everywhere(self, v: str, loops: LoopContext) -> Port:
+        """Return the coordinates of the range of a loop, inside other loops."""
         ref = self.cells.lift(self.root, loops, len(loops), "range")
         return self.cells.level(Range(f"range_{v}", (ref,), self.length(v)), v)[0]
 
     def advanced(self, loop: Loop) -> Nest:
-        """The nest with every view and bundle advanced past a loop."""
-        places: dict[Tree, Leaf | Bundle] = {}
+        """Return the nest with every view and bundle advanced past a loop."""
+        places: dict[Tree, ViewCursor | Bundle] = {}
         for node in self.reach(loop.nest):
             if isinstance(node, View) and loop.index in node.indices:
                 places[node] = self.views.advanced(node, loop)
@@ -246,7 +248,7 @@ class Builder:
         return loop.nest.standing(places)
 
     def advanced_bundle(self, node: Reduction, bundle: Bundle, loop: Loop) -> Bundle:
-        """Where a completed reduction stands after a loop: one level further, the rest carried to the coordinates of the loop."""
+        """Return a completed reduction after a loop: one level further, with the rest carried to the coordinates of the loop."""
         (index, old), *rest = bundle.levels
         if index != loop.index:
             raise self.enclosed(node, loop.index, index)
@@ -261,7 +263,7 @@ class Builder:
     # Values --------------------------------------------------------------------------------------------------------------------
 
     def computed(self, nest: Nest) -> Port:
-        """The value stream that the nest folds, at the depth of its loops and without `N` (L9)."""
+        """Return the value stream that the nest folds, at the depth of its loops and without `N` (L9)."""
         label = nest.reduction.label
         self.cells.recorder.begin(f"{label}: values")
         value, nullable = self.value(nest)
@@ -269,8 +271,8 @@ class Builder:
         return self.filled(value, self.region.fill[nest.body]) if nullable else value
 
     def value(self, nest: Nest) -> tuple[Port, bool]:
-        """The value stream that the nest folds, at the depth of its own indices, and whether it may hold `N`. What its tiles
-        have of the reduced indices is folded by now."""
+        """Return the value stream that the nest folds, at the depth of its own indices, and whether it may hold `N`. Reduced indices
+        inside its tiles are folded already."""
         node = nest.reduction
         plan = self.tiling.contractions.get(node)
         ports = self.values(nest, (node.body,) if plan is None else plan.operands)
@@ -283,7 +285,7 @@ class Builder:
         return value, nullable and value == port
 
     def values(self, nest: Nest, trees: tuple[Tree, ...]) -> dict[Tree, tuple[Port, bool]]:
-        """The value streams of some trees and of all that is below them, each with whether it may hold `N`."""
+        """Return the value streams of some trees and of all trees below them, each with whether it may hold `N`."""
         memo: dict[Tree, tuple[Port, bool]] = {}
         for node in self.reach(nest, *trees):
             match node:
@@ -305,9 +307,9 @@ class Builder:
         return memo
 
     def evaluated(self, nest: Nest, node: Tree, value: Port) -> None:
-        """Note where a node is computed."""
+        """Record where a node is computed."""
         self.evaluations[Evaluation(node, value, nest.indices[: self.cells.depth(value)])] = None
 
     def filled(self, value: Port, fill: float) -> Port:
-        """A value stream with the implicit value in the place of `N` (L9)."""
+        """Return a value stream with the implicit value in the place of `N` (L9)."""
         return self.cells.put(Alu("copy", (value,), "copy", (Operand(fill),)))[0]

@@ -1,4 +1,4 @@
-"""The primitives that the cells of a table name, made as the table is filled: equal primitives are one (rule L10)."""
+"""The primitives that the cells of a table name. They are made as the table is filled, and equal primitives are one (rule L10)."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
 from fuseflow.table.steps import Recorder
-from fuseflow.table.view_cursor import Context
+from fuseflow.table.view_cursor import LoopContext
 
 
 @dataclass(slots=True)
 class Cells:
-    """Makes nodes, knows the type of every stream, and has the `recorder` take down what stands in which cell. Node names come from what
-    they do: `A_i`, `intersect_k`, `mul'2`."""
+    """The nodes and stream types of a table that is being filled. The `recorder` takes down what stands in which cell. Node names say what
+    the nodes do: `A_i`, `intersect_k`, `mul'2`."""
 
     nodes: dict[str, Primitive] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
     loops: dict[str, frozenset[str]] = field(default_factory=dict)  # by scan and range: the indices of the level that it makes
     recorder: Recorder = field(default_factory=Recorder)
-    _made: dict[Primitive, tuple[Port, ...]] = field(default_factory=dict)
+    _ports: dict[Primitive, tuple[Port, ...]] = field(default_factory=dict)
     _uses: dict[str, int] = field(default_factory=dict)
 
     def put(self, node: Primitive) -> tuple[Port, ...]:
-        """The output ports of `node`; of the equal node made before, if there is one. `node.name` is the wanted base name."""
+        """Add a node unless an equal one exists, and return the output ports. `node.name` is the wanted base name."""
         key = replace(node, name="")
-        if key not in self._made:
+        if key not in self._ports:
             named = replace(node, name=self._fresh(node.name))
             self.nodes[named.name] = named
             outputs = named.outputs([self.types[p] for p in named.inputs])
             ports = tuple(Port(named.name, k) for k in range(len(outputs)))
             self.types |= zip(ports, outputs, strict=True)
-            self._made[key] = ports
-        return self._made[key]
+            self._ports[key] = ports
+        return self._ports[key]
 
     def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
-        """The same for a node that makes the level of `index`; one may make that of several."""
+        """Add a node that makes the level of `index`, and return the output ports. One node may make the levels of several indices."""
         ports = self.put(node)
         self.loops[ports[0].node] = self.loops.get(ports[0].node, frozenset()) | {index}
         return ports
 
     def note(self, column: str, row: str, text: str) -> None:
-        """Take down what stands in a cell."""
+        """Record what stands in a cell."""
         self.recorder.note(column, row, text)
 
-    def lift(self, port: Port, loops: Context, depth: int, column: str) -> Port:
-        """A stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each (L1)."""
+    def lift(self, port: Port, loops: LoopContext, depth: int, column: str) -> Port:
+        """Return a stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each loop (L1)."""
         for v, crd in loops[self.depth(port) : depth]:
             source = port
             (port,) = self.put(Repeat(f"rep_{v}", (source, crd)))
@@ -52,7 +52,7 @@ class Cells:
         return port
 
     def align(self, column: str, row: str, stream: Port, old: Port, new: Port) -> Port:
-        """A stream below the coordinates `old`, carried to the coordinates `new` (L5)."""
+        """Return a stream below the coordinates `old` carried to the coordinates `new` (L5)."""
         if old == new:
             return stream
         (aligned,) = self.put(Align(f"align_{row}", (old, new, stream)))
@@ -67,7 +67,7 @@ class Cells:
         return self.types[port].depth
 
     def text(self, port: Port) -> str:
-        """How a cell refers to a stream: `<A_i.crd>`, or the bare name for nodes with one output."""
+        """Return how a cell refers to a stream: `<A_i.crd>`, or the bare name of a node with one output."""
         node = self.nodes[port.node]
         return "root" if isinstance(node, Root) else f"<{stream_name(node, port.output)}>"
 

@@ -1,25 +1,25 @@
-"""Emission: a fusion table becomes a SAMML graph, walked from its writes, so that cells nobody needs vanish (rule L14)."""
+"""Emission of a fusion table as a SAMML graph. It walks from the writes, so that cells that no result needs vanish (rule L14)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.samml.nodes import Graph, Load, Names, Primitive, Root, Scan, upstream
+from fuseflow.samml.nodes import Graph, Load, Primitive, Root, Scan, TensorUser, upstream
 from fuseflow.table.table import FusionTable
 
 
 def emit(table: FusionTable) -> Graph:
-    """The nodes that the writes of the table reach, inputs first, in the order in which the table made them."""
-    made = {n.name: n for n in table.nodes}
-    needed = upstream(made, (p for w in table.writes for p in w.inputs))
-    nodes = tuple(_with_access(n, made) for n in table.nodes if n.name in needed)
-    used = {n.tensor for n in nodes if isinstance(n, Names)} | set(table.outputs)
+    """Return the graph of the nodes that the writes of the table reach, in the order in which the table made them."""
+    by_name = {n.name: n for n in table.nodes}
+    needed = upstream(by_name, (p for w in table.writes for p in w.inputs))
+    nodes = tuple(_with_access(n, by_name) for n in table.nodes if n.name in needed)
+    used = {n.tensor for n in nodes if isinstance(n, TensorUser)} | set(table.outputs)
     tensors = tuple(t for t in table.tensors if t.name in used)
     return Graph(table.region, tensors, (*nodes, *table.writes), table.outputs)
 
 
-def _with_access(node: Primitive, made: dict[str, Primitive]) -> Primitive:
+def _with_access(node: Primitive, by_name: dict[str, Primitive]) -> Primitive:
     """Mark scans and loads whose references come straight from their tensor's own parent scan: a memory may prefetch them."""
     if isinstance(node, Scan | Load):
-        return replace(node, sequential=isinstance(made[node.inputs[0].node], Scan | Root))
+        return replace(node, sequential=isinstance(by_name[node.inputs[0].node], Scan | Root))
     return node

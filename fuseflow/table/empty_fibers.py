@@ -1,4 +1,4 @@
-"""Which coordinate streams may hold empty fibers: below them a compressed result would store coordinates of nothing (rule L12)."""
+"""A test for empty fibers in coordinate streams. Above one, a compressed result would store coordinates without entries (rule L12)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from fuseflow.samml.nodes import (
     Root,
     Scan,
     SplitLevel,
+    TensorWriter,
     Workspace,
-    Writes,
 )
 from fuseflow.table.cells import Cells
 
 
 def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) -> bool:
-    """Whether a fiber of this coordinate stream can be empty, given only formats and sizes."""
+    """Return whether a fiber of this coordinate stream can be empty, given only formats and sizes."""
     node = cells.nodes[port.node]
     match node:
         case Range():
@@ -45,7 +45,7 @@ def may_be_empty(port: Port, cells: Cells, tensors: Mapping[str, TensorType]) ->
             return False  # a coordinate without a value below it is not given
         case Align() | Flatten() | SplitLevel() | Fork() | Merge():
             return True  # nothing is known
-        case Root() | Repeat() | Pointwise() | Reduce() | Writes():
+        case Root() | Repeat() | Pointwise() | Reduce() | TensorWriter():
             raise GraphError(f"`{node.name}` ({node.op}) makes no coordinates")
         case unknown:
             assert_never(unknown)
@@ -61,7 +61,7 @@ def _scan_may_be_empty(node: Scan, cells: Cells, tensors: Mapping[str, TensorTyp
 
 
 def _scanned(port: Port, cells: Cells) -> Scan | None:
-    """The scan that references come from, if none of them may be absent."""
+    """Return the scan that references come from, or None if one of them may be absent."""
     node = cells.nodes[port.node]
     while not isinstance(node, Scan):
         if isinstance(node, Repeat):

@@ -1,4 +1,4 @@
-"""Join trees: which coordinates an expression must visit at one loop, and the joins that find them.
+"""Join trees say which coordinates an expression must visit at one loop, and which joins find them.
 
 An expression is *total* at a loop if it is defined at every coordinate (an operand that lacks the index, a dense level); otherwise it has
 *sides*: coordinate streams with the payloads that go with them. Operands combine by what annihilates:
@@ -22,7 +22,7 @@ JoinKind: TypeAlias = Literal["intersect", "union", "left"]
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Every coordinate; the sides in `probed` are looked up there."""
+    """A visit of every coordinate, at which the sides in `probed` are looked up."""
 
     probed: tuple[JoinTree, ...] = ()
 
@@ -36,41 +36,41 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinStreams:
+class JoinNode:
     kind: JoinKind
     sides: tuple[JoinTree, ...]
 
 
-JoinTree: TypeAlias = Total | Side | JoinStreams
+JoinTree: TypeAlias = Total | Side | JoinNode
 
 
-def joined(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
-    """An n-ary join: nested joins of one kind are one, equal sides are one."""
+def join_of(kind: JoinKind, trees: Iterable[JoinTree]) -> JoinTree:
+    """Return an n-ary join, in which nested joins of one kind are one join and equal sides are one side."""
     flat: list[JoinTree] = []
     for k, tree in enumerate(trees):
-        nested = isinstance(tree, JoinStreams) and tree.kind == kind and (kind != "left" or k == 0)
-        flat += tree.sides if nested and isinstance(tree, JoinStreams) else (tree,)
+        nested = isinstance(tree, JoinNode) and tree.kind == kind and (kind != "left" or k == 0)
+        flat += tree.sides if nested and isinstance(tree, JoinNode) else (tree,)
     distinct = tuple(dict.fromkeys(flat))
-    return distinct[0] if len(distinct) == 1 else JoinStreams(kind, distinct)
+    return distinct[0] if len(distinct) == 1 else JoinNode(kind, distinct)
 
 
-def combine(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
-    """The join tree of an operator from those of its operands; the flag says that an absent operand fixes the result."""
+def combine_operands(operands: Sequence[tuple[JoinTree, bool]]) -> JoinTree:
+    """Return the join tree of an operator, given those of its operands and whether each of them fixes the result where it is absent."""
     sides = [(tree, annihilates) for tree, annihilates in operands if not isinstance(tree, Total)]
     probed = [p for tree, _ in operands if isinstance(tree, Total) for p in tree.probed]
     deciding = [tree for tree, annihilates in sides if annihilates]
     others = [tree for tree, annihilates in sides if not annihilates]
     if deciding:
-        return joined("left", (joined("intersect", deciding), *others, *probed))
+        return join_of("left", (join_of("intersect", deciding), *others, *probed))
     if len(sides) == len(operands) and sides:
-        return joined("union", others)
+        return join_of("union", others)
     return Total(tuple(dict.fromkeys((*others, *probed))))
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedPayload:
-    """Where a payload is after a join. `nullable`: it may be `N`. `faithful`: it is `N` only where it is absent. `complete`: no
-    coordinate of it was hidden by another side."""
+    """The stream of a payload after a join. A `nullable` payload may be `N`, a `faithful` one is `N` only where it is absent, and no
+    coordinate of a `complete` one was hidden by another side."""
 
     port: Port
     nullable: bool = False
@@ -86,7 +86,7 @@ Payloads: TypeAlias = dict[Port, JoinedPayload]
 
 @dataclass(slots=True)
 class Joiner:
-    """Realizes a join tree at one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings."""
+    """A builder of the joins of one loop. `driver` is the coordinate stream of a total loop, with the payloads that it brings."""
 
     cells: Cells
     index: str
@@ -94,7 +94,7 @@ class Joiner:
     _uses: dict[Port, list[Port]] = field(default_factory=dict)  # payload -> the coordinate streams it was used with
 
     def run(self, tree: JoinTree) -> tuple[Port, Payloads]:
-        """The final coordinate stream and where every payload is.
+        """Build the joins of a tree. Return the final coordinate stream and the stream of every payload.
 
         A payload with several uses that a branch may have hidden (p in p*q + p*r) is probed once more, below the whole join.
         """
@@ -113,7 +113,7 @@ class Joiner:
             case Total():
                 assert self.driver is not None, "a total loop has a driver"
                 return self._join("left", [self.driver, *map(self._realize, tree.probed)], full=True)
-            case JoinStreams():
+            case JoinNode():
                 return self._join(tree.kind, [self._realize(s) for s in tree.sides])
             case unknown:
                 assert_never(unknown)
@@ -146,7 +146,7 @@ class Joiner:
 
 
 def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloads]:
-    """Sides with the same coordinate stream are one side."""
+    """Return the sides by their coordinate streams: sides with the same stream are one."""
     groups: dict[Port, Payloads] = {}
     for crd, payloads in parts:
         group = groups.setdefault(crd, {})
@@ -157,7 +157,7 @@ def _by_coordinates(parts: Sequence[tuple[Port, Payloads]]) -> dict[Port, Payloa
 
 
 def _after(kind: JoinKind, group: int, before: JoinedPayload, full: bool) -> JoinedPayload:
-    """The state of a payload of side `group` after the join."""
+    """Return the state of a payload of side `group` after the join."""
     probed = kind == "union" or (kind == "left" and group > 0)
     return JoinedPayload(
         before.port,

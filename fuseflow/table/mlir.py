@@ -19,8 +19,17 @@ from fuseflow.dialects import module as m
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
 from fuseflow.samml import nodes as n
-from fuseflow.samml.mlir_nodes import OPERATIONS, OUTPUT, check_types, placed, read_node, read_tensor, write_nodes, write_tensor
-from fuseflow.samml.verify import streams, verify
+from fuseflow.samml.mlir_nodes import (
+    OPERATIONS,
+    OUTPUT,
+    check_types,
+    locate_error,
+    read_node,
+    read_tensor,
+    write_nodes,
+    write_tensor,
+)
+from fuseflow.samml.verify import stream_facts, verify
 from fuseflow.table.emit import emit
 from fuseflow.table.steps import TableStep
 from fuseflow.table.table import Evaluation, FusionTable
@@ -34,7 +43,7 @@ _STREAM = re.compile(r"<([^<>]+)>")
 
 
 def to_mlir(table: FusionTable) -> str:
-    """The module that holds the table, in generic form. Raises `GraphError` if the graph of the table does not verify."""
+    """Return the MLIR module that holds the table, in generic form. Raises `GraphError` if the graph of the table does not verify."""
     _verify(table)
     with m.context("samml", "table", error=GraphError):
         module = ir.Module.create()
@@ -44,7 +53,7 @@ def to_mlir(table: FusionTable) -> str:
 
 
 def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
-    """The table that a module holds; `file` is its name in errors.
+    """Return the table that an MLIR module holds. `file` is its name in errors.
 
     Raises `GraphError` if it does not parse, or refers to what is not there.
     """
@@ -58,13 +67,13 @@ def from_mlir(text: str, file: str = "<mlir>") -> FusionTable:
         try:
             _verify(table)
         except GraphError as error:
-            raise placed(error, module.operations, head) from None
+            raise locate_error(error, module.operations, head) from None
         reader.check(table)
     return table
 
 
 def _whole(table: FusionTable) -> n.Graph:
-    """Every primitive of the table, whether a result needs it or not."""
+    """Return a graph of every primitive of the table, whether a result needs it or not."""
     return n.Graph(table.region, table.tensors, (*table.nodes, *table.writes), table.outputs)
 
 
@@ -73,14 +82,14 @@ def _verify(table: FusionTable) -> None:
     for node in table.nodes:
         if isinstance(node, n.WriteLevel | n.WriteValues):
             raise GraphError(f"table `{table.region}`: node `{node.name}` writes and stands among those that do not")
-    for what, names in (
+    for thing, names in (
         ("node", [node.name for node in (*table.nodes, *table.writes)]),
         ("tensor", [t.name for t in table.tensors]),
     ):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
         if twice is not None:
-            raise GraphError(f"table `{table.region}`: two {what}s are named `{twice}`")
-    streams(_whole(table))
+            raise GraphError(f"table `{table.region}`: two {thing}s are named `{twice}`")
+    stream_facts(_whole(table))
     verify(emit(table))
 
 
@@ -144,7 +153,7 @@ def _write_tree(tree: Tree, trees: Mapping[Tree, ir.Value]) -> ir.Value:
 
 @dataclass(slots=True)
 class _Reader:
-    """What the operations so far say."""
+    """The parts of a table that the operations so far define."""
 
     tensors: list[n.TensorDecl] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -208,7 +217,7 @@ class _Reader:
         )
 
     def check(self, table: FusionTable) -> None:
-        """Refuse what refers to a row, a node or a stream that the table does not have, and results of other types than nodes make."""
+        """Refuse an operation that refers to a row, a node or a stream that the table does not have, or whose results have wrong types."""
         graph = _whole(table)
         types = graph.types()
         for op, node in self.nodes:
@@ -222,14 +231,14 @@ class _Reader:
             _require(op, "node", evaluation.port.node, graph.by_name)
             if evaluation.port not in types:
                 op.refuse(f"names output {evaluation.port.output} of `{evaluation.port.node}`, which it does not have")
-        seen: set[str] = set()
+        nodes: set[str] = set()
         for op, name, _ in self.loops:
             _require(op, "node", name, graph.by_name)
-            if name in seen:
+            if name in nodes:
                 op.refuse(f"stands here a second time for `{name}`")
-            seen.add(name)
+            nodes.add(name)
 
 
-def _require(op: m.Operation, what: str, name: str, names: Iterable[str]) -> None:
+def _require(op: m.Operation, thing: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
-        op.refuse(f"names the {what} `{name}`, which the table does not have", did_you_mean(name, names))
+        op.refuse(f"names the {thing} `{name}`, which the table does not have", did_you_mean(name, names))

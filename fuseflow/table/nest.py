@@ -1,4 +1,4 @@
-"""A nest of loops while it is filled, and one loop of it: what the builder of a table needs to know wherever it stands."""
+"""The state of a nest of loops while the builder of a table fills it, and of one loop in it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import TypeAlias
 from fuseflow.fusion.tree import Reduction, Tree, View
 from fuseflow.samml.nodes import Port
 from fuseflow.table.join_trees import JoinedPayload
-from fuseflow.table.view_cursor import Bundle, Context, Leaf
+from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 
-Env: TypeAlias = Mapping[Tree, Leaf | Bundle]
-"""Where every view and completed reduction of a nest stands."""
+Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
+"""The position of every view and completed reduction of a nest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """The loops that compute a `reduction`: those that have run so far, outermost first, and where everything in its body stands then."""
+    """The nest of loops that computes a `reduction`: the loops that have run, outermost first, and the positions of its views
+    and bundles."""
 
     reduction: Reduction
-    loops: Context = ()
+    loops: LoopContext = ()
     env: Env = field(default_factory=dict)
 
     @property
@@ -37,22 +38,22 @@ class Nest:
         return tuple(v for v, _ in self.loops)
 
     def inside(self, v: str, crd: Port) -> Nest:
-        """The nest inside one more loop, with the final coordinate stream of that."""
+        """Return the nest inside one more loop, whose final coordinate stream is `crd`."""
         return replace(self, loops=(*self.loops, (v, crd)))
 
     def standing(self, places: Env) -> Nest:
-        """The nest with other places for some views and reductions."""
+        """Return the nest with other positions for some views and reductions."""
         return replace(self, env={**self.env, **places})
 
     def of(self, reduction: Reduction) -> Nest:
-        """The nest of a reduction in the body, inside the same loops."""
+        """Return the nest of a reduction in the body, inside the same loops."""
         return replace(self, reduction=reduction)
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The innermost loop of a `nest` after its join: the references of the views that were `scanned` for it, and where each payload is
-    now."""
+    """The innermost loop of a `nest` after its join. `scanned` has the references of the views that were scanned for it, and `moved` the
+    stream of each payload after the join."""
 
     nest: Nest
     scanned: Mapping[View, Port]
@@ -64,5 +65,5 @@ class Loop:
 
     @property
     def crd(self) -> Port:
-        """Its final coordinate stream."""
+        """The final coordinate stream of the loop."""
         return self.nest.loops[-1][1]

@@ -1,4 +1,4 @@
-"""Results: the streams of a completed tree become a stored tensor (rule L11), and the whole region a table."""
+"""The construction of the whole table of a region, in which the streams of a completed tree become a stored tensor (rule L11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Constant, Reduction
 from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
-from fuseflow.table.builder import Builder
+from fuseflow.table.builder import TableBuilder
 from fuseflow.table.empty_fibers import may_be_empty
 from fuseflow.table.nest import Nest
 from fuseflow.table.table import FusionTable
@@ -20,8 +20,8 @@ from fuseflow.tensors.levels import Level, names
 
 
 def build_table(region: FusedRegion) -> FusionTable:
-    """Algorithm 2 on a region whose order is chosen. Raises `FusionError` if the order cannot be streamed (`enclosed loop`)."""
-    builder = Builder(region)
+    """Return the fusion table of a region whose order is chosen (Algorithm 2). Raises `FusionError` if the order cannot be streamed."""
+    builder = TableBuilder(region)
     tensors = {
         t.name: TensorDecl(t.name, t.stored_shape, t.format, t.dtype, t.fill, t.tile)
         for t in builder.declared.values()
@@ -45,8 +45,8 @@ def build_table(region: FusedRegion) -> FusionTable:
     )
 
 
-def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
-    """The nodes that store one result. Its stored mode order is the loop order; its level kinds are those of its declared format."""
+def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
+    """Return the declaration of one result and the nodes that store it, in the loop order or the one that it asks for."""
     tree, fill = result.tree, builder.region.fill[result.tree]
     if isinstance(tree, Constant):
         raise FusionError(
@@ -65,7 +65,7 @@ def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Pri
     value = Term(fill, bundle.value, builder.arithmetic.axes(node))
     stored = builder.arithmetic.turned(value, tile_indices(result.indices, result.tensor.block)).port
     assert stored is not None
-    streams = _permuted(builder, result, Streams(bundle.indices, tuple(crd for _, crd in bundle.levels), stored))
+    streams = _permuted(builder, result, ResultStreams(bundle.indices, tuple(crd for _, crd in bundle.levels), stored))
     levels = tuple(_level(result, v) for v in streams.loops)
     for p, level in enumerate(levels):
         if level.full and not all(below.full for below in levels[p:]):
@@ -82,28 +82,31 @@ def _write(builder: Builder, result: RegionOutput) -> tuple[TensorDecl, list[Pri
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
-    """What is written: the coordinate stream of every level, outermost first, and the values."""
+class ResultStreams:
+    """The streams of a result: the coordinates of every level, outermost first, and the values."""
 
     loops: tuple[str, ...]
     crds: tuple[Port, ...]
     value: Port
 
 
-def _permuted(builder: Builder, result: RegionOutput, streams: Streams) -> Streams:
-    """The levels in the order in which they are stored, if that is not the order of the loops."""
+def _permuted(builder: TableBuilder, result: RegionOutput, streams: ResultStreams) -> ResultStreams:
+    """Return the streams with their levels in the order in which the result stores them."""
     if result.levels in ((), streams.loops):
         return streams
     order = tuple(streams.loops.index(v) for v in result.levels)
     *crds, value = builder.cells.put(Permute(f"permute_{result.name}", (*streams.crds, streams.value), order))
     builder.cells.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
-    return Streams(result.levels, tuple(crds), value)
+    return ResultStreams(result.levels, tuple(crds), value)
 
 
-def _dropped(builder: Builder, result: RegionOutput, levels: tuple[Level, ...], streams: Streams, fill: float) -> Streams:
-    """Compressed levels without coordinates of nothing (rule L12), and without zeros if that is asked for.
+def _dropped(
+    builder: TableBuilder, result: RegionOutput, levels: tuple[Level, ...], streams: ResultStreams, fill: float
+) -> ResultStreams:
+    """Return the streams without coordinates that have no entries below them (rule L12), and without zeros if the result drops zeros.
 
-    They are those above which every level is complete: a dense level between them needs a fiber for each of its coordinates.
+    Coordinates are dropped below the innermost dense level that has a compressed one below it, which needs a fiber for each of its
+    coordinates.
     """
     first = len(levels)
     while first > 0 and levels[first - 1].full:
@@ -127,11 +130,11 @@ def _dropped(builder: Builder, result: RegionOutput, levels: tuple[Level, ...], 
     ports = (*streams.crds[first:], streams.value)
     *crds, value = builder.cells.put(Drop(f"drop_{result.name}", ports, fill if result.drop_zeros else None))
     builder.cells.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
-    return Streams(streams.loops, (*streams.crds[:first], *crds), value)
+    return ResultStreams(streams.loops, (*streams.crds[:first], *crds), value)
 
 
 def _level(result: RegionOutput, index: str) -> Level:
-    """The level format in which a result stores the dimension of `index`."""
+    """Return the level format in which a result stores the dimension of `index`."""
     format = result.tensor.format
     assert format is not None
     level = format.levels[format.order.index(result.indices.index(index))]
@@ -144,8 +147,8 @@ def _level(result: RegionOutput, index: str) -> Level:
     return level
 
 
-def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
-    """Make level p full, so that a compressed level below it gets a fiber for every coordinate: its range, and the rest aligned."""
+def _densified(builder: TableBuilder, p: int, streams: ResultStreams) -> ResultStreams:
+    """Return the streams with level p full, so that a compressed level below it has a fiber for every coordinate."""
     loops, crds, old = streams.loops, streams.crds, streams.crds[p]
     if _is_full(builder, old):
         return streams
@@ -154,11 +157,11 @@ def _densified(builder: Builder, p: int, streams: Streams) -> Streams:
     (full,) = builder.cells.level(Range(f"range_{v}", (ref,), builder.length(v)), v)
     (new,) = builder.cells.put(Join(f"fill_{v}", (full, old), "left", (0, 0)))
     below = tuple(builder.cells.align("fill", w, crd, old, new) for crd, w in zip(crds[p + 1 :], loops[p + 1 :], strict=True))
-    return Streams(loops, (*crds[:p], new, *below), builder.cells.align("fill", "val", streams.value, old, new))
+    return ResultStreams(loops, (*crds[:p], new, *below), builder.cells.align("fill", "val", streams.value, old, new))
 
 
-def _is_full(builder: Builder, crd: Port) -> bool:
-    """Whether a coordinate stream holds every coordinate of its dimension, below every parent that it has."""
+def _is_full(builder: TableBuilder, crd: Port) -> bool:
+    """Return whether a coordinate stream holds every coordinate of its dimension below each of its parents."""
     node = builder.cells.nodes[crd.node]
     if isinstance(node, Scan):
         format = builder.declared[node.tensor].format

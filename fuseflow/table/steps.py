@@ -1,4 +1,4 @@
-"""The steps of Algorithm 2: what each of them does, and the cells that it fills."""
+"""The steps of Algorithm 2, each with the cells that it fills."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LAST_COLUMNS = ("repeat", "alu", "range", "fill", "join")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A view (or producer, or the joins): for each row, what stands in its cell."""
+    """A column of a table, for a view, a producer or a shared kind of primitive. `cells` has the texts of each row."""
 
     name: str
     cells: tuple[tuple[str, tuple[str, ...]], ...]
@@ -21,7 +21,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableStep:
-    """`cells` are (column, row, what is added there)."""
+    """A step of Algorithm 2. Each of its `cells` is a column, a row and the text that the step adds there."""
 
     title: str
     cells: tuple[tuple[str, str, str], ...]
@@ -29,7 +29,7 @@ class TableStep:
 
 @dataclass(slots=True)
 class Recorder:
-    """Takes the steps down while a table is filled. Steps that fill no cell are left out."""
+    """A recorder of the steps in which a table is filled. It leaves out steps that fill no cell."""
 
     title: str = ""
     _steps: list[tuple[str, list[tuple[str, str, str]]]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Recorder:
 
 
 def columns(steps: Iterable[TableStep]) -> tuple[Column, ...]:
-    """The table that these steps make: views and producers as they come, then what they share."""
+    """Return the columns of the table that these steps make: views and producers in order, then the shared columns."""
     grid: dict[str, dict[str, list[str]]] = {}
     for step in steps:
         for column, row, text in step.cells:

@@ -1,4 +1,4 @@
-"""The fusion table: rows are the loops in order and `val`, columns the views, cells the primitives that stand there.
+"""The fusion table: its rows are the loops in order and `val`, its columns the views, and its cells the primitives that stand there.
 
 A cell may refer to a stream that another cell makes, in any row: `Rep(<A_val> by <X_f.crd>)`. The table is a value; `emit` walks it
 from its writes.
@@ -16,8 +16,11 @@ from fuseflow.table.steps import Column, TableStep, columns
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One place where the table computes a node of the fused tree: once for every element of the stream `port`, which for a reduction
-    is what it folds. `around` are the loops that it stands in, outermost first: of a reduction, those around its own nest."""
+    """One place where the table computes a node of the fused tree, once for every element of the stream `port`.
+
+    For a reduction, `port` is the stream that it folds. `around` are the loops that the place is in, outermost first; for a reduction
+    they are those around its own nest.
+    """
 
     node: Tree
     port: Port
@@ -26,10 +29,13 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class FusionTable:
-    """`order` are the loops, outermost first; `steps` how the table was filled, `columns` what it is then; `nodes` every primitive that
-    a cell names, inputs first; `writes` those that store the results; `tensors` what is read and written; `evaluations` where every
-    producer is computed, which may be several times; `loops` the indices of the level that each scan and range makes, by node name: several
-    where loops share it."""
+    """A fusion table, with the steps in which it was filled.
+
+    `order` has the loops, outermost first. `steps` say how the table was filled, and `columns` are the result. `nodes` are the primitives
+    that cells name, inputs first, and `writes` those that store the results. `tensors` declares what is read and written. `evaluations`
+    say where every producer is computed, which may be at several places. `loops` has, by node name, the indices of the level that each scan
+    and range makes: several where loops share the level.
+    """
 
     region: str
     order: tuple[str, ...]
@@ -46,7 +52,7 @@ class FusionTable:
         return self.after(len(self.steps))
 
     def after(self, steps: int) -> tuple[Column, ...]:
-        """The columns after so many steps of Algorithm 2."""
+        """Return the columns after the first `steps` steps of Algorithm 2."""
         return columns(self.steps[:steps])
 
     @property

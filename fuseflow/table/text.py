@@ -1,4 +1,4 @@
-"""Printing a fusion table, as the paper's figures show it."""
+"""The text form of a fusion table, as in the paper's figures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from fuseflow.table.table import FusionTable
 
 
 def show(table: FusionTable) -> str:
-    """Rows: loops in order, then val. Columns: views, then shared repeats, ranges and joins. `= <x>` names the stream a cell makes."""
+    """Return the table as text. Its rows are the loops in order and `val`, its columns the views, then shared repeats, ranges and joins.
+
+    In a cell, `= <x>` names the stream that the cell makes.
+    """
     return "\n".join([_title(table), *_grid(table, table.columns)]) + "\n"
 
 
 def show_steps(table: FusionTable) -> str:
-    """The table after every step of Algorithm 2, each with its title. The table before the first step is empty."""
+    """Return the table after every step of Algorithm 2 as text, with the title of the step."""
     lines = [_title(table)]
     for number, step in enumerate(table.steps, 1):
         lines += ["", f"step {number}, {step.title}", *_grid(table, table.after(number))]

@@ -1,4 +1,4 @@
-"""Which indices run inside a value: the tile axes of every node of a fused tree, and how a reduction over blocks folds what is inside.
+"""The tile axes of every node of a fused tree, which are the indices that run inside a value, and how reductions fold them.
 
 An index over blocks is two loops: that over the blocks is a row of the table, that inside a block is an axis of the tiles. A value has two
 axes at most. A sum of products over an index that both sides have is a product of matrices,
@@ -19,15 +19,19 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, nodes
 
 Axes: TypeAlias = tuple[str, str]
-"""What the rows and the columns of a tile run over; '' for a single one."""
+"""The indices that the rows and the columns of a tile run over; "" if there is a single row or column."""
 
-NONE: Axes = ("", "")
+NO_AXES: Axes = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A product of matrices: those of `left` (its rows stay) and of `right`, each a product element by element, summed over `over`; then
-    times the factors `rest`, divided by `divisors`, negated if `negative`. `rows` and `columns` are what stays of each side."""
+    """A sum of products inside the tiles, as a product of matrices.
+
+    `left` and `right` are the sides, each an elementwise product, and the sum runs over `over`. `rows` is the index that remains of the
+    left side, `columns` that of the right. The result is multiplied by the factors `rest`, divided by `divisors` and, if `negative`,
+    negated.
+    """
 
     left: tuple[Tree, ...]
     right: tuple[Tree, ...]
@@ -45,8 +49,11 @@ class Contraction:
 
 @dataclass(slots=True)
 class Tiling:
-    """`axes` of every node of the trees, None where it would need three; the `contractions` among the reductions. `stored` has the indices
-    of what is written, in the order of its dimensions."""
+    """The tile axes of the nodes of a region's trees.
+
+    `axes` has those of every node, or None for a node that would need three. `contractions` has the reductions that are products of
+    matrices. `stored` has the indices of each result, in the order of its dimensions.
+    """
 
     declared: Mapping[str, TensorType]
     blocks: Mapping[str, int]
@@ -55,19 +62,19 @@ class Tiling:
     contractions: dict[Reduction, Contraction] = field(default_factory=dict)
 
     def cover(self, *trees: Tree) -> None:
-        """Find the axes of these trees."""
+        """Compute the axes of all nodes of these trees."""
         for node in nodes(*trees):
             if node not in self.axes:
                 self.axes[node] = self._axes(node)
 
     def _axes(self, node: Tree) -> Axes | None:
         if not self.blocks:
-            return NONE
+            return NO_AXES
         match node:
             case View():
                 return tile_indices(node.indices, self.declared[node.tensor].block)
             case Constant():
-                return NONE
+                return NO_AXES
             case Operation():
                 return self.joined(node.args)
             case Reduction():
@@ -76,25 +83,29 @@ class Tiling:
                 assert_never(unknown)
 
     def _reduced(self, node: Reduction) -> Axes | None:
-        found = self._contraction(node)
-        if found is None:
+        contraction = self._contraction(node)
+        if contraction is None:
             axes = self.axes[node.body]
-            return None if axes is None else kept(axes, node.over)
-        self.contractions[node] = found
-        return self.joined((), (found.rows, found.columns), *(self.axes[f] or NONE for f in (*found.rest, *found.divisors)))
+            return None if axes is None else remaining_axes(axes, node.over)
+        self.contractions[node] = contraction
+        return self.joined(
+            (),
+            (contraction.rows, contraction.columns),
+            *(self.axes[f] or NO_AXES for f in (*contraction.rest, *contraction.divisors)),
+        )
 
     def joined(self, args: Iterable[Tree], *more: Axes) -> Axes | None:
-        """The axes of an operator on these operands: with as few of them as can be transposed. None if it would need three."""
+        """Return the axes of an operator on these operands that need the fewest transposes, or None if it would need three axes."""
         of = [*(self.axes[a] for a in args if not isinstance(a, Constant)), *more]
-        found = [axes for axes in of if axes is not None]
-        names = dict.fromkeys(v for axes in found for v in axes if v)
-        if len(names) > 2 or len(found) < len(of):
+        bounded = [axes for axes in of if axes is not None]
+        names = dict.fromkeys(v for axes in bounded for v in axes if v)
+        if len(names) > 2 or len(bounded) < len(of):
             return None
         first, second, *_ = (*names, "", "")
-        return min(((first, second), (second, first)), key=lambda target: sum(transposed(axes, target) for axes in found))
+        return min(((first, second), (second, first)), key=lambda target: sum(needs_transpose(axes, target) for axes in bounded))
 
     def _contraction(self, node: Reduction) -> Contraction | None:
-        """The reduction as a product of matrices, if it is one."""
+        """Return the reduction as a product of matrices, or None if it is none."""
         inside = [v for v in node.over if v in self.blocks]
         if node.op != "sum" or len(inside) != 1:
             return None
@@ -120,42 +131,42 @@ class Tiling:
         return min(ways, key=lambda way: self._transposes(way, self.stored.get(node, node.free)))
 
     def _transposes(self, way: Contraction, free: tuple[str, ...]) -> int:
-        """Tiles to transpose: those of the left side, and the result where its indices stand the other way round."""
+        """Return the number of transposes: of the left side, and of the result if its indices stand the other way round."""
         stands = [v for v in free if v in (way.rows, way.columns)] == [v for v in (way.rows, way.columns) if v]
         return (self.joined(way.left) != (way.rows, way.over)) + (not stands)
 
     def _groups(self, factors: list[Tree], k: str) -> list[tuple[tuple[Tree, ...], set[str]]]:
-        """Factors with the same indices beside k together; those with k alone are a side of their own if there is no other."""
+        """Group the factors that have the same indices beside k. Factors with k alone form a group only if there is no other."""
         groups: dict[str, list[Tree]] = {}
         alone: list[Tree] = []
         for f in factors:
             others = [v for v in self._named(f) if v != k]
             (groups.setdefault(others[0], []) if others else alone).append(f)
-        found = [(tuple(fs), {v}) for v, fs in groups.items()]
+        sides_by_index = [(tuple(fs), {v}) for v, fs in groups.items()]
         if not alone:
-            return found
-        if len(found) > 1:
-            return [((*found[0][0], *alone), found[0][1]), *found[1:]]
-        sides: list[tuple[tuple[Tree, ...], set[str]]] = found or [((alone.pop(0),), set())]
+            return sides_by_index
+        if len(sides_by_index) > 1:
+            return [((*sides_by_index[0][0], *alone), sides_by_index[0][1]), *sides_by_index[1:]]
+        sides: list[tuple[tuple[Tree, ...], set[str]]] = sides_by_index or [((alone.pop(0),), set())]
         return [*sides, (tuple(alone), set())] if alone else sides
 
     def _named(self, node: Tree) -> tuple[str, ...]:
         return tuple(v for v in self.axes[node] or () if v)
 
 
-def transposed(axes: Axes, target: Axes) -> bool:
-    """Whether a tile with these axes must be transposed to stand beside one with those of `target`."""
+def needs_transpose(axes: Axes, target: Axes) -> bool:
+    """Return whether a tile with these axes must be transposed to match one with the axes `target`."""
     return any(mine and mine == other for mine, other in zip(axes, reversed(target), strict=True))
 
 
-def kept(axes: Axes, over: tuple[str, ...]) -> Axes:
-    """The axes that are left when some are reduced."""
+def remaining_axes(axes: Axes, over: tuple[str, ...]) -> Axes:
+    """Return the axes that remain after a reduction over some indices."""
     row, column = axes
     return "" if row in over else row, "" if column in over else column
 
 
 def _product(body: Tree) -> tuple[list[Tree], list[Tree], bool]:
-    """The factors of a product, what it is divided by, and whether it is negated."""
+    """Return the factors of a product, its divisors, and whether it is negated."""
     if isinstance(body, Operation) and body.name == "neg":
         factors, divisors, negative = _product(body.args[0])
         return factors, divisors, not negative

@@ -1,4 +1,4 @@
-"""The `val` row: what is loaded, computed and folded inside the tiles, once the loops of a nest stand."""
+"""The `val` row of a table: the operators that a nest computes after its loops, and those that fold inside tiles."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, free_indices
 from fuseflow.samml.nodes import Alu, Operand, Port
 from fuseflow.table.cells import Cells
-from fuseflow.table.tile_axes import Axes, Contraction, Tiling, kept, transposed
-from fuseflow.table.view_cursor import Context
+from fuseflow.table.tile_axes import Axes, Contraction, Tiling, needs_transpose, remaining_axes
+from fuseflow.table.view_cursor import LoopContext
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An operand: its stream, the axes of its tiles and its implicit value; or, without a stream, a number."""
+    """An operand: a stream with the axes of its tiles and its implicit value, or a number if it has no stream."""
 
     value: float
     port: Port | None = None
@@ -27,7 +27,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Puts the operators of a region where their operands are as deep as they need to be."""
+    """A builder of operators, which repeats their operands until these are deep enough."""
 
     region: FusedRegion
     cells: Cells
@@ -40,7 +40,7 @@ class Arithmetic:
         return Term(self.region.fill[node], port, self.axes(node), column_of(node))
 
     def axes(self, node: Tree) -> Axes:
-        """Raises `FusionError` where a value would need tiles of three dimensions."""
+        """Return the axes of a node. Raises `FusionError` if its values would need tiles of three dimensions."""
         axes = self.tiling.axes[node]
         if axes is None:
             names = [v for v in free_indices(node)[node] if v in self.tiling.blocks]
@@ -51,8 +51,8 @@ class Arithmetic:
             )
         return axes
 
-    def apply(self, function: str, terms: Sequence[Term], axes: Axes, ctx: Context) -> Port:
-        """An operator at the depth of its deepest operand: it runs once where it lacks a loop (hoisting)."""
+    def apply(self, function: str, terms: Sequence[Term], axes: Axes, ctx: LoopContext) -> Port:
+        """Add an operator at the depth of its deepest operand: it is hoisted out of the loops that all operands lack."""
         turned = [self.turned(term, axes) for term in terms]
         streams = [term.port for term in turned if term.port is not None]
         depth = max(map(self.cells.depth, streams))
@@ -61,25 +61,25 @@ class Arithmetic:
         return self.cells.put(Alu(function, inputs, function, slots))[0]
 
     def turned(self, term: Term, axes: Axes) -> Term:
-        """A term whose tiles have their rows and columns where `axes` has them."""
-        if term.port is None or not transposed(term.axes, axes):
+        """Return a term whose tiles have their rows and columns where `axes` has them."""
+        if term.port is None or not needs_transpose(term.axes, axes):
             return term
         (port,) = self.cells.put(Alu("transpose", (term.port,), "transpose", (Operand(term.value),)))
         return Term(term.value, port, (term.axes[1], term.axes[0]), term.column)
 
-    def fold(self, op: str, over: tuple[str, ...], term: Term, ctx: Context) -> Port:
-        """A stream with the axes that are reduced folded inside each tile."""
+    def fold(self, op: str, over: tuple[str, ...], term: Term, ctx: LoopContext) -> Port:
+        """Return a stream whose reduced axes are folded inside each tile."""
         assert term.port is not None
         row, column = term.axes
         for name, v in (("row", column), ("col", row)):
             if v and v in over:
-                axes = kept(term.axes, (v,))
+                axes = remaining_axes(term.axes, (v,))
                 term = Term(term.value, self.apply(f"{name}_{op}", (term,), term.axes, ctx), axes)
         assert term.port is not None
         return term.port
 
-    def contract(self, node: Reduction, plan: Contraction, ports: Mapping[Tree, Port], ctx: Context) -> Port:
-        """A sum of products inside the tiles."""
+    def contract(self, node: Reduction, plan: Contraction, ports: Mapping[Tree, Port], ctx: LoopContext) -> Port:
+        """Add a sum of products inside the tiles, and return its stream."""
         rows, columns, k = plan.rows, plan.columns, plan.over
 
         def product(factors: Sequence[Tree], axes: Axes) -> Term:
@@ -101,7 +101,7 @@ class Arithmetic:
             value = self.apply("neg", (Term(0.0, value, axes),), axes, ctx)
         return value
 
-    def product_of(self, left: Term, right: Term, function: str, ctx: Context) -> Port:
+    def product_of(self, left: Term, right: Term, function: str, ctx: LoopContext) -> Port:
         assert left.port is not None and right.port is not None
         depth = max(self.cells.depth(left.port), self.cells.depth(right.port))
         inputs = tuple(self.cells.lift(t.port, ctx, depth, t.column) for t in (left, right) if t.port is not None)
@@ -109,7 +109,7 @@ class Arithmetic:
 
 
 def column_of(node: Tree) -> str:
-    """The table column in which a node's repeats are shown."""
+    """Return the table column that shows the repeats of a node."""
     match node:
         case View():
             return str(node)

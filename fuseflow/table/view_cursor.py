@@ -1,4 +1,4 @@
-"""Where a view stands while its loops run: references so far, levels to go, dense levels waiting to be located."""
+"""The cursor of a view while its loops run: its references so far, and the dense levels that wait to be located."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TypeAlias
 
 from fuseflow.samml.nodes import Port
 
-Context: TypeAlias = tuple[tuple[str, Port], ...]
-"""The loops already run, outermost first, each with its final coordinate stream (after every join of that loop)."""
+LoopContext: TypeAlias = tuple[tuple[str, Port], ...]
+"""The loops that have run, outermost first, each with its final coordinate stream (after every join of that loop)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
-    """A view of a stored tensor: `port` holds the references after `level` storage levels.
+class ViewCursor:
+    """The cursor of a view of a stored tensor: `port` holds the references after `level` storage levels.
 
-    `waiting` has the coordinate streams of loops whose dense level is not reached yet: it is located when the levels above it are
-    there (rule L2). `nullable`: the references may be `N`.
+    `waiting` has the coordinate streams of loops whose dense level is not reached yet: it is located as soon as the levels above it are
+    reached (rule L2). `nullable` references may be `N`.
     """
 
     port: Port
@@ -29,7 +29,7 @@ class Leaf:
 class Bundle:
     """A completed reduction: the coordinate streams of its remaining levels, and its values.
 
-    `nullable`: the values may be `N`. `whole`: none of its levels has been consumed yet.
+    `nullable` values may be `N`. While the bundle is `whole`, no loop has consumed a level of it.
     """
 
     levels: tuple[tuple[str, Port], ...]

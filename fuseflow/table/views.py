@@ -12,12 +12,12 @@ from fuseflow.fusion.tree import View
 from fuseflow.samml.nodes import Load, Locate, Port, Scan
 from fuseflow.table.cells import Cells
 from fuseflow.table.nest import Loop, Nest
-from fuseflow.table.view_cursor import Leaf
+from fuseflow.table.view_cursor import ViewCursor
 
 
 @dataclass(frozen=True, slots=True)
 class ViewReader:
-    """Reads the views of a region; `declared` has the formats in which their tensors are stored."""
+    """A reader of the views of a region. `declared` has the formats in which their tensors are stored."""
 
     region: FusedRegion
     cells: Cells
@@ -25,24 +25,24 @@ class ViewReader:
     root: Port
 
     def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
-        """(index, whether the level is dense) in storage order."""
+        """Return the index of each level in storage order, and whether the level is dense."""
         format = self.declared[view.tensor].format
         assert format is not None
         return tuple((view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True))
 
-    def leaf(self, view: View, nest: Nest) -> Leaf:
-        """Where a view stands."""
+    def leaf(self, view: View, nest: Nest) -> ViewCursor:
+        """Return the cursor of a view."""
         leaf = nest.env.get(view)
-        return leaf if isinstance(leaf, Leaf) else Leaf(self.root)
+        return leaf if isinstance(leaf, ViewCursor) else ViewCursor(self.root)
 
     def joined(self, view: View, v: str, nest: Nest) -> tuple[Port, Port] | None:
-        """The coordinates and references of a view that takes part in the join of loop `v`; None if it lacks the loop, or is located."""
+        """Return the coordinates and references of a view for the join of loop `v`, or None if it lacks the loop or is located."""
         levels = self.levels(view)
-        here = next((p for p, (w, _) in enumerate(levels) if w == v), None)
-        if here is None:
+        position = next((p for p, (w, _) in enumerate(levels) if w == v), None)
+        if position is None:
             return None
         leaf = self.leaf(view, nest)
-        full, reached = levels[here][1], here == leaf.level
+        full, reached = levels[position][1], position == leaf.level
         if full and not (reached and (leaf.nullable or not self.region.locate)):
             return None  # a dense level is located
         if not reached:
@@ -53,19 +53,19 @@ class ViewReader:
         return self.scan(view, v, nest)
 
     def enumerates(self, view: View, v: str, nest: Nest) -> bool:
-        """Whether a view stands at the dense level of loop `v`, so that a scan of it has every coordinate."""
+        """Return whether a view stands at the dense level of loop `v`, so that its scan has every coordinate."""
         levels, leaf = self.levels(view), self.leaf(view, nest)
         return leaf.level < len(levels) and levels[leaf.level] == (v, True) and not leaf.nullable
 
     def scan(self, view: View, v: str, nest: Nest) -> tuple[Port, Port]:
-        """Scan the level at which a view stands: its coordinates, and the references below them."""
+        """Scan the level at which a view stands, and return its coordinates and the references below them."""
         leaf = self.leaf(view, nest)
         ref = self.cells.lift(leaf.port, nest.loops, nest.depth, str(view))
         crd, below = self.cells.level(Scan(f"{view.tensor}_{v}", (ref,), view.tensor, leaf.level), v)
         return crd, below
 
-    def advanced(self, view: View, loop: Loop) -> Leaf:
-        """Where a view stands after a loop."""
+    def advanced(self, view: View, loop: Loop) -> ViewCursor:
+        """Return the cursor of a view after a loop."""
         levels, leaf, v = self.levels(view), self.leaf(view, loop.nest), loop.index
         port, level, nullable, waiting = leaf.port, leaf.level, leaf.nullable, dict(leaf.waiting)
         ref = loop.scanned.get(view)
@@ -77,10 +77,10 @@ class ViewReader:
         while level < len(levels) and levels[level][1] and levels[level][0] in waiting:
             port = self._located(view, level, (waiting.pop(levels[level][0]), port), loop)
             level += 1
-        return Leaf(port, level, nullable, tuple(waiting.items()))
+        return ViewCursor(port, level, nullable, tuple(waiting.items()))
 
     def _located(self, view: View, level: int, streams: tuple[Port, Port], loop: Loop) -> Port:
-        """The references below a dense level, at the coordinates and references of `streams` (L2)."""
+        """Locate a dense level at the coordinates and references of `streams`, and return the references below it (L2)."""
         column, depth = str(view), max(map(self.cells.depth, streams))
         crd, ref = (self.cells.lift(stream, loop.nest.loops, depth, column) for stream in streams)
         index = self.levels(view)[level][0]
@@ -89,7 +89,7 @@ class ViewReader:
         return port
 
     def value(self, view: View, nest: Nest) -> Port:
-        """The values of a view, once all of its loops have run."""
+        """Return the values of a view, all of whose loops have run."""
         port = self.leaf(view, nest).port
         if self.region.repeat == "reference":
             port = self.cells.lift(port, nest.loops, nest.depth, str(view))

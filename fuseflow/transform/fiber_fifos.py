@@ -1,4 +1,4 @@
-"""`fifos`: list the edges that must hold a whole fiber (rule L13).
+"""`mark_fiber_fifos` lists the edges that must hold a whole fiber (rule L13).
 
 A stream that is used both before and after a reduction of itself (softmax, norms) waits at its second use until the fiber has been
 reduced. Precondition: a verified graph. Effect: `Graph.fiber_fifos` is computed afresh; nothing else changes.
@@ -17,9 +17,12 @@ from operator import or_
 from fuseflow.samml.nodes import Edge, Graph, Port
 
 
-def fifos(graph: Graph) -> Graph:
-    """An input is listed if a fold that holds a fiber back is upstream of another input and not of this one, while a stream upstream of
-    this one feeds that fold with at least one token for every element of the fiber. Sets of folds are bit masks."""
+def mark_fiber_fifos(graph: Graph) -> Graph:
+    """Return the graph with `fiber_fifos` computed afresh.
+
+    An input is listed if a fold that holds a fiber back is upstream of another input and not of this one, while a stream upstream of this
+    one feeds that fold with at least one token for every element of the fiber. Sets of folds are bit masks.
+    """
     behind, fed = _behind(graph), _fed(graph)
     edges = []
     for node in graph.nodes:
@@ -31,21 +34,21 @@ def fifos(graph: Graph) -> Graph:
 
 
 def _folds(graph: Graph) -> dict[str, int]:
-    """The bit of every fold."""
+    """Return the bit of every fold."""
     folds = (node.name for node in graph.nodes if node.holds_back)
     return {name: 1 << k for k, name in enumerate(folds)}
 
 
 def _behind(graph: Graph) -> dict[str, int]:
-    """Of every node, the folds upstream, itself among them."""
-    folds, found = _folds(graph), dict[str, int]()
+    """Return the folds upstream of every node, the node itself among them."""
+    folds, upstream = _folds(graph), dict[str, int]()
     for node in graph.nodes:
-        found[node.name] = folds.get(node.name, 0) | _union(found[p.node] for p in node.inputs)
-    return found
+        upstream[node.name] = folds.get(node.name, 0) | _union(upstream[p.node] for p in node.inputs)
+    return upstream
 
 
 def _fed(graph: Graph) -> dict[str, int]:
-    """Of every node, the folds that it or a node upstream feeds as deep as the fiber that is folded, or deeper."""
+    """Return, for every node, the folds that it or a node upstream feeds at least as deep as the fiber that is folded."""
     types, folds = graph.types(), _folds(graph)
     feeds = dict.fromkeys((node.name for node in graph.nodes), 0)  # the folds downstream
     for node in reversed(graph.nodes):
@@ -57,12 +60,12 @@ def _fed(graph: Graph) -> dict[str, int]:
         if node.name in folds:
             depth = types[node.inputs[0]].depth
             shallow[depth] = shallow.get(depth, 0) | folds[node.name]
-    found: dict[str, int] = {}
+    fed: dict[str, int] = {}
     for node in graph.nodes:
         emitted = max((types[Port(node.name, k)].depth for k in range(len(node.port_names()))), default=-1)
         mine = feeds[node.name] & _union(bits for depth, bits in shallow.items() if depth <= emitted)
-        found[node.name] = mine | _union(found[p.node] for p in node.inputs)
-    return found
+        fed[node.name] = mine | _union(fed[p.node] for p in node.inputs)
+    return fed
 
 
 def _union(sets: Iterable[int]) -> int:

@@ -1,4 +1,4 @@
-"""`parallelize`: deal the loops of an index over lanes, each with scanners, loads, operators and reductions of its own.
+"""`parallelize` deals the loops of an index over lanes, each with scanners, loads, operators and reductions of its own.
 
 Precondition: a verified graph, and the indices of its loops. A stream that has the index is dealt, coordinate by coordinate in turn;
 one that lacks it goes to all lanes. A node runs in every lane if the index encloses what it works on:
@@ -41,20 +41,23 @@ from fuseflow.samml.nodes import (
     stream_name,
 )
 from fuseflow.samml.stream_shapes import StreamShape
-from fuseflow.samml.verify import streams
-from fuseflow.transform.stream_levels import Loops, common, levels
+from fuseflow.samml.verify import stream_facts
+from fuseflow.transform.stream_levels import Loops, common_levels, stream_levels
 
-LARGEST = 30_000
-"""Nodes that a graph may have by its lanes."""
+MAX_NODES = 30_000
+"""The number of nodes that a graph with lanes may have."""
 
-Way: TypeAlias = Literal["once", "lanes", "fold"]
+Placement: TypeAlias = Literal["once", "lanes", "fold"]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class LaneGraph:
-    """A graph with lanes. `loops`: the indices of its scans and ranges. `places`: by node, the lanes that it is in, outermost first, as
-    index and number; nodes outside all lanes are not there."""
+    """A graph with lanes.
+
+    `loops` has the indices of its scans and ranges. `places` has, by node, the index and the number of each lane that the node is in,
+    outermost first. It does not have nodes outside all lanes.
+    """
 
     graph: Graph
     loops: Loops
@@ -62,49 +65,49 @@ class LaneGraph:
 
 
 def parallelize(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> LaneGraph:
-    """Deal each index over so many lanes, in this order: lanes of the second are inside those of the first.
+    """Deal each index over its number of lanes, in this order: lanes of the second index are inside those of the first.
 
     Raises `ScheduleError` where two of the indices share a loop, and for more lanes than a graph can hold.
     """
-    known = {index for node in graph.nodes for index in loops.get(node.name, ())}
+    indices = {index for node in graph.nodes for index in loops.get(node.name, ())}
     for index, count in lanes.items():
         if count < 1:
             raise ScheduleError(f"{count} lanes of `{index}`: not a number of lanes", hint="1 or more")
-        if index not in known:
-            raise ScheduleError(f"graph `{graph.name}` has no loop over `{index}`", hint=did_you_mean(index, known))
+        if index not in indices:
+            raise ScheduleError(f"graph `{graph.name}` has no loop over `{index}`", hint=did_you_mean(index, indices))
     many = {index: count for index, count in lanes.items() if count > 1}
     _refuse_shared(graph, loops, many)
-    made = LaneGraph(graph, loops, {})
+    result = LaneGraph(graph, loops, {})
     for index, count in many.items():
-        if count * len(made.graph.nodes) > LARGEST:
+        if count * len(result.graph.nodes) > MAX_NODES:
             raise ScheduleError(
-                f"{count} lanes of `{index}` may take {count * len(made.graph.nodes):,} nodes in graph `{graph.name}`, "
-                f"which has {len(made.graph.nodes):,}",
-                hint=f"at most {max(1, LARGEST // len(made.graph.nodes)):,} lanes",
+                f"{count} lanes of `{index}` may take {count * len(result.graph.nodes):,} nodes in graph `{graph.name}`, "
+                f"which has {len(result.graph.nodes):,}",
+                hint=f"at most {max(1, MAX_NODES // len(result.graph.nodes)):,} lanes",
             )
-        made = _Dealer(made, index, count).run()
-    return made
+        result = _Dealer(result, index, count).run()
+    return result
 
 
 def _refuse_shared(graph: Graph, loops: Loops, lanes: Mapping[str, int]) -> None:
     for node in graph.nodes:
-        here = sorted(loops.get(node.name, frozenset()) & lanes.keys())
-        if len(here) > 1:
-            names = " and ".join(f"`{index}`" for index in here)
+        shared = sorted(loops.get(node.name, frozenset()) & lanes.keys())
+        if len(shared) > 1:
+            names = " and ".join(f"`{index}`" for index in shared)
             raise ScheduleError(
                 f"indices {names} of graph `{graph.name}` are one loop: `{node.name}` runs over both",
-                hint=f"deal one of them there: `--par {graph.name}.{here[-1]}=1`",
+                hint=f"deal one of them there: `--par {graph.name}.{shared[-1]}=1`",
             )
 
 
 class _Dealer:
-    """Rewrites a graph for one index, node by node. Of every stream of the graph before there is, as it is asked for, the `whole` one and
-    that of each lane, `dealt`."""
+    """A rewriter of a graph for one index, node by node. For a stream of the original graph, `whole` gives the stream outside the lanes
+    and `dealt` that of each lane; both are made on demand."""
 
     def __init__(self, before: LaneGraph, index: str, count: int) -> None:
         self.before, self.index, self.count = before, index, count
         self.graph = before.graph
-        self.levels = levels(before.graph, before.loops)
+        self.levels = stream_levels(before.graph, before.loops)
         self.types = before.graph.types()
         self.by_name = before.graph.by_name
         self.nodes: dict[str, Primitive] = {}
@@ -113,7 +116,7 @@ class _Dealer:
         self.wholes: dict[Port, Port] = {}
         self.lanes: dict[Port, tuple[Port, ...]] = {}
         self.shapes: dict[Port, StreamShape] = {}
-        self.made: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
+        self.recovered: dict[StreamShape, Port] = {}  # coordinates that no node of the graph before gives
         self.forks: dict[StreamShape, tuple[Port, ...]] = {}  # and those of every lane
 
     def run(self) -> LaneGraph:
@@ -139,12 +142,12 @@ class _Dealer:
     # Where a node runs ---------------------------------------------------------------------------------------------------------
 
     def at(self, port: Port) -> int | None:
-        """The level of a stream that the index runs over, 0 being the outermost; None if it lacks the index."""
+        """Return the level of a stream that the index runs over, 0 being the outermost, or None if it lacks the index."""
         return next((at for at, indices in enumerate(self.levels[port]) if self.index in indices), None)
 
-    def way(self, node: Primitive) -> Way:
-        """Where a node runs. `at`, the level of the index, is innermost (or reduced, or moved) or above that."""
-        shared = common(self.levels[p] for p in node.inputs)
+    def way(self, node: Primitive) -> Placement:
+        """Return where a node runs, which depends on its grain and on the level of the index."""
+        shared = common_levels(self.levels[p] for p in node.inputs)
         at = next((at for at, indices in enumerate(shared) if self.index in indices), None)
         if at is None or any(self.at(p) != (at if self.types[p].depth > at else None) for p in node.inputs):
             return "once"
@@ -164,7 +167,7 @@ class _Dealer:
     # Streams -------------------------------------------------------------------------------------------------------------------
 
     def whole(self, port: Port) -> Port:
-        """The stream outside the lanes."""
+        """Return the stream outside the lanes."""
         if port not in self.wholes:
             at = self.at(port)
             assert at is not None
@@ -173,7 +176,7 @@ class _Dealer:
         return self.wholes[port]
 
     def dealt(self, port: Port) -> tuple[Port, ...]:
-        """The stream in every lane."""
+        """Return the stream in every lane."""
         at = self.at(port)
         if at is None:
             return (self.whole(port),) * self.count
@@ -182,7 +185,7 @@ class _Dealer:
         return self.lanes[port]
 
     def spread(self, port: Port, at: int) -> tuple[Port, ...]:
-        """Deal a whole stream: its elements if they are those of the index, else what lies below each coordinate of the index."""
+        """Deal the elements of a whole stream if they are those of the index, else the lists below each coordinate of the index."""
         if at == self.types[port].depth - 1:
             return self.put(Fork(self.named("fork", port), (self.whole(port),), self.count), like=port)
         name = self.named("align", port)
@@ -193,10 +196,10 @@ class _Dealer:
         )
 
     def coordinates(self, port: Port, at: int) -> tuple[Port, tuple[Port, ...]]:
-        """The coordinate stream of level `at` of a stream, and that of every lane. (One of another index may have the same coordinates: all
-        of equal sizes.)"""
+        """Return the coordinate stream of level `at` of a stream, and that of every lane. A stream of another index may have the same
+        coordinates, if both are full and of equal size."""
         if not self.shapes:
-            self.shapes = {p: s.shape for p, s in streams(self.graph).items()}
+            self.shapes = {p: s.shape for p, s in stream_facts(self.graph).items()}
         above = self.shapes[port].ancestor(self.types[port].depth - 1 - at)
         assert above is not None
         crd = next((p for p in self.of_shape(above) if self.at(p) == at), None)
@@ -208,32 +211,32 @@ class _Dealer:
         return self.carried(above, port), self.forks[above]
 
     def of_shape(self, wanted: StreamShape) -> Iterator[Port]:
-        """The coordinate streams of a shape."""
+        """Return the coordinate streams of a shape."""
         return (p for p, shape in self.shapes.items() if shape is wanted and self.types[p].kind == "crd")
 
     def carried(self, shape: StreamShape, like: Port) -> Port:
-        """The whole coordinate stream of a shape. Lanes of another index may have been given the values below it alone: then it goes the
-        way that those went."""
-        if shape not in self.made:
+        """Return the whole coordinate stream of a shape. If lanes of another index got only the values below it, it is dealt and merged as
+        those values were."""
+        if shape not in self.recovered:
             crd = next(self.of_shape(shape), None)
             if crd is not None:
                 return self.whole(crd)
             match shape.origin:
                 case ("align", StreamShape() as below, StreamShape() as old, StreamShape() as new):
                     inputs = tuple(self.carried(s, like) for s in (old, new, below))
-                    (self.made[shape],) = self.put(Align(self.named("align", like), inputs), like=like)
+                    (self.recovered[shape],) = self.put(Align(self.named("align", like), inputs), like=like)
                 case ("merge", *origins):
                     lanes = [lane for lane in origins if isinstance(lane, StreamShape)]
                     inputs = tuple(self.carried(lane, like) for lane in lanes)
-                    (self.made[shape],) = self.put(Merge(self.named("merge", like), inputs, _levels_dealt(lanes)), like=like)
+                    (self.recovered[shape],) = self.put(Merge(self.named("merge", like), inputs, _levels_dealt(lanes)), like=like)
                 case origin:
                     raise AssertionError(f"no coordinates of a structure by `{origin[0]}`")
-        return self.made[shape]
+        return self.recovered[shape]
 
     # Nodes ---------------------------------------------------------------------------------------------------------------------
 
     def copies(self, node: Primitive) -> tuple[str, ...]:
-        """Put a node into every lane; returns the names."""
+        """Put a copy of a node into every lane, and return the names of the copies."""
         inputs = [self.dealt(p) for p in node.inputs]
         names = []
         for k in range(self.count):
@@ -244,8 +247,8 @@ class _Dealer:
         return tuple(names)
 
     def put(self, node: Primitive, like: Port | None = None, lane: int | None = None) -> tuple[Port, ...]:
-        """Add a node, under a free name if it is none of the graph before. `like`: it stands in the lanes of this stream's node, and in
-        lane `lane` of this index."""
+        """Add a node, and return its outputs. With `like`, it gets a free name and stands in the lanes of that stream's node and in lane
+        `lane` of this index."""
         if like is not None:
             node = replace(node, name=self.fresh(node.name))
             inside = self.places.get(like.node, ())
@@ -256,18 +259,18 @@ class _Dealer:
         return _outputs(node)
 
     def fresh(self, name: str) -> str:
-        found, count = name, 1
-        while found in self.nodes or found in self.by_name:
+        candidate, count = name, 1
+        while candidate in self.nodes or candidate in self.by_name:
             count += 1
-            found = f"{name}'{count}"
-        return found
+            candidate = f"{name}'{count}"
+        return candidate
 
-    def named(self, what: str, port: Port) -> str:
+    def named(self, purpose: str, port: Port) -> str:
         stream = stream_name(self.by_name[port.node], port.output).replace(".", "_")
-        return f"{what}_{self.index}_{stream}"
+        return f"{purpose}_{self.index}_{stream}"
 
     def accessed(self, node: Primitive) -> Primitive:
-        """References that were dealt do not come straight from their parent's scan."""
+        """Return a node without `sequential` if its references do not come straight from their parent's scan any more."""
         if isinstance(node, Scan | Load) and node.sequential:
             return replace(node, sequential=isinstance(self.nodes[node.inputs[0].node], Scan | Root))
         return node
@@ -275,7 +278,7 @@ class _Dealer:
     # Reductions over the lanes -------------------------------------------------------------------------------------------------
 
     def fold(self, node: Primitive, lanes: Sequence[str]) -> tuple[Port, ...]:
-        """The results of all lanes as one: a tree of joins and operators. A lane without any has the identity, or no coordinates."""
+        """Combine the results of all lanes by a tree of joins and operators. A lane without elements has the identity or no coordinates."""
         assert isinstance(node, Reduce | Accumulate)
         function, slot = f"fold_{node.function}", Operand(REDUCERS[node.function].identity)
         like = Port(node.name)
@@ -284,7 +287,7 @@ class _Dealer:
             return self.put(Alu(f"fold_{node.name}", (a, b), function, (slot, slot)), like=like)[0]
 
         def united(a: tuple[Port, ...], b: tuple[Port, ...]) -> tuple[Port, ...]:
-            """Two bundles of coordinate streams and values."""
+            """Combine two bundles of coordinate streams and values."""
             (crd_a, *below_a), (crd_b, *below_b) = a, b
             if len(a) == 1:
                 return (folded(crd_a, crd_b),)
@@ -308,7 +311,7 @@ def _outputs(node: Primitive) -> tuple[Port, ...]:
 
 
 def _levels_dealt(lanes: Sequence[StreamShape]) -> int:
-    """How far above the innermost level of the lanes' streams the elements were dealt: there lane k is the k-th of its structure."""
+    """Return how many levels above the innermost one the elements were dealt: there lane k is the k-th lane of its structure."""
     levels, at = 0, list(lanes)
     while any(shape.origin[0] != "lane" or shape.origin[2:] != (len(at), k) for k, shape in enumerate(at)):
         levels, at = levels + 1, [shape.parent for shape in at if shape.parent is not None]
@@ -317,7 +320,7 @@ def _levels_dealt(lanes: Sequence[StreamShape]) -> int:
 
 
 def _tree(leaves: Sequence[T], combine: Callable[[T, T], T]) -> T:
-    """All of them combined, neighbours first."""
+    """Combine all leaves, neighbours first."""
     while len(leaves) > 1:
         pairs = [combine(a, b) for a, b in zip(leaves[::2], leaves[1::2], strict=False)]
         leaves = [*pairs, *leaves[len(leaves) - len(leaves) % 2 :]]

@@ -27,9 +27,9 @@ def test_a_missing_and_a_different_package(monkeypatch: pytest.MonkeyPatch) -> N
         return {"torch": "2.13.0+cpu", "numpy": "1.0"}.get(name) or right(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    rows = {row.name: row for row in doctor.packages()}
-    assert rows["networkx"].found.startswith("not installed, wanted ")
-    assert rows["numpy"].found.startswith("1.0, wanted ")
+    rows = {row.name: row for row in doctor.check_packages()}
+    assert rows["networkx"].outcome.startswith("not installed, wanted ")
+    assert rows["numpy"].outcome.startswith("1.0, wanted ")
     assert not rows["networkx"].passed
     assert not rows["numpy"].passed
     assert rows["torch"].passed

@@ -13,7 +13,7 @@ from rich.console import Console
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.cycles import CyclesReport, explain_cycles
-from fuseflow.report.cycle_tables import bottleneck, cycles_json, cycles_lines
+from fuseflow.report.cycle_tables import bottleneck_sentence, cycles_json, cycles_lines
 from fuseflow.report.tables import print_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import json_text
@@ -46,13 +46,13 @@ def test_what_is_printed(machine: str, golden: Callable[[str, str], None]):
 def test_a_slow_unit_is_named():
     machine = load_machine("ideal", {"interval.div": 50})
     (region,) = explain_cycles(spmm(machine), with_changes=False).regions
-    assert "the work of `div` (alu div)" in bottleneck(region)
+    assert "the work of `div` (alu div)" in bottleneck_sentence(region)
 
 
 def test_a_slow_memory_is_named():
     machine = load_machine("rda", {"memory.channels": 1, "memory.outstanding": 1, "memory.prefetch": 0, "memory.line": 32})
     report = explain_cycles(spmm(machine))
-    assert "waits for the memory: `" in bottleneck(report.regions[0])
+    assert "waits for the memory: `" in bottleneck_sentence(report.regions[0])
     assert any(change.what == "--set memory.outstanding=2" and change.measured for change in report.changes)
     assert min(change.cycles for change in report.changes if change.measured) < report.result.cycles
 
@@ -77,7 +77,7 @@ def test_what_stays_serial_beside_lanes_is_named(statement: str):
     data = np.arange(1, 601, dtype=np.float32) / 600
     made = ff.compile(program, tensors={"A": data, "B": data}, schedule=Schedule.par(j=8), machine="ideal")
     (region,) = explain_cycles(made, with_changes=False, engine="reference").regions
-    assert LANES[statement] in bottleneck(region)
+    assert LANES[statement] in bottleneck_sentence(region)
 
 
 def test_the_report_is_json():

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fuseflow.explain.fusion import FusionDecision, FusionReport, Producer
 from fuseflow.explain.recompute import Instance
-from fuseflow.report.fusion_tables import pair_table, producer_table, report_json
+from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
 from fuseflow.report.tables import print_table
 from fuseflow.run.result import json_text
 
@@ -54,7 +54,7 @@ def test_every_place_of_a_producer_is_a_row():
 
 
 def test_json():
-    found = json.loads(json_text(report_json(REPORT, "model", "fuse: [full]\n")))
+    found = json.loads(json_text(fusion_json(REPORT, "model", "fuse: [full]\n")))
     assert (found["schema"], found["model"], found["schedule"]) == (1, "model", "fuse: [full]\n")
     assert [pair["can_fuse"] for pair in found["pairs"]] == [None, False, True, False]
     twice, name = found["producers"]

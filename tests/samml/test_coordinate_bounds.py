@@ -4,9 +4,9 @@ import pytest
 
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNKNOWN, bounds
+from fuseflow.samml.coordinate_bounds import UNBOUNDED, stream_bounds
 from fuseflow.samml.text import parse
-from fuseflow.samml.verify import streams, verify
+from fuseflow.samml.verify import stream_facts, verify
 
 HEAD = """
 tensor A[5, 7]  (compressed, compressed) order (1, 0)
@@ -19,31 +19,31 @@ B_i = scan(root) B.0
 
 # (a graph, the streams of its last node, their bounds)
 EXAMPLES = [
-    ("x = scan(root) A.0", (7, UNKNOWN)),  # the dimension that the level stores
+    ("x = scan(root) A.0", (7, UNBOUNDED)),  # the dimension that the level stores
     ("x = range(root) 9", (9,)),
-    ("x = join(A_j.crd; B_i.crd, B_i.ref) intersect", (4, UNKNOWN)),
-    ("x = join(A_j.crd; B_i.crd, B_i.ref) union", (7, UNKNOWN)),
+    ("x = join(A_j.crd; B_i.crd, B_i.ref) intersect", (4, UNBOUNDED)),
+    ("x = join(A_j.crd; B_i.crd, B_i.ref) union", (7, UNBOUNDED)),
     ("x = join(B_i.crd; A_j.crd) left", (4,)),
     ("r = repeat(A_j.crd, A_i.crd)\nx = join(A_i.crd, r) union", (5, 7)),
     ("x = align(A_j.crd, B_i.crd, A_i.crd)", (5,)),
     ("x = repeat(A_j.crd, A_i.crd)", (7,)),
-    ("v = load(A_i.ref) A\nx = accumulate(A_j.crd, A_i.crd, v) sum order=1", (5, UNKNOWN)),
-    ("v = load(A_i.ref) A\nx = permute(A_j.crd, A_i.crd, v) order=1,0", (5, 7, UNKNOWN)),
-    ("v = load(A_i.ref) A\nx = drop(A_j.crd, A_i.crd, v)", (7, 5, UNKNOWN)),
+    ("v = load(A_i.ref) A\nx = accumulate(A_j.crd, A_i.crd, v) sum order=1", (5, UNBOUNDED)),
+    ("v = load(A_i.ref) A\nx = permute(A_j.crd, A_i.crd, v) order=1,0", (5, 7, UNBOUNDED)),
+    ("v = load(A_i.ref) A\nx = drop(A_j.crd, A_i.crd, v)", (7, 5, UNBOUNDED)),
     ("x = flatten(A_j.crd, A_i.crd) 6", (6 * 6 + 5,)),
     ("x = split(A_j.crd) 3", (3, 3)),
     ("x = split(A_j.crd) 10", (1, 7)),
     ("x = fork(A_j.crd) 2", (7, 7)),
     ("f = fork(A_j.crd) 2\nx = merge(f.lane0, f.lane1) levels=0", (7,)),
-    ("x = locate(B_i.crd) B.0", (UNKNOWN,)),
+    ("x = locate(B_i.crd) B.0", (UNBOUNDED,)),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), EXAMPLES)
 def test_of_a_primitive(text: str, expected: tuple[int, ...]) -> None:
     graph = parse(HEAD + text)
-    known = streams(graph)
-    found = bounds(graph)
+    known = stream_facts(graph)
+    found = stream_bounds(graph)
     assert tuple(found[n.Port("x", k)] for k in range(len(expected))) == expected
     assert {port: stream.bound for port, stream in known.items()} == found
 
@@ -63,7 +63,7 @@ def test_of_lanes_that_differ() -> None:
         c1 = scan(c.lane1) C.1
         both = merge(b0.crd, c1.crd) levels=1
     """)
-    assert bounds(graph)[n.Port("both")] == 9
+    assert stream_bounds(graph)[n.Port("both")] == 9
 
 
 UNION = """
@@ -89,7 +89,7 @@ C_i = scan(root) C.0
     ],
 )
 def test_a_full_side_is_never_hidden_if_no_other_is_larger(join: str, nullable: tuple[bool, bool]) -> None:
-    known = streams(parse(f"{UNION}x = {join}"))
+    known = stream_facts(parse(f"{UNION}x = {join}"))
     assert (known[n.Port("x", 1)].nullable, known[n.Port("x", 2)].nullable) == nullable
 
 
@@ -148,7 +148,7 @@ x = locate(j.out0, j.out1) V.0
 def test_what_is_located_may_be_absent_where_its_coordinate_may() -> None:
     graph = parse(ABSENT)
     verify(graph)
-    known = streams(graph)
+    known = stream_facts(graph)
     assert [known[n.Port("j", k)].nullable for k in (1, 2)] == [True, False]
     assert known[n.Port("x")].nullable
 

@@ -13,7 +13,7 @@ from tile_graphs import sparse as sparse_tiles
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.files import load_graph, whole
+from fuseflow.samml.files import load_graph, merge_tiles
 from fuseflow.samml.proto import to_proto
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate
@@ -47,7 +47,7 @@ def result(folder: Path, message: pb.ComalGraph, listing: str, machine: str = "i
     graph, tensors = load_graph(folder / "g.bin", folder / "t.yaml")
     (output,) = simulate(graph, tensors, load_machine(machine), check=True).outputs.values()
     assert output.tile == (SIDE, SIDE)
-    return np.asarray(whole(output).to_dense(), np.float64)
+    return np.asarray(merge_tiles(output).to_dense(), np.float64)
 
 
 def product(folder: Path) -> Matrix:
@@ -109,7 +109,7 @@ def test_elementwise_and_folded_rows(here: Path) -> None:
     graph, tensors = load_graph(here / "g.txtpb", here / "t.yaml")
     found = simulate(graph, tensors, load_machine("ideal"), check=True).outputs["y"]
     assert found.tile == (SIDE, 1)
-    np.testing.assert_array_equal(whole(found).to_dense(), (np.load(here / "b.npy") ** 2).sum(axis=1))
+    np.testing.assert_array_equal(merge_tiles(found).to_dense(), (np.load(here / "b.npy") ** 2).sum(axis=1))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_our_own_graphs_of_tiles(tmp_path: Path) -> None:
             (tmp_path / "t.yaml").write_text(f"A: {{path: {entry}}}\nX: {{path: x.npy}}\n")
             graph, tensors = load_graph(tmp_path / graph_file, tmp_path / "t.yaml")
             found = simulate(graph, tensors, load_machine("ideal")).outputs["Y"]
-            np.testing.assert_array_equal(whole(found).to_dense(), a @ x)
+            np.testing.assert_array_equal(merge_tiles(found).to_dense(), a @ x)
     (tmp_path / "trees" / "tensor_A_mode_vals").write_text("1\n")
     (tmp_path / "t.yaml").write_text("A: {path: trees}\nX: {path: x.npy}\n")
     with pytest.raises(FuseFlowError, match=r"holds 1 values, the levels have room for"):
@@ -177,7 +177,7 @@ def doubled(folder: Path, array: Matrix, shape: tuple[int, ...], tile: str, entr
     np.save(folder / "a.npy", array)
     (folder / "t.yaml").write_text(f"A: {{path: a.npy{entry}}}\n")
     graph, tensors = load_graph(folder / "g.samml", folder / "t.yaml")
-    return np.asarray(whole(simulate(graph, tensors, load_machine("ideal")).outputs["Y"]).to_dense(), np.float64)
+    return np.asarray(merge_tiles(simulate(graph, tensors, load_machine("ideal")).outputs["Y"]).to_dense(), np.float64)
 
 
 @pytest.mark.parametrize("tile", ["1x3", "3x1", "1x1"])

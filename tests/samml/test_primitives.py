@@ -12,7 +12,7 @@ from fuseflow.errors import GraphError
 from fuseflow.samml import node_rules, proto_read, proto_wire
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.node import AttributeType, Grain, Role, entry
+from fuseflow.samml.node import AttributeType, Grain, Role, require_entry
 from fuseflow.sim.engine import kernels
 from fuseflow.sim.engine.kernels import comal as comal_kernels
 from fuseflow.sim.reference import build
@@ -39,7 +39,7 @@ def test_the_rules_of_comal_replace_others() -> None:
 
 def test_every_message_is_read() -> None:
     operations = {field.name.removesuffix("_ext") for field in pb.Operation.DESCRIPTOR.oneofs_by_name["op"].fields}
-    other = {*proto_read.FOLDED, *proto_read.UNSUPPORTED, "primitive"}
+    other = {*proto_read.FOLDED_OPERATIONS, *proto_read.UNSUPPORTED, "primitive"}
     assert operations - other == proto_read.READERS.keys() | proto_wire.BY_OPERATION.keys()
     assert proto_read.OUTPUTS.keys() == proto_read.READERS.keys()
 
@@ -62,7 +62,7 @@ def test_a_primitive_without_facts_says_so() -> None:
         with pytest.raises(NotImplementedError, match="primitive `bare` does not declare"):
             fact()
     with pytest.raises(GraphError, match="the primitive `bare` has no kernel"):
-        entry(kernels.RULES, Bare, "kernel")
+        require_entry(kernels.RULES, Bare, "kernel")
 
 
 @pytest.mark.parametrize("seed", range(100))

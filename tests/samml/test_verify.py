@@ -7,7 +7,7 @@ import pytest
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.text import parse, show
-from fuseflow.samml.verify import streams, verify
+from fuseflow.samml.verify import stream_facts, verify
 from fuseflow.tensors import Format
 
 # (graph, (text, its replacement)..., what the error says): the text form of a graph, changed and read again
@@ -194,9 +194,9 @@ def test_refuses_unknown_primitives(graphs: dict[str, n.Graph]):
 
 
 def test_union_payloads_may_be_empty_and_intersected_ones_not(graphs: dict[str, n.Graph]):
-    known = streams(graphs["others"])
+    known = stream_facts(graphs["others"])
     assert [known[n.Port("union_j", k)].nullable for k in range(3)] == [False, True, True]
-    assert not streams(graphs["spmm"])[n.Port("intersect_k", 1)].nullable
+    assert not stream_facts(graphs["spmm"])[n.Port("intersect_k", 1)].nullable
 
 
 def test_full_side_of_a_union_hides_nothing():
@@ -209,7 +209,7 @@ def test_full_side_of_a_union_hides_nothing():
         all = join(A_i.crd, A_i.ref; B_i.crd, B_i.ref) union
         some = join(A_i.crd, A_i.ref; B_i.crd, B_i.ref) left
     """)
-    known = streams(graph)
+    known = stream_facts(graph)
     assert [known[n.Port("all", k)].nullable for k in (1, 2)] == [False, True]
     assert [known[n.Port("some", k)].nullable for k in (1, 2)] == [False, True]
 
@@ -232,7 +232,7 @@ def test_equal_structure_is_proved_where_it_is_equal():
         full_j = range(B_i.ref) 4
         hole = join(A_j.crd, A_j.ref; B_j.crd, B_j.ref) union
     """
-    shape = {f"{port.node}.{port.output}": stream.shape for port, stream in streams(parse(text)).items()}
+    shape = {f"{port.node}.{port.output}": stream.shape for port, stream in stream_facts(parse(text)).items()}
     assert shape["A_i.0"] is shape["B_i.0"] is shape["C_i.1"] is shape["all_i.0"] is shape["joined.1"]
     assert shape["B_j.0"] is shape["full_j.0"]
     assert shape["B_j.0"] is not shape["C_j.0"]
@@ -265,7 +265,7 @@ def test_lanes_are_aligned_where_they_were_dealt_alike():
         refs = merge(a0.ref, a1.ref) levels=1
         full = merge(b0.crd, b1.crd) levels=1
     """
-    known = streams(parse(text))
+    known = stream_facts(parse(text))
     shape = {f"{port.node}.{port.output}": stream.shape for port, stream in known.items()}
     assert shape["crd.0"] is shape["ref.0"] is shape["at0.0"]
     assert len({shape["ref.0"], shape["ref.1"], shape["more.0"], shape["A_i.0"]}) == 4
@@ -291,15 +291,15 @@ def test_what_one_lane_may_hold_the_merge_may_hold():
         some = load(b.lane1) B
         both = merge(full, {other}) levels=0
     """
-    assert streams(parse(text.format(other="some")))[n.Port("back")].nullable
-    assert not streams(parse(text.format(other="some")))[n.Port("both")].nullable
+    assert stream_facts(parse(text.format(other="some")))[n.Port("back")].nullable
+    assert not stream_facts(parse(text.format(other="some")))[n.Port("both")].nullable
     with pytest.raises(GraphError, match=r"`both` .*input 1 \(`b.lane1`\) holds references into something else than input 0"):
-        streams(parse(text.replace("full, {other}", "a.lane0, b.lane1")))
+        stream_facts(parse(text.replace("full, {other}", "a.lane0, b.lane1")))
     late = text.replace(
         "i.out0) 2",
         "i.out0) 2\n        v = load(B_i.ref) B\n        u = join(A_i.crd; B_i.crd, v) union\n        c = fork(u.out0) 2",
     )
-    assert streams(parse(late.format(other="c.lane1")))[n.Port("both")].nullable
+    assert stream_facts(parse(late.format(other="c.lane1")))[n.Port("both")].nullable
 
 
 def test_scalars_need_no_loop():

@@ -38,8 +38,8 @@ def fault(about: str) -> Callable[[Callable[[], AbstractContextManager[Any]]], C
 
 @fault("a union is lowered as an intersection")
 def swapped_join() -> AbstractContextManager[Any]:
-    real = join_trees.joined
-    return patch.object(join_trees, "joined", lambda kind, trees: real("intersect" if kind == "union" else kind, trees))
+    real = join_trees.join_of
+    return patch.object(join_trees, "join_of", lambda kind, trees: real("intersect" if kind == "union" else kind, trees))
 
 
 @fault("implicit values are taken as 0")
@@ -55,7 +55,7 @@ def zero_slots() -> AbstractContextManager[Any]:
 
 @fault("absent entries never count in a reduction (L8)")
 def no_full_loops() -> AbstractContextManager[Any]:
-    return patch.object(builder.Builder, "total_loops", lambda self, node, loops: set())
+    return patch.object(builder.TableBuilder, "total_loops", lambda self, node, loops: set())
 
 
 @fault("a payload is not probed again below the join (L3)")
@@ -65,7 +65,7 @@ def no_probing() -> AbstractContextManager[Any]:
 
 @fault("N is not replaced before a reduction (L9)")
 def no_copy() -> AbstractContextManager[Any]:
-    return patch.object(builder.Builder, "filled", lambda self, value, fill: value)
+    return patch.object(builder.TableBuilder, "filled", lambda self, value, fill: value)
 
 
 @fault("the other operand of a subtraction annihilates too")
@@ -85,8 +85,8 @@ def no_align() -> AbstractContextManager[Any]:
 @fault("a value is repeated by every coordinate instead of the final ones (L1)")
 @contextmanager
 def wrong_repeat() -> Iterator[None]:
-    begin, real = builder.Builder.__init__, cells.Cells.lift
-    builders: dict[int, builder.Builder] = {}  # by their cells, which do not know how long a loop is
+    begin, real = builder.TableBuilder.__init__, cells.Cells.lift
+    builders: dict[int, builder.TableBuilder] = {}  # by their cells, which do not know how long a loop is
 
     def init(self: Any, region: Any) -> None:
         begin(self, region)
@@ -98,7 +98,7 @@ def wrong_repeat() -> Iterator[None]:
             loops = (*outer, (v, builders[id(self)].everywhere(v, outer)))
         return real(self, port, loops, depth, column)
 
-    with patch.object(builder.Builder, "__init__", init), patch.object(cells.Cells, "lift", lift):
+    with patch.object(builder.TableBuilder, "__init__", init), patch.object(cells.Cells, "lift", lift):
         yield
 
 

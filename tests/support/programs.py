@@ -12,7 +12,7 @@ from fuseflow.fusion import FusedRegion, fuse
 from fuseflow.fusion.orders import nearest_order
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import FusionTable, build_table, emit
-from fuseflow.transform import fifos
+from fuseflow.transform import mark_fiber_fifos
 
 TEXTS = {
     "spmm": """
@@ -106,4 +106,4 @@ def table(name: str, order: str = "") -> FusionTable:
 
 
 def graph(name: str, order: str = "") -> Graph:
-    return fifos(emit(table(name, order)))
+    return mark_fiber_fifos(emit(table(name, order)))

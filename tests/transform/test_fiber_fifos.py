@@ -16,7 +16,7 @@ from fuseflow.samml.verify import verify
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import Tensor
-from fuseflow.transform import fifos
+from fuseflow.transform import mark_fiber_fifos
 
 SYMMETRIC = """
 graph symmetric
@@ -31,7 +31,7 @@ i = join(A_i.crd; turned.crd0) union
 
 
 def test_a_tensor_waits_for_its_own_copy():
-    edges = {f"{e.node}.{e.input}" for e in fifos(parse(SYMMETRIC)).fiber_fifos}
+    edges = {f"{e.node}.{e.input}" for e in mark_fiber_fifos(parse(SYMMETRIC)).fiber_fifos}
     assert edges == {"i.0"}
 
 
@@ -44,7 +44,7 @@ def test_a_tensor_waits_for_its_own_copy():
     ],
 )
 def test_fiber_fifos(name, order, expected):
-    edges = {f"{e.node}.{e.input}" for e in fifos(programs.graph(name, order)).fiber_fifos}
+    edges = {f"{e.node}.{e.input}" for e in mark_fiber_fifos(programs.graph(name, order)).fiber_fifos}
     assert edges == expected
 
 
@@ -61,7 +61,7 @@ def test_a_graph_of_a_random_program_stays_valid_and_computes_the_same(case: Cas
     except FusionError:
         return
     graph = regions[0].graph
-    changed = fifos(graph)
+    changed = mark_fiber_fifos(graph)
     verify(changed)
     before, after = execute(graph, dict(case.tensors)), execute(changed, dict(case.tensors))
     for output in graph.outputs:

@@ -30,7 +30,7 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, load_machine, simulate
 from fuseflow.table import FusionTable, build_table, emit
 from fuseflow.tensors import Tensor, pack
-from fuseflow.transform import fifos, parallelize
+from fuseflow.transform import mark_fiber_fifos, parallelize
 
 ENGINES: tuple[Engine, ...] = ("reference", "fast")
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -157,7 +157,7 @@ def test_every_index_in_every_order(name: str) -> None:
             meant = evaluate(p, {t: tensor.to_dense() for t, tensor in tensors.items()}, outputs_only=True)
             same(wanted, {output: meant[output] for output in p.outputs})
             for at, index in enumerate(table.order):
-                graph = fifos(parallelize(serial, table.loops, {index: 2 + (n + at) % 3}).graph)
+                graph = mark_fiber_fifos(parallelize(serial, table.loops, {index: 2 + (n + at) % 3}).graph)
                 verify(graph)
                 same(outputs(graph, tensors), wanted)
 
@@ -334,7 +334,7 @@ def test_random_programs(case: Case, draw: st.DataObject) -> None:
     shared = [indices & lanes.keys() for indices in table.loops.values()]
     if any(len(indices) > 1 for indices in shared):
         return  # refused: two indices with one loop
-    graph = fifos(parallelize(serial, table.loops, lanes).graph)
+    graph = mark_fiber_fifos(parallelize(serial, table.loops, lanes).graph)
     verify(graph)
     tensors = {name: case.tensors[name] for name in serial.inputs}
     before, after, fast = outputs(serial, tensors), outputs(graph, tensors), outputs(graph, tensors, "fast")

@@ -28,7 +28,7 @@ from host import host
 from scipy import sparse
 from simulator_cases import CASES, Case, Problem
 
-from fuseflow.cli.common import settings_of
+from fuseflow.cli.common import parse_settings
 from fuseflow.errors import FuseFlowError
 from fuseflow.sim import Machine, Simulation, load_machine, simulate, with_settings
 from fuseflow.tensors import Tensor
@@ -163,7 +163,7 @@ def main(
     here: bool, output: str | None,
 ) -> None:  # fmt: skip
     try:
-        machine = load_machine(name, settings_of(settings))
+        machine = load_machine(name, parse_settings(settings))
     except FuseFlowError as error:
         raise click.UsageError(str(error)) from error
     chosen = [case for case in CASES if (case.name in names if names else everything or check or listing or not case.large)]

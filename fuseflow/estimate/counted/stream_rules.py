@@ -77,7 +77,7 @@ class StreamRules:
                 return NodeStreams(self._fork(node, inputs[0]))
             case n.Merge():
                 return NodeStreams((self._merge(node, inputs),))
-            case n.Writes():
+            case n.TensorWriter():
                 return NodeStreams(())
             case unknown:
                 assert_never(unknown)

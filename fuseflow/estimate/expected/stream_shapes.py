@@ -35,7 +35,7 @@ from fuseflow.samml.nodes import (
     Scan,
     SplitLevel,
     TensorDecl,
-    Writes,
+    TensorWriter,
 )
 
 Place = tuple[str, int]
@@ -143,7 +143,7 @@ def outputs_of(
             return _drop(inputs)
         case Permute():
             return _permute(node, inputs)
-        case Writes():
+        case TensorWriter():
             return []
         case Pointwise():
             return [replace(inputs[0], present=1.0)]

@@ -1,7 +1,8 @@
-"""Places for the nodes of an acyclic graph: in layers from top to bottom, with few crossings and short edges.
+"""A layered layout of an acyclic graph from top to bottom, with few crossings and short edges.
 
-The way of Sugiyama: a node stands below all it reads; an edge over several layers has a bend in each; the nodes of a layer are sorted
-by the mean place of their neighbors, up and down a few times; then they move as near to these as the order allows.
+This is the method of Sugiyama, Tagawa and Toda (1981). A node stands below all it reads; an edge over several layers has a bend in each;
+the nodes of a layer are sorted by the mean place of their neighbors, up and down a few times; then they move as near to these as the
+order allows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ SWEEPS = 6
 
 @dataclass(frozen=True, slots=True)
 class LayeredLayout:
-    """Of every node its layer and the place of its middle, in widths of a node; of every edge the places of its bends, layer by layer."""
+    """The places of nodes and edges. `at` has the middle of every node, in widths of a node, and its layer. `bends` has the same for the
+    bends of every edge, layer by layer."""
 
     layers: int
     width: float
@@ -25,7 +27,7 @@ class LayeredLayout:
 
 @dataclass(slots=True)
 class _Placed:
-    """Nodes and bends by number, with their neighbors above and below."""
+    """Nodes and bends by number, with their layers and their neighbors above and below."""
 
     above: list[list[int]] = field(default_factory=list)
     below: list[list[int]] = field(default_factory=list)
@@ -42,8 +44,8 @@ class _Placed:
         self.above[b].append(a)
 
 
-def layered(nodes: Sequence[str], edges: Sequence[tuple[str, str]], bend: float = 0.25) -> LayeredLayout:
-    """`nodes` in an order in which every edge leads forward. A bend is `bend` nodes wide."""
+def layout_layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]], bend: float = 0.25) -> LayeredLayout:
+    """Return the layout of a graph whose `nodes` are in an order in which every edge leads forward. A bend is `bend` nodes wide."""
     if not nodes:
         return LayeredLayout(0, 0.0, {}, {})
     edges = list(dict.fromkeys(edges))
@@ -68,7 +70,7 @@ def layered(nodes: Sequence[str], edges: Sequence[tuple[str, str]], bend: float 
 
 
 def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
-    """Each node one below the lowest that it reads; one that reads nothing right above its first reader."""
+    """Return the layer of each node: one below the lowest node that it reads, or right above its first reader if it reads nothing."""
     above: dict[str, list[str]] = {name: [] for name in nodes}
     below: dict[str, list[str]] = {name: [] for name in nodes}
     for a, b in edges:
@@ -101,7 +103,7 @@ def _sort(rows: list[list[int]], placed: _Placed) -> None:
 
 
 def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list[float]:
-    """The middle of every node: as near to the mean of its neighbors as the order of its layer allows."""
+    """Return the middle of every node, as near to the mean of its neighbors as the order of its layer allows."""
     x = [0.0] * len(widths)
     for row in rows:
         at = -sum(widths[k] for k in row) / 2
@@ -114,13 +116,13 @@ def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list
             for k in row:
                 near = [*placed.above[k], *placed.below[k]]
                 wanted.append(sum(x[n] for n in near) / len(near) if near else x[k])
-            for k, middle in zip(row, apart(wanted, [widths[k] for k in row]), strict=True):
+            for k, middle in zip(row, separate(wanted, [widths[k] for k in row]), strict=True):
                 x[k] = middle
     return x
 
 
-def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
-    """Places in the same order which do not overlap, and of those the ones nearest to `wanted` (least squares: blocks are pooled).
+def separate(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+    """Return the places nearest to `wanted` (by least squares) that have the same order and do not overlap. Blocks are pooled.
 
     >>> apart([0.0, 0.0, 9.0], [1, 1, 1])
     [-0.5, 0.5, 9.0]

@@ -1,4 +1,4 @@
-"""The page: what is stored of a run, through the template beside this file. The same run gives the same bytes."""
+"""The page of a stored run, rendered through the template beside this file. The same run gives the same bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 def page(stored: StoredRun) -> str:
-    """The page. Raises `FileError` if the values of the run are not those that fuseflow writes."""
+    """Return the page of a run. Raises `FileError` if the values of the run are not those that fuseflow writes."""
     try:
         regions = [region_page(k, values, stored) for k, values in enumerate(stored.result["regions"], 1)]
         text = (
@@ -41,26 +41,26 @@ def page(stored: StoredRun) -> str:
 
 
 def _peak(regions: list[RegionPage]) -> float | None:
-    """Bytes that the memory moves in a cycle; None where it answers at once."""
+    """Return the bytes that the memory moves in a cycle at most, or None if it answers at once."""
     return next((float(r.memory["peak_bytes_per_cycle"]) for r in regions if r.memory is not None), None)
 
 
 def _environment() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("fuseflow.report.page", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["cell"] = cell
-    found.filters["compact"] = compact
-    found.filters["quoted"] = quoted
-    return found
+    environment.filters["cell"] = cell
+    environment.filters["compact"] = compact
+    environment.filters["quoted"] = quoted
+    return environment
 
 
 def cell(value: object) -> str:
-    """A number as it is printed: whole ones with commas, others with one digit."""
+    """Return a value as the page prints it: whole numbers with commas, others with one decimal place."""
     match value:
         case bool() | str():
             return str(value)
@@ -73,7 +73,7 @@ def cell(value: object) -> str:
 
 
 def quoted(sentence: str) -> Markup:
-    """A sentence whose names stand between backquotes.
+    """Return a sentence as HTML, where names between backquotes are code.
 
     >>> quoted("`a<b` works")
     Markup('<code>a&lt;b</code> works')
@@ -83,5 +83,5 @@ def quoted(sentence: str) -> Markup:
 
 
 def compact(values: Any) -> str:
-    """Options, as on the command line."""
+    """Return options as on the command line."""
     return ", ".join(f"{key}={value}" for key, value in values.items())

@@ -1,4 +1,4 @@
-"""What the page says of one region: rows of cells, sentences and drawings, made of the plain values of a result."""
+"""The content of the page about one region: rows of cells, sentences and drawings, made from the plain values of a result."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuseflow.report.page.dataflow import Drawing, draw
-from fuseflow.report.page.order import order_graph
+from fuseflow.report.page.dataflow import Drawing, draw_graph
+from fuseflow.report.page.order import draw_order
 from fuseflow.report.page.roofline import RooflinePoint
 from fuseflow.report.page.run_directory import StoredRun, Values
 from fuseflow.report.page.svg import Markup
 
-FIFOS = 12
-"""Of the FIFOs the fullest are listed."""
-STEPS = 10
-"""Of the critical path the longest steps are listed."""
-NEAR = 1.25
-"""A region that takes less than so much of its roofline is bound by it."""
+LISTED_FIFOS = 12
+"""The number of FIFOs that are listed, the fullest first."""
+LISTED_STEPS = 10
+"""The number of steps of the critical path that are listed, the longest first."""
+NEAR_ROOFLINE = 1.25
+"""The factor of its roofline below which a region counts as bound by the roofline."""
 
 Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LaneShares:
-    """The lanes of one index, each with its share of the most that any did."""
+    """The lanes of one index, each with its firings in percent of those of the busiest lane."""
 
     index: str
     rows: tuple[Row, ...]
@@ -33,7 +33,8 @@ class LaneShares:
 
 @dataclass(frozen=True, slots=True)
 class RegionPage:
-    """Numbers stand in rows as numbers; the page prints and sorts them. `deepened`: FIFOs with what they were made deep."""
+    """The content of the page about one region. Rows hold numbers, which the page prints and sorts. `deepened` has the FIFOs that were
+    deepened, with their depths."""
 
     name: str
     anchor: str
@@ -58,10 +59,10 @@ class RegionPage:
 
 
 def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
-    """Of the region `values` of a result; raises `KeyError` and the like for values that are none."""
+    """Return the content about the region `values` of a result. Raises `KeyError` and the like for malformed values."""
     statistics, cycles = values["statistics"], values["cycles"]
     explained = _explained(values, stored)
-    made, graph = stored.compiled.get(values["name"], (None, None))
+    compiled, graph = stored.compiled.get(values["name"], (None, None))
     by_name = {node["name"]: node for node in statistics["nodes"]}
     traffic, memory = statistics["traffic"], statistics["memory"]
     flops = sum(statistics["flops"].values())
@@ -74,19 +75,21 @@ def region_page(number: int, values: Values, stored: StoredRun) -> RegionPage:
         flops=flops,
         read=read,
         written=written,
-        order=() if made is None else tuple(made["order"]),
+        order=() if compiled is None else tuple(compiled["order"]),
         sentences=tuple(_sentences(values, explained)),
-        loops=None if not (made and made["loops"]) else order_graph(made["loops"], made["constraints"], made["order"]),
-        constraints=() if made is None else tuple((c["above"], c["below"], c["why"]) for c in made["constraints"]),
-        table=None if not (made and made["table"]["columns"]) else made["table"],
-        drawing=None if made is None or graph is None else draw(graph, made["places"], by_name, cycles),
+        loops=None
+        if not (compiled and compiled["loops"])
+        else draw_order(compiled["loops"], compiled["constraints"], compiled["order"]),
+        constraints=() if compiled is None else tuple((c["above"], c["below"], c["why"]) for c in compiled["constraints"]),
+        table=None if not (compiled and compiled["table"]["columns"]) else compiled["table"],
+        drawing=None if compiled is None or graph is None else draw_graph(graph, compiled["places"], by_name, cycles),
         nodes=tuple(_node(node, cycles) for node in statistics["nodes"]),
         lanes=tuple(_lanes(index, loads) for index, loads in statistics["lanes"].items()),
         fifos=_fifos(statistics["edges"]),
         deepened=tuple(values["depths"].items()),
         memory=memory,
         traffic=tuple(_traffic(traffic, memory)),
-        path=() if explained is None else tuple(_step(s, cycles) for s in explained["path"][:STEPS]),
+        path=() if explained is None else tuple(_step(s, cycles) for s in explained["path"][:LISTED_STEPS]),
         point=RooflinePoint(values["name"], flops, moved, cycles, values["roofline"]["compute"]),
     )
 
@@ -97,14 +100,14 @@ def _explained(values: Values, stored: StoredRun) -> Values | None:
 
 
 def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
-    """What bounds the region, the most important first."""
+    """Yield sentences about what bounds the region, the most important first."""
     cycles, roof = values["cycles"], values["roofline"]
     if explained is not None:
         yield f"Critical path: {explained['bottleneck']}."
     nodes, memory = values["statistics"]["nodes"], values["statistics"]["memory"]
     busiest = max(nodes, key=lambda node: node["occupied"])
     share = 100 * busiest["occupied"] / cycles if cycles else 0.0
-    near = cycles <= NEAR * roof["bound"]
+    near = cycles <= NEAR_ROOFLINE * roof["bound"]
     if near and roof["bound"] == roof["compute"]:
         yield f"Bound by computing: `{busiest['name']}` ({busiest['op']}) works in {share:.0f} % of the cycles."
     elif near:
@@ -120,14 +123,14 @@ def _sentences(values: Values, explained: Values | None) -> Iterator[str]:
 
 
 def _waits(nodes: Sequence[Values], cycles: int) -> Iterator[str]:
-    """The node that waits for memory longest, if that is long."""
+    """Yield a sentence about the node that waits for memory longest, if that takes more than a tenth of the cycles."""
     node = max(nodes, key=lambda node: node["waited"])
     if node["waited"] > 0.1 * cycles:
         yield f"`{node['name']}` ({node['op']}) waits for answers of the memory in {100 * node['waited'] / cycles:.0f} %."
 
 
 def _node(node: Values, cycles: int) -> Row:
-    """Shares of the cycles in percent."""
+    """Return the row of a node, with shares of the cycles in percent."""
     parts = (max(node["firings"], node["occupied"]), node["starved"], node["waited"], node["blocked"])
     return (node["name"], node["op"], node["firings"], *(100 * part / cycles if cycles else 0.0 for part in parts))
 
@@ -140,12 +143,12 @@ def _lanes(index: str, loads: Sequence[Values]) -> LaneShares:
 
 
 def _fifos(edges: Sequence[Values]) -> tuple[Row, ...]:
-    fullest = sorted(edges, key=lambda edge: -edge["peak"])[:FIFOS]
+    fullest = sorted(edges, key=lambda edge: -edge["peak"])[:LISTED_FIFOS]
     return tuple((f"{edge['node']}.{edge['input']}", edge["tokens"], edge["peak"]) for edge in fullest if edge["peak"])
 
 
 def _traffic(traffic: Sequence[Values], memory: Values | None) -> Iterator[Row]:
-    """Each array with what was asked for and, where memory takes time, what was moved for it and how long a line took."""
+    """Yield a row for each array: the traffic that nodes asked for and, where memory takes time, lines, bytes moved and latency."""
     for t in traffic:
         ports = [] if memory is None else [p for p in memory["ports"] if _same(p, t)]
         lines = sum(p["requests"] for p in ports)

@@ -1,4 +1,4 @@
-"""The roofline: FLOPs a cycle over FLOPs a byte, both logarithmic, one point a region."""
+"""A drawing of the roofline: FLOPs per cycle over FLOPs per byte, both logarithmic, with a point for each region."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fuseflow.report.page.svg import Markup, cut, element, line, number, svg, text
+from fuseflow.report.page.svg import Markup, element, line, number, shorten, svg, text
 
 LEFT, TOP, WIDE, HIGH = 64, 12, 560, 300
 RIGHT, BELOW = 150, 46
 LETTERS, LETTER = 24, 6
-"""Of a name, and how wide one is."""
+"""The number of letters of a name that are shown, and the width of a letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """A region: its FLOPs, the bytes that were moved for it, the cycles that it took and those that its busiest node takes."""
+    """A region with its FLOPs, the bytes that were moved for it, the cycles that it took, and those that its busiest node takes."""
 
     name: str
     flops: int
@@ -34,12 +34,13 @@ class RooflinePoint:
 
     @property
     def ceiling(self) -> float:
-        """FLOPs a cycle if the busiest node never waited."""
+        """The FLOPs per cycle if the busiest node never waited."""
         return self.flops / self.compute
 
 
 def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | None:
-    """`peak`: bytes a cycle, None where memory answers at once. Regions without FLOPs or bytes have no point; None if there is none."""
+    """Draw the roofline, or return None if no region has both FLOPs and bytes. `peak` is the bandwidth of the memory in bytes per cycle, or
+    None if it answers at once."""
     points = [p for p in regions if p.flops and p.bytes and p.cycles and p.compute]
     if not points:
         return None
@@ -62,7 +63,7 @@ def roofline(regions: Iterable[RooflinePoint], peak: float | None) -> Markup | N
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Powers of ten from `low` to `high`, drawn from `start` to `end`."""
+    """A logarithmic axis with the powers of ten from `low` to `high`, drawn from `start` to `end`."""
 
     low: float
     high: float
@@ -99,7 +100,7 @@ def _grid(across: _Axis, up: _Axis) -> Iterable[Markup]:
 
 
 def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
-    """The roof of the memory, as far as it is in the picture."""
+    """Draw the roof of the memory, as far as it is in the picture."""
     low = max(across.low, up.low / peak)
     high = min(across.high, up.high / peak)
     if low < high:
@@ -111,9 +112,10 @@ def _memory(peak: float, across: _Axis, up: _Axis) -> Iterable[Markup]:
 
 
 def _mark(point: RooflinePoint, across: _Axis, up: _Axis, taken: list[tuple[float, float, float]]) -> Markup:
-    """`taken`: from where to where, and at which height, there are points and names; a name that would hide one only the mouse shows."""
+    """Draw the point of a region. `taken` has the left and right end and the height of the points and names so far. A name that would hide
+    one of them appears only under the mouse."""
     x, y, roof = across.at(point.intensity), up.at(point.speed), up.at(point.ceiling)
-    name = cut(point.name, LETTERS)
+    name = shorten(point.name, LETTERS)
     place = x + 9, x + 9 + LETTER * len(name), y
     free = all(abs(y - at) > LETTER * 2 or right < place[0] or place[1] < left for left, right, at in taken)
     if free:

@@ -1,4 +1,4 @@
-"""What a run left behind, read again: the directory of `run -o` (or `simulate -o`), or the file of `--json`."""
+"""A reader of a finished run, from the directory of `run -o` or `simulate -o`, or from the file of `--json`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A finished run. `compiled`: by region, what `region.json` says and the graph, where they were written; `cycles`: what
-    `explain cycles` found in the same run, if it was asked."""
+    """A finished run. `compiled` has the content of `region.json` and the graph of each region, if they were written. `cycles` is the
+    report of `explain cycles` on the same run, if there is one."""
 
     result: Values
     compiled: Mapping[str, tuple[Values, Graph]] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class StoredRun:
 
 
 def read_run(path: Path, cycles: Path | None = None) -> StoredRun:
-    """Read a run. Raises `UsageError` for what is none, `FileError` for one that is not whole or of another version."""
+    """Read a run. Raises `UsageError` if there is no run, and `FileError` if it is not whole or of another version."""
     result, compiled = _directory(path) if path.is_dir() else (_result(path), dict[str, tuple[Values, Graph]]())
     return StoredRun(result, compiled, None if cycles is None else _explained(cycles, result))
 
@@ -65,32 +65,32 @@ def _region(folder: Path) -> tuple[Values, Graph]:
 
 
 def _result(path: Path) -> Values:
-    found = _read(path, SCHEMA, "a result of `fuseflow run --json`")
-    if not isinstance(found.get("regions"), list) or "machine_settings" not in found or "cycles" not in found:
+    values = _read(path, SCHEMA, "a result of `fuseflow run --json`")
+    if not isinstance(values.get("regions"), list) or "machine_settings" not in values or "cycles" not in values:
         raise UsageError(f"`{path}` is no result of a run", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
-    return found
+    return values
 
 
 def _explained(path: Path, result: Values) -> Values:
-    found = _read(path, CYCLES_SCHEMA, "what `fuseflow explain cycles --json` writes")
-    if "changes" not in found:
+    values = _read(path, CYCLES_SCHEMA, "what `fuseflow explain cycles --json` writes")
+    if "changes" not in values:
         raise UsageError(f"`{path}` is not what `fuseflow explain cycles --json` writes", hint="as in `--json cycles.json`")
     for key in ("model", "data", "schedule", "machine_settings", "seed", "cycles"):
-        if found.get(key) != result.get(key):
+        if values.get(key) != result.get(key):
             raise UsageError(
                 f"`{path}` explains another run: its {key.replace('_', ' ')} differs", hint="give both commands the same flags"
             )
-    return found
+    return values
 
 
-def _read(path: Path, schema: int, what: str) -> Values:
+def _read(path: Path, schema: int, title: str) -> Values:
     text = read_text(path)
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError as error:
         raise FileError(f"`{path}` is not whole, or not JSON: {error}", hint=AGAIN) from error
-    if not isinstance(found, dict) or "schema" not in found:
-        raise UsageError(f"`{path}` is not {what}", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
-    if found["schema"] != schema:
-        raise FileError(f"`{path}` has schema {found['schema']!r}; this version of fuseflow reads {schema}", hint=AGAIN)
-    return found
+    if not isinstance(values, dict) or "schema" not in values:
+        raise UsageError(f"`{path}` is not {title}", hint="`fuseflow run MODEL --json FILE`, or `-o DIR`")
+    if values["schema"] != schema:
+        raise FileError(f"`{path}` has schema {values['schema']!r}; this version of fuseflow reads {schema}", hint=AGAIN)
+    return values

@@ -1,4 +1,5 @@
-"""Small pieces of SVG. Colors are CSS classes of the page; names are escaped; numbers have at most two digits, so that bytes repeat."""
+"""Elements of SVG. Colors are CSS classes of the page, names are escaped, and numbers have at most two decimal places, so that the same
+drawing gives the same bytes."""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ def number(value: float) -> str:
 
 
 def element(name: str, content: object = "", /, **attributes: object) -> Markup:
-    """An element; `class_` is the attribute `class`, and `text_anchor` is `text-anchor`."""
-    found = (
+    """Return an element. `class_` is the attribute `class`, and `text_anchor` is `text-anchor`."""
+    pairs = (
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), number(v) if isinstance(v, int | float) else v)
         for key, v in attributes.items()
         if v is not None
     )
-    head = Markup("").join(found)
+    head = Markup("").join(pairs)
     return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), head, content)
 
 
 def svg(width: float, height: float, content: Markup, label: str) -> Markup:
-    """A drawing, as large as it is."""
+    """Return a drawing of this size."""
     box = f"0 0 {number(width)} {number(height)}"
     return element("svg", element("title", label) + content, viewBox=box, width=width, height=height, role="img")
 
@@ -37,7 +38,7 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str, title: str = "
 
 
 def curve(points: list[tuple[float, float]], class_: str, title: str = "") -> Markup:
-    """A curve from top to bottom through points, which leaves and reaches each of them straight down."""
+    """Return a curve from top to bottom through points, which leaves and reaches each point straight down."""
     (x, y), *rest = points
     path = f"M{number(x)} {number(y)}"
     for to_x, to_y in rest:
@@ -47,9 +48,9 @@ def curve(points: list[tuple[float, float]], class_: str, title: str = "") -> Ma
     return element("path", element("title", title) if title else "", d=path, class_=class_)
 
 
-def cut(name: str, letters: int) -> str:
-    """A name in so many letters."""
+def shorten(name: str, letters: int) -> str:
+    """Return a name with at most `letters` letters."""
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
-__all__ = ["Markup", "curve", "cut", "element", "line", "number", "svg", "text"]
+__all__ = ["Markup", "curve", "element", "line", "number", "shorten", "svg", "text"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import bounds
+from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.sim.engine.agenda import AGENDA, new_agenda
 from fuseflow.sim.engine.kernels import RULES
 from fuseflow.sim.engine.kernels.comal import RULES as COMAL_RULES
@@ -110,13 +110,13 @@ def _make_parts(
     layout: NetworkLayout, tensors: Mapping[str, Tensor], rules: Mapping[type[n.Node], LayoutRule], library: Library, record: bool
 ) -> None:
     graph, types = layout.graph, layout.types
-    coordinate_bounds = bounds(graph)
+    coordinate_bounds = stream_bounds(graph)
     for node in graph.nodes:
         node_layout = NodeLayout(
             node, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
             layout.arrays, layout.tables,
         )  # fmt: skip
-        parts = n.entry(rules, type(node), "kernel in the engine")(node, node_layout)
+        parts = n.require_entry(rules, type(node), "kernel in the engine")(node, node_layout)
         layout.parts += parts
         layout.owners += [node] * len(parts)
     if record:

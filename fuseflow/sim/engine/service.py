@@ -52,7 +52,7 @@ def serve(layout: NetworkLayout, part_output: PartOutput, until: int) -> bool:
 def collect_all(layout: NetworkLayout, part_output: PartOutput) -> None:
     """Collect what is left in the buffers of all writers and recorders."""
     for p, owner in enumerate(layout.owners):
-        if owner is None or isinstance(owner, n.Writes):
+        if owner is None or isinstance(owner, n.TensorWriter):
             _grow_or_collect(layout, p, part_output)
 
 

@@ -19,7 +19,7 @@ def node_timing(node: n.Node, graph: n.Graph, machine: Machine, tiles: Sequence[
     """
     if machine.rules == "comal":
         return 1, comal.firing_interval(node, tiles)
-    unit = node.unit(graph.declared if isinstance(node, n.Names) else {})
+    unit = node.unit(graph.declared if isinstance(node, n.TensorUser) else {})
     latency, interval = machine.latency.of(unit.latency), 1 if unit.pipelined else machine.interval.of(unit.latency)
     if not unit.function or not any(tiles):
         return latency, interval

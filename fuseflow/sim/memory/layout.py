@@ -12,7 +12,7 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from fuseflow.errors import SimulationError
-from fuseflow.samml.nodes import Graph, Names, TensorDecl
+from fuseflow.samml.nodes import Graph, TensorDecl, TensorUser
 from fuseflow.tensors import DTYPES, Tensor
 
 ArrayKind: TypeAlias = Literal["pos", "crd", "val"]
@@ -59,7 +59,9 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
 def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
     """Return the tensors of a graph whose arrays are read or written in memory, in the order in which its nodes name them."""
     declared = graph.declared
-    return tuple(dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, Names) and node.asks_memory(declared)))
+    return tuple(
+        dict.fromkeys(node.tensor for node in graph.nodes if isinstance(node, TensorUser) and node.asks_memory(declared))
+    )
 
 
 def tensor_arrays(tensor: TensorDecl) -> list[tuple[ArrayName, int]]:

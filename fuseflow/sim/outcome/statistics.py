@@ -108,7 +108,7 @@ def node_statistics(
 ) -> NodeStatistics:
     """Return the statistics of a node whose processes waited for the memory for `waited` cycles. These are taken off its blocked cycles
     if it writes, and off its starved cycles otherwise."""
-    if isinstance(node, n.Writes):
+    if isinstance(node, n.TensorWriter):
         blocked -= waited
     else:
         waited = min(waited, starved)
@@ -137,7 +137,7 @@ def flops_by_operator(graph: n.Graph, values: Mapping[str, int]) -> dict[str, in
 
 def traffic(graph: n.Graph, outcome: Outcome, outputs: Mapping[str, Tensor]) -> tuple[Traffic, ...]:
     """Return what was read and written of every array, in tensor order. `outputs` are the assembled output tensors."""
-    tensor_of = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.Names)}
+    tensor_of = {node.name: node.tensor for node in graph.nodes if isinstance(node, n.TensorUser)}
     read_words: Counter[tuple[str, ArrayKind]] = Counter()
     for (node, array), count in outcome.elements.items():
         read_words[tensor_of[node], array] += count

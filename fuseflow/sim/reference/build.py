@@ -98,7 +98,7 @@ def build_network(
 
 def add_processes(network: Network, context: NodeContext, rules: Mapping[type[n.Node], Rule] = RULES) -> None:
     """Add the processes of a node to a network, and note which process writes and which reads each FIFO."""
-    processes = n.entry(rules, type(context.node), "rule in the reference simulator")(context.node, context)
+    processes = n.require_entry(rules, type(context.node), "rule in the reference simulator")(context.node, context)
     first, last = processes[0], processes[-1]
     for fifo in context.inputs:
         if fifo.slots is not None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.coordinate_bounds import UNKNOWN, below
+from fuseflow.samml.coordinate_bounds import UNBOUNDED, output_bounds
 from fuseflow.samml.node_rules import RULES
-from fuseflow.samml.rule_context import Context, Position, Stream
+from fuseflow.samml.rule_context import Position, RuleContext, StreamFacts
 from fuseflow.samml.stream_shapes import StreamShape
 
 from .data import Source
@@ -21,7 +21,7 @@ class Known:
     its values, None if they may be infinite or NaN."""
 
     port: n.Port
-    stream: Stream
+    stream: StreamFacts
     bound: int | None = None
     limit: float | None = None
 
@@ -65,7 +65,7 @@ class Builder:
     read: set[n.Port] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.context = Context("random", {name: s.decl for name, s in self.sources.items()}, frozenset())
+        self.context = RuleContext("random", {name: s.decl for name, s in self.sources.items()}, frozenset())
         self.count[self.context.shapes.single] = 1.0
         self.root = self.add(n.Root)[0]
 
@@ -97,13 +97,13 @@ class Builder:
         for shape, (bound, count) in zip(dict.fromkeys(row.shape for row in rows), made, strict=False):
             self.learn(shape, bound, count)
         types = node.outputs([k.stream.type for k in inputs])
-        bounds = below(node, [k.stream.bound for k in inputs], self.context.tensors)
+        bounds = output_bounds(node, [k.stream.bound for k in inputs], self.context.tensors)
         more = [*extra, *[(None, None)] * len(rows)]
         found = []
         for output, (type_, row, proved, (bound, limit)) in enumerate(zip(types, rows, bounds, more, strict=False)):
-            stream = Stream(type_, row.shape, row.nullable, row.position, proved)
+            stream = StreamFacts(type_, row.shape, row.nullable, row.position, proved)
             bound = self.bound.get(row.shape) if type_.kind == "crd" else bound
-            if bound is not None and bound < proved < UNKNOWN:  # what is known here, but not to the verifier, does not count
+            if bound is not None and bound < proved < UNBOUNDED:  # what is known here, but not to the verifier, does not count
                 bound = proved
                 if type_.kind == "crd":
                     self.bound[row.shape] = bound

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.rule_context import Stream
+from fuseflow.samml.rule_context import StreamFacts
 from fuseflow.samml.tokens import D, N, Stop, Token
-from fuseflow.samml.verify import streams
+from fuseflow.samml.verify import stream_facts
 from fuseflow.tile_ops import TileShape
 
 
 def modes(graph: n.Graph) -> Iterator[str]:
     """Names of what the nodes of a graph do, some more than once."""
-    known = streams(graph)
+    known = stream_facts(graph)
     for node in graph.nodes:
         yield type(node).__name__
         yield from _modes(graph, node, [known[port] for port in node.inputs])
@@ -27,7 +27,7 @@ def modes(graph: n.Graph) -> Iterator[str]:
             yield "readers of different depth"
 
 
-def _modes(graph: n.Graph, node: n.Node, inputs: list[Stream]) -> Iterator[str]:
+def _modes(graph: n.Graph, node: n.Node, inputs: list[StreamFacts]) -> Iterator[str]:
     match node:
         case n.Scan():
             yield f"scan {graph.declared[node.tensor].format.levels[node.level].text}"

@@ -1,1 +1,1 @@
-graph = fifos(share(graph))
+graph = mark_fiber_fifos(share(graph))

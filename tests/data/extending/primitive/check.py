@@ -10,7 +10,7 @@ from fuseflow.estimate.expected.cost import estimate
 from fuseflow.estimate.counted.patterns import of_tensor
 from fuseflow.samml import nodes as n
 from fuseflow.samml import proto
-from fuseflow.samml.coordinate_bounds import bounds
+from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.dot import dot
 from fuseflow.samml.mlir import from_mlir, to_mlir
 from fuseflow.samml.text import parse, show
@@ -18,7 +18,7 @@ from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import Format, pack
-from fuseflow.transform import fifos, parallelize
+from fuseflow.transform import mark_fiber_fifos, parallelize
 
 GRAPH = """
 graph scaled
@@ -60,10 +60,10 @@ assert "`scale`: other readers have no scale" in proto.compatibility(graph)
 assert "takes val there" in refused(GRAPH.replace("scale(A_val)", "scale(A_k.ref)"))
 assert "cannot read the attributes" in refused(GRAPH.replace("-2.5", ""))
 assert "scale -2.5" in dot(graph)
-assert len(bounds(graph)) == sum(len(node.port_names()) for node in graph.nodes)
+assert len(stream_bounds(graph)) == sum(len(node.port_names()) for node in graph.nodes)
 assert tile_indices(graph, {}) == {"y": ("", "")}
 loops = {"A_i": frozenset("i"), "A_k": frozenset("k"), "range_i": frozenset("i")}
-lanes = fifos(parallelize(graph, loops, {"k": 2}).graph)
+lanes = mark_fiber_fifos(parallelize(graph, loops, {"k": 2}).graph)
 assert sum(isinstance(node, n.Scale) for node in lanes.nodes) == 3
 verify(lanes)
 

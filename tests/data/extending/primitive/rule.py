@@ -1,4 +1,4 @@
-def _scale(c: Context, node: n.Scale, inputs: Streams) -> list[OutputFacts]:
+def _scale(c: RuleContext, node: n.Scale, inputs: InputFacts) -> list[OutputFacts]:
     c.kinds(node, inputs)
     c.solid(node, inputs, 0)
     if inputs[0].type.tile:
