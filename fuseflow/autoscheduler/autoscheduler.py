@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.autoscheduler.costs import Costs
-from fuseflow.autoscheduler.orders import OrderTrial, with_orders
-from fuseflow.autoscheduler.partitions import cheapest
+from fuseflow.autoscheduler.costs import PartCosts
+from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
+from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import UnitSequence, layers, operators, products
+from fuseflow.autoscheduler.units import UnitSequence, layer_units, operator_units, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.partition import partition_program
-from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, load_machine
@@ -26,13 +26,13 @@ from fuseflow.sim import Engine, Machine, load_machine
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model
 
-TOP = 3
+DEFAULT_TOP = 3
 """Partitions, and orders of each region, that are simulated."""
-KEPT = 6
+KEPT_PARTITIONS = 6
 """Partitions that are estimated as a whole."""
-EFFORT = 1_200
+MAX_EINSUMS = 1_200
 """Einsums of all regions that are estimated to find those, together; where there are more, fewer places may be cut."""
-KEYWORDS = ("layerwise", "full", "none")
+GRANULARITIES = ("layerwise", "full", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class ScheduleChoice:
 
     def run(
         self,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
         check: bool = True,
         engine: Engine = "auto",
         dedup: bool = True,
-        watch: Watch | None = None,
+        watch: SimulationCallback | None = None,
     ) -> Result:
         """As `Compiled.run`; what was simulated to choose is not simulated again."""
         return self.compiled.run(progress, check, engine, dedup, watch, self.ran.exactly())
@@ -128,7 +128,7 @@ def autoschedule(
     options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
     seed: int = 0,
-    top: int = TOP,
+    top: int = DEFAULT_TOP,
 ) -> ScheduleChoice:
     """Choose what a schedule leaves to `auto`; `Schedule.fuse("auto")` if there is none. Takes what `fuseflow.compile` takes, and `top`:
     how many of the best by estimate are simulated, 0 for none.
@@ -139,18 +139,18 @@ def autoschedule(
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
-    return choose(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top)
+    return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top)
 
 
-def choose(
+def choose_schedule(
     source: Source,
     schedule: Schedule,
     machine: Machine,
     *,
-    top: int = TOP,
+    top: int = DEFAULT_TOP,
     engine: Engine = "auto",
     estimator: Estimator | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> ScheduleChoice:
     """Choose what the schedule of a loaded program leaves to `auto`. `estimator`: what the estimates rest on; without one, and without
     simulations, statistics are assumed of inputs without data.
@@ -158,18 +158,18 @@ def choose(
     Raises `ScheduleError` for a schedule with nothing to choose, or that says of regions what no one can know before they are chosen;
     `UsageError` for inputs without data where something is to be simulated; and what the first candidate raises if all of them fail.
     """
-    refuse(schedule, top)
+    check_open_schedule(schedule, top)
     without = [t.name for t in source.program.inputs if t.name not in source.tensors]
     if top and without:
         raise UsageError(f"input `{without[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
     estimator = estimator or Estimator(assumed=True)
-    search = _Search(source, schedule, machine, top, engine, estimator, progress)
+    search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress)
     found = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
     found = replace(found, assumed=tuple(without) if estimator.assumed else ())
     return search.ordered(found) if schedule.order_policy == "auto" else found
 
 
-def refuse(schedule: Schedule, top: int) -> None:
+def check_open_schedule(schedule: Schedule, top: int) -> None:
     """Raise an error for what cannot be chosen."""
     if not schedule.open:
         raise ScheduleError("the schedule leaves nothing to choose", hint="say `fuse: auto`, `order_policy: auto` or both")
@@ -193,14 +193,14 @@ def refuse(schedule: Schedule, top: int) -> None:
 
 
 @dataclass(slots=True)
-class _Search:
+class _ScheduleSearch:
     source: Source
     schedule: Schedule
     machine: Machine
     top: int
     engine: Engine
     estimator: Estimator
-    progress: Progress | None
+    progress: ProgressCallback | None
     ran: SimulationCache = field(default_factory=SimulationCache)
 
     @property
@@ -243,45 +243,47 @@ class _Search:
 
     def ordered(self, found: ScheduleChoice) -> ScheduleChoice:
         """The choice with the orders of its regions chosen too, unless the best-ranked orders turn out better as a whole."""
-        compiled, orders = with_orders(found.compiled, self.top, self.estimator, self.ran, self.engine)
+        compiled, orders = choose_orders(found.compiled, self.top, self.estimator, self.ran, self.engine)
         if not self.top:
             return replace(found, compiled=compiled, orders=orders)
         before, after = (
             c.run(self.progress, check=False, engine=self.engine, execute=self.ran) for c in (found.compiled, compiled)
         )
         if before.cycles < after.cycles:
-            return replace(found, orders=tuple(replace(t, chosen=t.order in _orders(found.compiled)[t.region]) for t in orders))
+            return replace(
+                found, orders=tuple(replace(t, chosen=t.order in _orders_by_region(found.compiled)[t.region]) for t in orders)
+            )
         return replace(found, compiled=compiled, orders=orders, ran=self.ran)
 
-    def _costs(self) -> Costs | None:
+    def _costs(self) -> PartCosts | None:
         """Of the finest units that are few enough; None if there are too many, or if an operator cannot run by itself."""
         alone = replace(self.settled, fuse_regions=("none",), regions=(), drop_zeros=self.settled.drop_zeros)
         try:
             partitioned = partition_program(self.source.program, alone)
-            finest = operators(partitioned, alone)
-            costs = Costs.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
+            finest = operator_units(partitioned, alone)
+            costs = PartCosts.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
         except FusionError:
             return None
         levels: tuple[Callable[[], UnitSequence], ...] = (
             lambda: finest,
-            lambda: products(partitioned, finest),
-            lambda: layers(partitioned, finest),
+            lambda: product_units(partitioned, finest),
+            lambda: layer_units(partitioned, finest),
         )
         for level in levels:
             costs.units = level()
-            if costs.fits(EFFORT):
+            if costs.fits(MAX_EINSUMS):
                 return costs
         return None
 
-    def _candidates(self, costs: Costs | None) -> Iterator[PartitionTrial]:
-        for keyword in KEYWORDS:
+    def _candidates(self, costs: PartCosts | None) -> Iterator[PartitionTrial]:
+        for keyword in GRANULARITIES:
             yield PartitionTrial(keyword, replace(self.settled, fuse_regions=(keyword,)))
         if costs is not None:
-            for _, cut in cheapest(len(costs.units), costs, KEPT):
+            for _, cut in cheapest_partitions(len(costs.units), costs, KEPT_PARTITIONS):
                 fused = [costs.units.name(part) for part in cut if costs.units.parts(part) > 1]
                 yield PartitionTrial(" | ".join(fused) or "none", costs.units.scheduled(self.settled, cut))
 
-    def _estimated(self, costs: Costs | None) -> tuple[list[PartitionTrial], dict[str, Compiled]]:
+    def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[str, Compiled]]:
         """All candidates, each partition once, the cheapest first; those that are refused last."""
         found, programs, seen = list[PartitionTrial](), dict[str, Compiled](), set[frozenset[tuple[str, ...]]]()
         for each in self._candidates(costs):
@@ -309,6 +311,6 @@ class _Search:
         return None
 
 
-def _orders(compiled: Compiled) -> dict[str, tuple[tuple[str, ...], ...]]:
+def _orders_by_region(compiled: Compiled) -> dict[str, tuple[tuple[str, ...], ...]]:
     """The order of each region, as a single choice."""
     return {region.name: (region.fused.order,) for region in compiled.regions}

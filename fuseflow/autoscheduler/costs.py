@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
-from fuseflow.autoscheduler.units import Range, UnitSequence
+from fuseflow.autoscheduler.units import UnitRange, UnitSequence
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram
@@ -14,17 +14,17 @@ from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.search import fusion_key
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
-from fuseflow.run.region_graphs import region_graphs
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors import Tensor
 
-LARGEST = 32
+LARGEST_REGION = 32
 """Einsums of a region that is estimated to find partitions: larger ones take seconds each."""
 
 
 @dataclass(slots=True)
-class Costs:
+class PartCosts:
     """Cycles of ranges of units, each estimated once; so are ranges that differ in names alone, as a model repeats its layers.
 
     A region is lowered on what regions of single operators store. Which tensors are stored, and where they store something, is the same
@@ -55,14 +55,14 @@ class Costs:
         tensors: Mapping[str, Tensor],
         machine: Machine,
         estimator: Estimator,
-    ) -> Costs:
+    ) -> PartCosts:
         """`partitioned` is the program in regions of single operators. Raises `FusionError` if one of them cannot be lowered."""
         program, results = partitioned.program, partitioned.results
         state, knowledge = initial_state(partitioned, tensors), estimator.knowledge(program, tensors)
         for region in partitioned.regions:
             if results[region.name]:
                 regions, state = lower_region(state, RegionRequest(region.name, region.einsums, results[region.name]))
-                expected(regions, estimator, machine, knowledge)
+                estimate_regions(regions, estimator, machine, knowledge)
         readers: dict[str, set[str]] = {e.name: {""} if e.name in program.outputs else set() for e in program.einsums}
         for einsum in program.einsums:
             for name in einsum.operands:
@@ -71,7 +71,7 @@ class Costs:
         read = {name: frozenset(by) for name, by in readers.items()}
         return cls(partitioned, units, schedule, machine, estimator, state, knowledge, read, place)
 
-    def __call__(self, part: Range) -> float:
+    def __call__(self, part: UnitRange) -> float:
         """Cycles of a region, infinite if it cannot be one."""
         if not self.may(part):
             return math.inf
@@ -95,21 +95,21 @@ class Costs:
                 return False
         return True
 
-    def may(self, part: Range) -> bool:
+    def may(self, part: UnitRange) -> bool:
         """Whether a range is estimated."""
-        return self.units.legal(part) and (part[1] - part[0] == 1 or self._size(part) <= LARGEST)
+        return self.units.legal(part) and (part[1] - part[0] == 1 or self._size(part) <= LARGEST_REGION)
 
-    def key(self, part: Range) -> Hashable:
+    def key(self, part: UnitRange) -> Hashable:
         """What the cost of a range follows from."""
         request, defined = self._request(part), self.partitioned.program.defined
         read = dict.fromkeys(n for e in request.einsums for n in defined[e].operands if n not in request.einsums)
         patterns = (self.knowledge.patterns.get(n) for n in read)
         return fusion_key(self._before(request), request), tuple(p and p.fingerprint for p in patterns)
 
-    def _size(self, part: Range) -> int:
+    def _size(self, part: UnitRange) -> int:
         return len(self.partitioned.reshapes.members(self.units.einsums(part)))
 
-    def _request(self, part: Range) -> RegionRequest:
+    def _request(self, part: UnitRange) -> RegionRequest:
         """The region of a range; the results that it writes are what others read."""
         members = sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.place.__getitem__)
         results = (e for e in members if not self.readers[e] <= set(members))
@@ -137,9 +137,11 @@ class Costs:
         lowered = attempt(lower_region, self._before(request), request)
         if isinstance(lowered, Refusal):
             return math.inf
-        return expected(lowered[0], self.estimator, self.machine, self.knowledge.copy())
+        return estimate_regions(lowered[0], self.estimator, self.machine, self.knowledge.copy())
 
 
-def expected(made: tuple[CompiledRegion, ...], estimator: Estimator, machine: Machine, knowledge: TensorKnowledge) -> float:
+def estimate_regions(
+    made: tuple[CompiledRegion, ...], estimator: Estimator, machine: Machine, knowledge: TensorKnowledge
+) -> float:
     """Cycles of regions, one after the other; `knowledge` then knows what they write."""
-    return sum(estimator.region(region, machine, knowledge).bound.cycles for region in region_graphs(made))
+    return sum(estimator.region(region, machine, knowledge).bound.cycles for region in estimator_regions(made))

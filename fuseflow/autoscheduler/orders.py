@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fuseflow.autoscheduler.costs import expected
+from fuseflow.autoscheduler.costs import estimate_regions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
@@ -21,10 +21,10 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 
-ORDERS = 8
+MAX_ORDERS = 8
 """Loop orders of a region that are estimated on the machine: those that the compiler ranks best."""
 
-Order = tuple[str, ...]
+LoopOrder = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class OrderTrial:
     """`estimate` and `cycles` are those of the region with what it copies; `cycles` None: not simulated. `refused`: why not."""
 
     region: str
-    order: Order
+    order: LoopOrder
     estimate: float
     cycles: int | None = None
     chosen: bool = False
@@ -49,7 +49,7 @@ class OrderSearch:
     estimator: Estimator
     ran: SimulationCache
     engine: Engine
-    _chosen: dict[Hashable, tuple[Order, Order]] = field(default_factory=dict)
+    _chosen: dict[Hashable, tuple[LoopOrder, LoopOrder]] = field(default_factory=dict)
 
     def choose(self) -> tuple[Schedule, tuple[OrderTrial, ...]]:
         """The schedule with an order for each region that has several, and what was tried."""
@@ -66,14 +66,14 @@ class OrderSearch:
                 if order:
                     request, schedule = replace(request, order=order), schedule.order(request.name, order)
             regions, state = lower_region(state, request)
-            expected(regions, self.estimator, compiled.machine, knowledge)
+            estimate_regions(regions, self.estimator, compiled.machine, knowledge)
             if self.top:
                 self._run(regions, memory, again)
         return replace(schedule, places={}), tuple(tried)
 
     def _chosen_order(
         self, state: LoweringState, request: RegionRequest, knowledge: TensorKnowledge, memory: Mapping[str, Tensor]
-    ) -> tuple[Order, Sequence[OrderTrial]]:
+    ) -> tuple[LoopOrder, Sequence[OrderTrial]]:
         """The order that was chosen for a region, () if there is nothing to choose; and what was tried, unless it was chosen for another
         region before."""
         key = fusion_key(state, request)
@@ -100,15 +100,15 @@ class OrderSearch:
         )
         if len(ranked) < 2:
             return []
-        made: dict[Order, tuple[CompiledRegion, ...]] = {}
+        made: dict[LoopOrder, tuple[CompiledRegion, ...]] = {}
         found: list[OrderTrial] = []
-        for candidate in ranked[:ORDERS]:
+        for candidate in ranked[:MAX_ORDERS]:
             try:
                 pieces, _ = lower_region(state, replace(request, order=candidate.order))
             except FuseFlowError:
                 continue  # the names of its loops are those of another way to fuse the region
             made[candidate.order] = pieces
-            cycles = expected(pieces, self.estimator, self.compiled.machine, knowledge.copy())
+            cycles = estimate_regions(pieces, self.estimator, self.compiled.machine, knowledge.copy())
             found.append(OrderTrial(request.name, candidate.order, cycles))
         found.sort(key=lambda t: t.estimate)
         for at, each in enumerate(found):
@@ -117,7 +117,7 @@ class OrderSearch:
                     found[at] = replace(each, cycles=self._run(made[each.order], dict(memory), RunHistory(dedup=False)))
                 except FuseFlowError as error:
                     found[at] = replace(each, refused=error.message)
-        best = min(found, key=fewest, default=None)
+        best = min(found, key=trial_rank, default=None)
         return [replace(each, chosen=each is best) for each in found]
 
     def _run(self, pieces: tuple[CompiledRegion, ...], memory: dict[str, Tensor], again: RunHistory) -> int:
@@ -138,12 +138,12 @@ class OrderSearch:
         return total
 
 
-def fewest(tried: OrderTrial) -> tuple[bool, bool, float]:
+def trial_rank(tried: OrderTrial) -> tuple[bool, bool, float]:
     """What is simulated is before what is not, and what was refused last; then the fewest cycles."""
     return bool(tried.refused), tried.cycles is None, tried.estimate if tried.cycles is None else tried.cycles
 
 
-def with_orders(
+def choose_orders(
     compiled: Compiled, top: int, estimator: Estimator, ran: SimulationCache, engine: Engine
 ) -> tuple[Compiled, tuple[OrderTrial, ...]]:
     """The program with its regions in the orders that were chosen."""

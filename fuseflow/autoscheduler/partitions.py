@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from heapq import nsmallest
 
-from fuseflow.autoscheduler.units import Partition, Range
+from fuseflow.autoscheduler.units import UnitPartition, UnitRange
 
 
-def cheapest(count: int, cost: Callable[[Range], float], keep: int) -> tuple[tuple[float, Partition], ...]:
+def cheapest_partitions(count: int, cost: Callable[[UnitRange], float], keep: int) -> tuple[tuple[float, UnitPartition], ...]:
     """The `keep` partitions of `count` units with the least sum of `cost`, best first; of equal ones those of fewer regions.
 
     A prefix of one of the best is one of the best, so that `keep` of each suffice. An infinite cost is that of a range that cannot be a
@@ -18,7 +18,7 @@ def cheapest(count: int, cost: Callable[[Range], float], keep: int) -> tuple[tup
     >>> cheapest(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]], 2)
     ((5.0, ((0, 1), (1, 3))), (5.0, ((0, 2), (2, 3))))
     """
-    best: list[list[tuple[float, Partition]]] = [[(0.0, ())]]
+    best: list[list[tuple[float, UnitPartition]]] = [[(0.0, ())]]
     for end in range(1, count + 1):
         costs = [(start, cost((start, end))) for start in range(end)]
         found = (

@@ -38,7 +38,7 @@ class SimulationCache:
         known = self._found.setdefault((graph, shape, repr(machine.settings), engine), [])
         if known and not self.exact and shape is not None:
             return known[0][1]
-        values = _values(graph, tensors)
+        values = _values_digest(graph, tensors)
         for read, simulation in known:
             if read == values:
                 return simulation
@@ -52,7 +52,7 @@ class SimulationCache:
         return replace(self, exact=True)
 
 
-def _values(graph: Graph, tensors: Mapping[str, Tensor]) -> str:
+def _values_digest(graph: Graph, tensors: Mapping[str, Tensor]) -> str:
     """A digest of everything that a graph reads."""
     total = hashlib.sha256()
     for name in graph.inputs:

@@ -17,13 +17,13 @@ from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.granularities import layer_labels
 
-Range: TypeAlias = tuple[int, int]
+UnitRange: TypeAlias = tuple[int, int]
 """Units from the first on, up to but not including the second."""
-Partition: TypeAlias = tuple[Range, ...]
+UnitPartition: TypeAlias = tuple[UnitRange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ProgramUnit:
     """`first` and `last` are what its operators are called; `parts`: how many of them there are. `alone`: no region may hold it with
     others."""
 
@@ -39,32 +39,32 @@ class UnitSequence:
     """The units of a program, and what they are: `operators`, `products` or `layers`."""
 
     what: str
-    units: tuple[Unit, ...]
+    units: tuple[ProgramUnit, ...]
 
     def __len__(self) -> int:
         return len(self.units)
 
-    def name(self, part: Range) -> str:
+    def name(self, part: UnitRange) -> str:
         """What a region is called: by its first and its last operator."""
         first, last = self.units[part[0]].first, self.units[part[1] - 1].last
         return first if first == last else f"{first}-{last}"
 
-    def einsums(self, part: Range) -> tuple[str, ...]:
+    def einsums(self, part: UnitRange) -> tuple[str, ...]:
         return tuple(e for unit in self.units[slice(*part)] for e in unit.einsums)
 
-    def parts(self, part: Range) -> int:
+    def parts(self, part: UnitRange) -> int:
         return sum(unit.parts for unit in self.units[slice(*part)])
 
-    def legal(self, part: Range) -> bool:
+    def legal(self, part: UnitRange) -> bool:
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
 
-    def scheduled(self, schedule: Schedule, partition: Iterable[Range]) -> Schedule:
+    def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
         """The schedule with the regions of a partition; what `none` would do needs no name."""
         fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
         return replace(schedule, fuse_regions=tuple(fused) or ("none",), regions=tuple(fused.items()))
 
 
-def partition(cuts: Sequence[int], count: int) -> Partition:
+def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
     """The ranges between these cuts of `count` units.
 
     >>> partition((2,), 3)
@@ -73,10 +73,10 @@ def partition(cuts: Sequence[int], count: int) -> Partition:
     return tuple(pairwise((0, *cuts, count)))
 
 
-def operators(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
+def operator_units(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
     """Each operator by itself, a softmax or a norm as one. A reshape that vanishes goes with what stands before it."""
     stuck = partitioned.reshapes.barriers | eliminate_reshapes(partitioned.original).barriers
-    found: list[Unit] = []
+    found: list[ProgramUnit] = []
     waiting: tuple[str, ...] = ()
     for region in form_regions(partitioned.original, replace(schedule, fuse_regions=("none",), regions=())):
         members, alone = partitioned.reshapes.members(region.einsums), not stuck.isdisjoint(region.einsums)
@@ -86,43 +86,43 @@ def operators(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequen
             else:
                 waiting += region.einsums
             continue
-        found.append(Unit(region.name, region.name, (*waiting, *region.einsums), alone=alone))
+        found.append(ProgramUnit(region.name, region.name, (*waiting, *region.einsums), alone=alone))
         waiting = ()
     return UnitSequence("operators", tuple(found))
 
 
-def products(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
+def product_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
     """Each product, softmax or norm with the pointwise operators behind it that read it."""
     defined = partitioned.original.defined
 
-    def follows(before: Unit, unit: Unit) -> bool:
+    def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
         each = [defined[e] for e in unit.einsums]
         return not any(map(_reduces, each)) and any(n in before.einsums for e in each for n in e.operands)
 
-    return UnitSequence("products", _joined(units.units, follows))
+    return UnitSequence("products", _join_neighbors(units.units, follows))
 
 
-def layers(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
+def layer_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
     """The operators of each layer that stand next to each other."""
     labels = layer_labels(partitioned.original)
 
-    def follows(before: Unit, unit: Unit) -> bool:
+    def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
         return bool(labels) and labels[before.einsums[0]] == labels[unit.einsums[0]]
 
-    return UnitSequence("layers", _joined(units.units, follows))
+    return UnitSequence("layers", _join_neighbors(units.units, follows))
 
 
 def _reduces(einsum: Einsum) -> bool:
     return any(isinstance(node, Reduce) for node in walk(einsum.body))
 
 
-def _joined(units: Iterable[Unit], follows: Callable[[Unit, Unit], bool]) -> tuple[Unit, ...]:
+def _join_neighbors(units: Iterable[ProgramUnit], follows: Callable[[ProgramUnit, ProgramUnit], bool]) -> tuple[ProgramUnit, ...]:
     """Neighbours as one, where `follows` says so."""
-    found: list[Unit] = []
+    found: list[ProgramUnit] = []
     for unit in units:
         if found and not (found[-1].alone or unit.alone) and follows(found[-1], unit):
             before = found[-1]
-            found[-1] = Unit(before.first, unit.last, (*before.einsums, *unit.einsums), before.parts + unit.parts)
+            found[-1] = ProgramUnit(before.first, unit.last, (*before.einsums, *unit.einsums), before.parts + unit.parts)
         else:
             found.append(unit)
     return tuple(found)

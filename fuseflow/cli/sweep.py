@@ -21,7 +21,7 @@ from fuseflow.report.sweep_plot import FORMS
 from fuseflow.report.sweep_plot import plot as draw
 from fuseflow.report.sweep_status import counted, status_lines
 from fuseflow.report.tables import print_table
-from fuseflow.sweep import Pool, Store, Sweep, read_sweep, space
+from fuseflow.sweep import Pool, Store, Sweep, build_space, read_sweep
 from fuseflow.sweep.progress import SweepProgress
 from fuseflow.sweep.runner import Runner
 
@@ -54,7 +54,7 @@ def sweep_options(command: Any) -> Any:
 def opened(file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = ()) -> Iterator[Sweep]:
     """A sweep with its store."""
     given = read_sweep(file)
-    points = space(given)
+    points = build_space(given)
     path = store or Path("out") / f"{file.stem}.sqlite"
     if must_exist and not path.exists():
         raise SweepError(

@@ -18,7 +18,7 @@ from fuseflow.estimate.overlap import AssumedOverlap, MeasuredOverlap
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.filesystem import read_text
 
-KEYS = ("density", "stored", "degree", "neighbours")
+STATISTIC_KEYS = ("density", "stored", "degree", "neighbours")
 Degrees = npt.NDArray[np.float64]
 
 
@@ -63,8 +63,8 @@ class Assumptions:
                 name = head if dot else name
                 if not name:
                     raise UsageError(f"`--stats {spec}`: `{item}` names no tensor", hint=f"as in `A.{item}`")
-                if key not in KEYS:
-                    raise UsageError(f"`--stats {spec}`: there is no statistic `{key}`", hint=did_you_mean(key, KEYS))
+                if key not in STATISTIC_KEYS:
+                    raise UsageError(f"`--stats {spec}`: there is no statistic `{key}`", hint=did_you_mean(key, STATISTIC_KEYS))
                 before = tensors.get(name, Assumption())
                 if getattr(before, key) not in (None, ""):
                     raise UsageError(f"`--stats`: `{name}.{key}` is given twice")
@@ -92,7 +92,7 @@ class Assumptions:
         if declared.block:
             raise UsageError(f"`--stats`: `{declared.name}` is stored in blocks, which take its data to count")
         if declared.name not in self._found:
-            self._found[declared.name], neighbours = _statistics(declared, stated)
+            self._found[declared.name], neighbours = _stated_statistics(declared, stated)
             if neighbours is not None:
                 self._neighbours[declared.name] = neighbours
         return self._found[declared.name]
@@ -132,7 +132,7 @@ def _degree(item: str, value: str) -> str | tuple[float, ...]:
     )
 
 
-def _statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatistics, float | None]:
+def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatistics, float | None]:
     """Of a tensor as stated, and the mean row over its stored columns."""
     format = declared.format
     assert format is not None
@@ -146,7 +146,7 @@ def _statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatist
     if total > prod(sizes):
         raise UsageError(f"`--stats`: `{declared.name}` has room for {prod(sizes):,} entries, not {total:,.0f}")
     if stated.degree in ("", "uniform"):
-        found = _scattered(sizes, [level.full for level in format.levels], total)
+        found = _uniform_statistics(sizes, [level.full for level in format.levels], total)
         mean = total / sizes[0] if sizes and sizes[0] else 0.0
         return found, stated.neighbours if stated.neighbours is not None else (
             mean + 1 - mean / max(1, sizes[-1]) if total else 0.0
@@ -155,14 +155,14 @@ def _statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatist
         raise UsageError(
             f"`--stats`: `{declared.name}` has {len(sizes)} dimensions: degrees are those of a matrix", hint="`degree=uniform`"
         )
-    degrees, weights = _distribution(declared.name, stated, sizes[0], sizes[1], total)
+    degrees, weights = _degree_distribution(declared.name, stated, sizes[0], sizes[1], total)
     entries, squares = float(degrees @ weights), float(degrees**2 @ weights)
     rows = float(sizes[0]) if format.levels[0].full else float(weights[degrees > 0].sum())
     neighbours = stated.neighbours if stated.neighbours is not None else squares / entries if entries else 0.0
     return TensorStatistics(sizes, (rows, entries / rows if rows else 0.0)), neighbours
 
 
-def _scattered(sizes: tuple[int, ...], full: list[bool], stored: float) -> TensorStatistics:
+def _uniform_statistics(sizes: tuple[int, ...], full: list[bool], stored: float) -> TensorStatistics:
     """Entries anywhere: a coordinate is stored unless nothing is below it."""
     above, places, fanouts = 1.0, 1.0, []
     share = stored / prod(sizes) if prod(sizes) else 0.0
@@ -176,7 +176,7 @@ def _scattered(sizes: tuple[int, ...], full: list[bool], stored: float) -> Tenso
     return TensorStatistics(sizes, tuple(fanouts))
 
 
-def _distribution(name: str, stated: Assumption, rows: int, columns: int, total: float) -> tuple[Degrees, Degrees]:
+def _degree_distribution(name: str, stated: Assumption, rows: int, columns: int, total: float) -> tuple[Degrees, Degrees]:
     """Degrees, and how many rows have each."""
     if isinstance(stated.degree, tuple):
         degrees = np.array(stated.degree)

@@ -13,7 +13,7 @@ from math import inf
 from typing import Literal
 
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.roofline import refresh, waiting
+from fuseflow.estimate.roofline import memory_latency, refresh_share
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
@@ -50,44 +50,44 @@ def bound(
     types, declared = graph.types(), graph.declared
     latency = {
         node.name: node_timing(node, graph, machine, [types[p].tile for p in node.inputs if types[p].kind == "val"])[0]
-        + waiting(node, declared.get(getattr(node, "tensor", "")), machine)
+        + memory_latency(node, declared.get(getattr(node, "tensor", "")), machine)
         for node in graph.nodes
     }
-    batches = {node.name: _batches(node, flows) for node in graph.nodes}
+    batches = {node.name: _batch_count(node, flows) for node in graph.nodes}
     starts, upstream = dict[str, Number](), dict[str, Number]()
     for node in graph.nodes:
         above = [port.node for port in node.inputs]
         upstream[node.name] = max([occupied[node.name], *(upstream[name] for name in above)])
         starts[node.name] = max(
-            (starts[name] + latency[name] + _batch(upstream[name], batches[name]) for name in above), default=0
+            (starts[name] + latency[name] + _batch_cycles(upstream[name], batches[name]) for name in above), default=0
         )
     ends: dict[str, Number] = dict.fromkeys(starts, 0)
     downstream: dict[str, Number] = dict.fromkeys(starts, 0)
     for node in reversed(graph.nodes):
-        behind = max(downstream[node.name], _emitted(node, flows, machine))  # what is done with what it gives
-        left = latency[node.name] + ends[node.name] + _batch(behind, batches[node.name])
+        behind = max(downstream[node.name], _emission_cycles(node, flows, machine))  # what is done with what it gives
+        left = latency[node.name] + ends[node.name] + _batch_cycles(behind, batches[node.name])
         for name in {port.node for port in node.inputs}:
             ends[name] = max(ends[name], left)
             downstream[name] = max(downstream[name], behind, 0 if batches[node.name] else occupied[node.name])
     busiest = max(graph.nodes, key=lambda node: occupied[node.name]).name
     whole = max(starts[name] + occupied[name] + ends[name] for name in starts)
     memory = 0.0 if peak == inf else bytes_ / peak
-    return Bound(occupied[busiest], whole - occupied[busiest], memory, busiest, refresh(machine) if bytes_ else 0.0)
+    return Bound(occupied[busiest], whole - occupied[busiest], memory, busiest, refresh_share(machine) if bytes_ else 0.0)
 
 
-def _batches(node: n.Node, flows: Mapping[n.Port, Flow]) -> Number:
+def _batch_count(node: n.Node, flows: Mapping[n.Port, Flow]) -> Number:
     """How often a node gives something: once for each workspace, or as it goes (0)."""
     if node.holds_back:
         return max(1, flows[node.inputs[0]].inner)
     return 0
 
 
-def _emitted(node: n.Node, flows: Mapping[n.Port, Flow], machine: Machine) -> Number:
+def _emission_cycles(node: n.Node, flows: Mapping[n.Port, Flow], machine: Machine) -> Number:
     """Cycles in which a workspace is written out, of all of them; by the rules of `comal` that takes none."""
     if isinstance(node, n.Workspace) and machine.rules != "comal":
         return flows[n.Port(node.name, len(node.port_names()) - 1)].tokens
     return 0
 
 
-def _batch(work: Number, batches: Number) -> Number:
+def _batch_cycles(work: Number, batches: Number) -> Number:
     return work / batches if batches else 0

@@ -50,7 +50,7 @@ class Flow:
         return sum(self.lists[first - 1 : last]) - sum(self.filled[first - 1 : last])
 
 
-def counted(stream: CountedStream) -> Flow:
+def counted_flow(stream: CountedStream) -> Flow:
     if stream.nest is None:
         return Flow(absent=stream.absent)
     chain, level = stream.nest.chain, stream.nest.level
@@ -58,16 +58,16 @@ def counted(stream: CountedStream) -> Flow:
     return Flow(tuple(x.lists for x in chain), tuple(x.filled for x in chain), stream.nest.elements, stream.absent, read)
 
 
-def expected(shape: ExpectedStream) -> Flow:
+def expected_flow(shape: ExpectedStream) -> Flow:
     """A list is empty as often as if its elements were thrown on all lists."""
     if not shape.counts:
         return Flow(absent=1 - shape.present)
     lists = (1.0, *shape.counts[:-1])
-    filled = tuple(_filled(number, below) for number, below in zip(lists, shape.counts, strict=True))
+    filled = tuple(_expected_filled(number, below) for number, below in zip(lists, shape.counts, strict=True))
     return Flow(lists, filled, shape.elements, shape.elements * (1 - shape.present), shape.elements)
 
 
-def shape_of(stream: CountedStream) -> ExpectedStream:
+def expected_from_counted(stream: CountedStream) -> ExpectedStream:
     """What the statistical model takes of a stream that was counted."""
     if stream.nest is None:
         return ExpectedStream(present=1.0 - stream.absent)
@@ -76,7 +76,7 @@ def shape_of(stream: CountedStream) -> ExpectedStream:
     return ExpectedStream(counts, stream.nest.level.size, present)
 
 
-def _filled(lists: Number, elements: Number) -> Number:
+def _expected_filled(lists: Number, elements: Number) -> Number:
     if elements >= lists * 8 or lists <= 1:  # a share of e^-8 is empty
         return min(lists, elements)
     return float(lists * -expm1(-elements / lists))

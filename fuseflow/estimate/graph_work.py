@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from fuseflow.estimate.counted.memo import Memo, Uncountable
+from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream
-from fuseflow.estimate.counted.patterns import Pattern, of_written
+from fuseflow.estimate.counted.patterns import Pattern, result_pattern
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, Overlap, of_shapes, outputs_of, union_of
-from fuseflow.estimate.flows import Flow, Number, counted, expected, shape_of
-from fuseflow.estimate.node_work import Firings, asked, firings, floating, written
+from fuseflow.estimate.expected.stream_shapes import (
+    ExpectedStream,
+    Overlap,
+    expected_comparisons,
+    output_shapes,
+    result_statistics,
+)
+from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
+from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -63,7 +69,7 @@ class Work:
 
 
 @dataclass(slots=True)
-class _Walk:
+class _StreamWalk:
     graph: n.Graph
     known: Mapping[str, TensorStatistics]
     pairs: Overlap | None
@@ -82,32 +88,32 @@ class _Walk:
             else:
                 for k, stream in enumerate(made.streams):
                     self.exact[n.Port(node.name, k)] = stream
-                    self.flows[n.Port(node.name, k)] = counted(stream)
+                    self.flows[n.Port(node.name, k)] = counted_flow(stream)
                 return made.steps, not node.by_value
         inputs = [self.shape(port) for port in node.inputs]
-        for k, shape in enumerate(outputs_of(node, inputs, self.graph.declared, self.known, self.pairs)):
+        for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.known, self.pairs)):
             self.shapes[n.Port(node.name, k)] = shape
-            self.flows[n.Port(node.name, k)] = expected(shape)
-        return union_of(node, inputs), False
+            self.flows[n.Port(node.name, k)] = expected_flow(shape)
+        return expected_comparisons(node, inputs), False
 
     def shape(self, port: n.Port) -> ExpectedStream:
         if port not in self.shapes:
-            self.shapes[port] = shape_of(self.exact[port])
+            self.shapes[port] = expected_from_counted(self.exact[port])
         return self.shapes[port]
 
 
-def count(
+def count_work(
     graph: n.Graph,
     machine: Machine,
     known: Mapping[str, TensorStatistics],
     patterns: Mapping[str, Pattern],
-    memo: Memo,
+    memo: CountMemo,
     pairs: Overlap | None = None,
 ) -> Work:
     """The work of a verified graph. `known` are the statistics of all tensors that it reads, `pairs` what is known of two of them
     together, `patterns` those that can be counted."""
     types = graph.types()
-    walk = _Walk(graph, known, pairs, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
+    walk = _StreamWalk(graph, known, pairs, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
     nodes, operators, moved = list[NodeWork](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
     certain: dict[str, bool] = {}  # by node: whether whatever its streams have was counted
     for node in graph.nodes:
@@ -121,45 +127,45 @@ def count(
         interval = node_timing(node, graph, machine, tiles)[1]
         pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
         occupied = max(values * interval + closings * pause for values, closings in processes)
-        floats = floating(node, inputs, tiles)
+        floats = node_flops(node, inputs, tiles)
         if node.operator:
             operators[node.operator] += floats  # type: ignore[assignment]
-        nodes.append(NodeWork(node.name, node.op, _total(processes), occupied, floats, exact))
+        nodes.append(NodeWork(node.name, node.op, _total_firings(processes), occupied, floats, exact))
         if isinstance(node, n.Scan | n.Locate | n.Load):
-            for kind, words in asked(node, graph.declared[node.tensor], inputs, outputs).items():
+            for kind, words in elements_read(node, graph.declared[node.tensor], inputs, outputs).items():
                 moved.setdefault((node.tensor, kind, "read"), []).append((words, exact))
     patterns_, statistics = {}, {}
     for name in graph.outputs:
-        made = _result(walk, name, certain)
+        made = _result_streams(walk, name, certain)
         decl = graph.declared[name]
         flows = [walk.flows[port] for port in made.levels]
-        for kind, words in written(decl, flows, walk.flows[made.values]).items():
+        for kind, words in elements_written(decl, flows, walk.flows[made.values]).items():
             moved.setdefault((name, kind, "write"), []).append((words, made.certain))
         if all(port in walk.exact for port in made.levels) and made.certain:
             nest = walk.exact[made.levels[-1]].nest if made.levels else None
             what = ("written", str(decl.format), decl.shape)
-            patterns_[name] = memo.once(what, (nest,), partial(of_written, nest, decl.format, decl.shape))
-        statistics[name] = of_shapes([walk.shape(port) for port in made.levels])
+            patterns_[name] = memo.once(what, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
+        statistics[name] = result_statistics([walk.shape(port) for port in made.levels])
     found = {function: total for function, total in sorted(operators.items()) if total}
     return Work(tuple(nodes), found, _traffic(graph, moved), walk.flows, patterns_, statistics)
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class _ResultStreams:
     levels: tuple[n.Port, ...]
     values: n.Port
     certain: bool
 
 
-def _result(walk: _Walk, name: str, certain: Mapping[str, bool]) -> _Result:
+def _result_streams(walk: _StreamWalk, name: str, certain: Mapping[str, bool]) -> _ResultStreams:
     """What the writers of a result get."""
     levels = {node.level: node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteLevel) and node.tensor == name}
     values = next(node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteValues) and node.tensor == name)
     ports = tuple(levels[p] for p in sorted(levels))
-    return _Result(ports, values, all(certain[port.node] for port in (*ports, values)))
+    return _ResultStreams(ports, values, all(certain[port.node] for port in (*ports, values)))
 
 
-def _total(processes: Sequence[Firings]) -> Number:
+def _total_firings(processes: Sequence[ProcessFirings]) -> Number:
     return sum(values + closings for values, closings in processes)
 
 

@@ -11,13 +11,15 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.tile_ops import TileShape, flops, work_count
 
-Firings: TypeAlias = tuple[Number, Number]
+ProcessFirings: TypeAlias = tuple[Number, Number]
 """Of one process: on values, and on stops or `D`."""
 
 
-def firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine) -> list[Firings]:
+def firings(
+    node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine
+) -> list[ProcessFirings]:
     """Of every process of the node; `steps` are the comparisons of one that merges."""
-    if machine.rules == "comal" and (taken := _comal(node, inputs, outputs)) is not None:
+    if machine.rules == "comal" and (taken := _comal_firings(node, inputs, outputs)) is not None:
         return taken
     match node:
         case n.Root():
@@ -57,7 +59,7 @@ def firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], 
             assert_never(unknown)
 
 
-def _comal(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[Firings] | None:
+def _comal_firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[ProcessFirings] | None:
     """Where the rules of `comal` take other firings."""
     if isinstance(node, n.Repeat):
         return [(inputs[1].tokens, 0)] * 2
@@ -73,7 +75,7 @@ def _comal(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -
     return None
 
 
-def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:
+def node_flops(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:
     """FLOPs by the operator table, one for a value that a reduction folds."""
     if not node.operator:
         return 0
@@ -82,7 +84,7 @@ def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShap
     return flops(node.operator, tiles) * inputs[0].elements
 
 
-def asked(
+def elements_read(
     node: n.Scan | n.Locate | n.Load, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]
 ) -> dict[str, Number]:
     """Elements that a reader asks for, by array."""
@@ -100,7 +102,7 @@ def asked(
             assert_never(unknown)
 
 
-def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
+def elements_written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
     """Elements of each array of a result, given what its level writers and its value writer get."""
     entries = levels[-1].elements if levels else 1
     parents: Number = 1

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fuseflow.estimate.counted.memo import Memo
-from fuseflow.estimate.counted.nests import chosen, summed
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import sum_by_group, take
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.expected.stream_shapes import LookupRate, Place
+from fuseflow.estimate.expected.stream_shapes import LookupRate, TensorLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class MeasuredOverlap:
     """Measured when asked for: two numbers of two tensors."""
 
     patterns: Mapping[str, Pattern]
-    memo: Memo
+    memo: CountMemo
 
-    def reached(self, drawn: Place, level: Place) -> LookupRate | None:
+    def reached(self, drawn: TensorLevel, level: TensorLevel) -> LookupRate | None:
         """Raises nothing; None for what has no pattern, and below the second level."""
         (source, p), (tensor, q) = drawn, level
         if q != 1 or source not in self.patterns or tensor not in self.patterns:
@@ -32,18 +32,18 @@ class MeasuredOverlap:
         return self.memo.once(
             ("reached", p),
             (self.patterns[source], self.patterns[tensor]),
-            lambda: measured(self.patterns[source], p, self.patterns[tensor]),
+            lambda: measure_lookup_rate(self.patterns[source], p, self.patterns[tensor]),
         )
 
 
-def measured(source: Pattern, level: int, tensor: Pattern) -> LookupRate | None:
+def measure_lookup_rate(source: Pattern, level: int, tensor: Pattern) -> LookupRate | None:
     """Of coordinates as often as they are in `level` of `source`, in level 0 of `tensor`."""
     if len(tensor.levels) < 2:
         return None
     times = np.ones(1, dtype=np.int64)
     for upper, links, lower in zip(source.levels[:level], source.below, source.levels[1:], strict=False):
         each = np.repeat(times, upper.lengths)
-        times = summed(np.zeros(len(each), dtype=np.int64) if links is None else links, each, lower.fibers)
+        times = sum_by_group(np.zeros(len(each), dtype=np.int64) if links is None else links, each, lower.fibers)
     found = source.levels[level]
     often = np.bincount(found.crd, weights=np.repeat(times, found.lengths), minlength=found.size)
     rows = tensor.levels[0]
@@ -53,7 +53,7 @@ def measured(source: Pattern, level: int, tensor: Pattern) -> LookupRate | None:
     at = rows.find(np.zeros(len(crd), dtype=np.int64), crd)
     hit = at >= 0
     below = tensor.below[0]
-    fiber = np.zeros(len(at), dtype=np.int64) if below is None else chosen(below, at, 0)
+    fiber = np.zeros(len(at), dtype=np.int64) if below is None else take(below, at, 0)
     lengths = tensor.levels[1].lengths[fiber]
     weights = often[crd]
     total = float(weights[hit].sum())
@@ -70,7 +70,7 @@ class AssumedOverlap:
     means: Mapping[str, float] = field(default_factory=dict)
     measured: MeasuredOverlap | None = None
 
-    def reached(self, drawn: Place, level: Place) -> LookupRate | None:
+    def reached(self, drawn: TensorLevel, level: TensorLevel) -> LookupRate | None:
         (source, _), (tensor, q) = drawn, level
         if q != 1:
             return None

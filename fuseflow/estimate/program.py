@@ -10,12 +10,12 @@ from typing import Any
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
-from fuseflow.estimate import AssumedOverlap, Assumptions, MeasuredOverlap, Memo, TensorStatistics, measure
+from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
 from fuseflow.estimate.bound import Bound, bound
-from fuseflow.estimate.counted.patterns import Pattern, of_dense, of_seen, of_tensor
-from fuseflow.estimate.graph_work import Work, count
-from fuseflow.estimate.roofline import moved, peak
-from fuseflow.estimate.statistics import assume, view_statistics
+from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
+from fuseflow.estimate.graph_work import Work, count_work
+from fuseflow.estimate.roofline import bytes_moved, peak_bandwidth
+from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.layout import tensors_in_memory
@@ -37,7 +37,7 @@ class StoredView:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionGraph:
+class EstimatorRegion:
     """The graph of a region, to estimate, and the views that it reads."""
 
     name: str
@@ -134,7 +134,7 @@ class ProgramEstimate:
             "firings": _plain(self.firings),
             "flops": _plain(self.flops),
             "operators": {name: _plain(number) for name, number in self.operators.items()},
-            "bytes": _rounded(self.stats["bytes"]),
+            "bytes": _plain_values(self.stats["bytes"]),
             "regions": [_region_json(region) for region in self.regions],
             "notices": list(self.notices),
         }
@@ -173,8 +173,8 @@ def _plain(number: float) -> int:
     return round(number)
 
 
-def _rounded(values: Any) -> Any:
-    return {key: _rounded(value) for key, value in values.items()} if isinstance(values, Mapping) else _plain(values)
+def _plain_values(values: Any) -> Any:
+    return {key: _plain_values(value) for key, value in values.items()} if isinstance(values, Mapping) else _plain(values)
 
 
 @dataclass(slots=True)
@@ -207,12 +207,12 @@ class Estimator:
 
     statistics_only: bool = False
     given: Assumptions = field(default_factory=Assumptions)
-    memo: Memo = field(default_factory=Memo)
+    memo: CountMemo = field(default_factory=CountMemo)
     assumed: bool = False
 
     def estimate(
         self,
-        regions: Iterable[RegionGraph],
+        regions: Iterable[EstimatorRegion],
         program: Program,
         tensors: Mapping[str, Tensor],
         machine: Machine,
@@ -227,7 +227,7 @@ class Estimator:
         for region in regions:
             self._see(region, knowledge)
             names, shape = self._shape(region.graph)
-            key = (shape, tuple(_same(knowledge.patterns.get(name), knowledge.known.get(name)) for name in names))
+            key = (shape, tuple(_knowledge_key(knowledge.patterns.get(name), knowledge.known.get(name)) for name in names))
             if key not in first:
                 first[key] = len(found), names
                 found.append(self._region(region, machine, knowledge))
@@ -246,7 +246,7 @@ class Estimator:
         pairs = self.given.pairs(MeasuredOverlap(measured, self.memo))
         return TensorKnowledge({} if self.statistics_only else dict(measured), known, formats, pairs)
 
-    def region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+    def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         """What one graph does; `knowledge` then knows what it writes."""
         self._see(region, knowledge)
         found = self._region(region, machine, knowledge)
@@ -265,14 +265,14 @@ class Estimator:
                 known[name] = stated
             elif format.all_dense:
                 sizes = tuple(declared.stored_shape[d] for d in format.order)
-                patterns[name] = of_dense(sizes)
+                patterns[name] = dense_pattern(sizes)
                 known[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
             elif name in tensors:
                 tensor = self._stored(tensors[name], declared, format)
-                patterns[name] = self.memo.once("pattern", (tensor,), partial(of_tensor, tensor))
-                known[name] = measure(tensor)
+                patterns[name] = self.memo.once("pattern", (tensor,), partial(tensor_pattern, tensor))
+                known[name] = measure_statistics(tensor)
             elif self.assumed:
-                known[name] = assume(declared)
+                known[name] = assume_statistics(declared)
             else:
                 raise UsageError(
                     f"nothing is known of what `{name}` stores",
@@ -280,7 +280,7 @@ class Estimator:
                 )
         return patterns, known
 
-    def _see(self, region: RegionGraph, knowledge: TensorKnowledge) -> None:
+    def _see(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> None:
         """Add the views that a region reads."""
         patterns, known, formats = knowledge.patterns, knowledge.known, knowledge.formats
         for view in region.views:
@@ -291,18 +291,18 @@ class Estimator:
 
     def _seen(self, pattern: Pattern, before: Format, view: StoredView) -> Pattern:
         what = ("seen", str(before), str(view.format), view.shape)
-        return self.memo.once(what, (pattern,), lambda: of_seen(pattern, before, view.format, view.shape))
+        return self.memo.once(what, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
-    def _region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+    def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         graph = region.graph
-        work = count(graph, machine, knowledge.known, knowledge.patterns, self.memo, knowledge.pairs)
+        work = count_work(graph, machine, knowledge.known, knowledge.patterns, self.memo, knowledge.pairs)
         writes: dict[str, float] = dict.fromkeys(graph.outputs, 0)
         for row in work.traffic:
             if row.direction == "write":
                 writes[row.tensor] += row.bytes
-        bytes_ = moved(graph, work.flows, machine, writes)
+        bytes_ = bytes_moved(graph, work.flows, machine, writes)
         occupied = {node.name: node.occupied for node in work.nodes}
-        limits = bound(graph, machine, occupied, work.flows, bytes_, peak(machine))
+        limits = bound(graph, machine, occupied, work.flows, bytes_, peak_bandwidth(machine))
         return RegionEstimate(region.name, region.einsums, work, limits)
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
@@ -318,5 +318,5 @@ class Estimator:
         return self.memo.once("shape", (graph,), lambda: (tensors_in_memory(graph), signature(graph, {}) or graph))
 
 
-def _same(pattern: Pattern | None, known: TensorStatistics | None) -> Hashable:
+def _knowledge_key(pattern: Pattern | None, known: TensorStatistics | None) -> Hashable:
     return known if pattern is None else pattern.fingerprint

@@ -11,7 +11,7 @@ from math import inf, prod
 from typing import assert_never
 
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.node_work import asked
+from fuseflow.estimate.node_work import elements_read
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, clock_ratio
@@ -21,17 +21,17 @@ from fuseflow.tensors.levels.base import WORD_BYTES
 
 CHANNEL_BYTES = 32
 """That a channel of HBM2 moves in one of its cycles."""
-FIXED_BYTES = 16
+FIXED_PIPE_BYTES = 16
 """That the fixed pipe of Comal moves in a cycle: four words."""
 
 
-ANSWER = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
+MEMORY_LATENCY = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
 """Cycles from a request to its answer in a memory that has nothing else to do, beyond the one of a memory that answers at once."""
 
 
-def waiting(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
+def memory_latency(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
     """Cycles that an element waits for answers on its way through a node; a scan has two, one after the other."""
-    answer = ANSWER[machine.memory.model]
+    answer = MEMORY_LATENCY[machine.memory.model]
     if isinstance(node, n.Load | n.WriteValues):
         return answer
     if isinstance(node, n.Scan) and decl is not None:
@@ -42,25 +42,25 @@ def waiting(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
     return 0
 
 
-def peak(machine: Machine) -> float:
+def peak_bandwidth(machine: Machine) -> float:
     """Bytes that memory can move in a cycle of the machine."""
     match machine.memory:
         case Hbm2Memory() as memory:
             return float(CHANNEL_BYTES * memory.channels * clock_ratio(memory.clock_ghz, machine.clock_ghz))
         case ComalFixedMemory():
-            return FIXED_BYTES
+            return FIXED_PIPE_BYTES
         case IdealMemory():
             return inf
         case unknown:
             assert_never(unknown)
 
 
-def refresh(machine: Machine) -> float:
+def refresh_share(machine: Machine) -> float:
     """The share of the time in which no bank of the memory answers: all channels refresh themselves at once."""
     return HBM2_2000.nRFC / HBM2_2000.nREFI if isinstance(machine.memory, Hbm2Memory) else 0.0
 
 
-def moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes: Mapping[str, Number]) -> Number:
+def bytes_moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes: Mapping[str, Number]) -> Number:
     """Bytes that memory moves for the reads of a graph, and for the `writes`, by tensor, which are in order."""
     memory = machine.memory
     if isinstance(memory, ComalFixedMemory):
@@ -75,17 +75,17 @@ def moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes
             decl = graph.declared[node.tensor]
             inputs = [flows[port] for port in node.inputs]
             outputs = [flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
-            for kind, words in asked(node, decl, inputs, outputs).items():
-                width, bytes_ = _spread(node, decl, kind, words, line)
-                total += line * _lines(_looked_up(node, made), bytes_, width, decl, flows, line) if words else 0
+            for kind, words in elements_read(node, decl, inputs, outputs).items():
+                width, bytes_ = _bytes_spanned(node, decl, kind, words, line)
+                total += line * _requests(_lookup_node(node, made), bytes_, width, decl, flows, line) if words else 0
         elif isinstance(node, n.Locate):
             decl = graph.declared[node.tensor]
-            words_of = asked(node, decl, [flows[port] for port in node.inputs], [])
+            words_of = elements_read(node, decl, [flows[port] for port in node.inputs], [])
             total += sum(WORD_BYTES[array.kind] * words_of[array.kind] for array in decl.stored_arrays(node.level) if array.told)
     return total
 
 
-def _spread(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
+def _bytes_spanned(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: Number, line: int) -> tuple[int, Number]:
     """Of so many elements of an array the bytes of one, and the bytes among which they lie, as far as these are on lines with elements:
     what a scan asks for at one reference may reach into what it asks for at the next, or leave a gap before it."""
     for array in decl.stored_arrays(node.level) if isinstance(node, n.Scan) else ():
@@ -98,7 +98,7 @@ def _spread(node: n.Scan | n.Load, decl: n.TensorDecl, kind: str, words: Number,
     return width, words * width
 
 
-def _looked_up(node: n.Scan | n.Load, made: Mapping[str, n.Node]) -> n.Scan | n.Load | None:
+def _lookup_node(node: n.Scan | n.Load, made: Mapping[str, n.Node]) -> n.Scan | n.Load | None:
     """The node whose references decide where the elements lie that `node` reads: itself, or a scan above whose fibers it reads one after
     the other. None: that is the whole tensor, from its start to its end, once."""
     while node.sequential:
@@ -111,7 +111,7 @@ def _looked_up(node: n.Scan | n.Load, made: Mapping[str, n.Node]) -> n.Scan | n.
     return node
 
 
-def _lines(
+def _requests(
     node: n.Scan | n.Load | None, bytes_: Number, width: int, decl: n.TensorDecl, flows: Mapping[n.Port, Flow], line: int
 ) -> Number:
     """Requests for so many bytes of an array that are looked up by the references of `node`: a share of the coordinates of a dimension,

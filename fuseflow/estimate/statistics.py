@@ -44,7 +44,7 @@ class TensorStatistics:
         return TensorStatistics(sizes, tuple(fanouts))
 
 
-def measure(tensor: Tensor) -> TensorStatistics:
+def measure_statistics(tensor: Tensor) -> TensorStatistics:
     """The statistics of a packed tensor."""
     parents, fanouts = 1, []
     for level in tensor.levels:
@@ -53,7 +53,7 @@ def measure(tensor: Tensor) -> TensorStatistics:
     return TensorStatistics(tuple(tensor.shape[d] for d in tensor.format.order), tuple(fanouts))
 
 
-def assume(tensor: TensorType) -> TensorStatistics:
+def assume_statistics(tensor: TensorType) -> TensorStatistics:
     """Statistics for a tensor without data: full dense levels, compressed ones at the default density."""
     if tensor.format is None:
         return TensorStatistics(tensor.stored_shape, tuple(map(float, tensor.stored_shape)))
@@ -62,9 +62,9 @@ def assume(tensor: TensorType) -> TensorStatistics:
     return TensorStatistics(sizes, tuple(fanouts))
 
 
-def statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
+def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
     """Measured where there is data, assumed elsewhere."""
-    return {name: measure(tensors[name]) if name in tensors else assume(t) for name, t in types.items()}
+    return {name: measure_statistics(tensors[name]) if name in tensors else assume_statistics(t) for name, t in types.items()}
 
 
 def view_statistics(known: TensorStatistics, before: Format, format: Format, shape: tuple[int, ...]) -> TensorStatistics:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fuseflow.explain.changes import Change, RegionRun, changes
+from fuseflow.explain.changes import Change, RegionRun, find_changes
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.compiled import Compiled, Progress
+from fuseflow.run.compiled import Compiled, ProgressCallback
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
 from fuseflow.sim.events.critical_path import CriticalPath, StepKind
@@ -36,14 +36,14 @@ class CyclesReport:
 
 
 def explain_cycles(
-    compiled: Compiled, engine: Engine = "auto", progress: Progress | None = None, with_changes: bool = True
+    compiled: Compiled, engine: Engine = "auto", progress: ProgressCallback | None = None, with_changes: bool = True
 ) -> CyclesReport:
     """Run a program, and every region once more for its critical path. `with_changes`: compile the schedules next to its own, too, and
     compare their costs. Values are not checked."""
     paths: dict[str, RegionRun] = {}
 
     def watch(region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        report = None if progress is None else _named(progress, region.name)
+        report = None if progress is None else _path_progress(progress, region.name)
         path = find_critical_path(region.graph, read, compiled.machine, simulation, report)
         paths[region.name] = RegionRun(region, read, simulation, path)
 
@@ -52,15 +52,15 @@ def explain_cycles(
     if not with_changes:
         return CyclesReport(compiled, result, regions)
     longest = max(regions, key=lambda r: r.result.times * r.result.cycles).result
-    return CyclesReport(compiled, result, regions, changes(compiled, result, paths[longest.name], longest.times))
+    return CyclesReport(compiled, result, regions, find_changes(compiled, result, paths[longest.name], longest.times))
 
 
-def _named(progress: Progress, region: str) -> Callable[[int], None]:
+def _path_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:
     return lambda firings: progress(f"{region} (critical path)", firings)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PathShare:
     """Cycles of the path that one node takes in one way, over all its FIFOs and ports."""
 
     node: str
@@ -68,9 +68,9 @@ class Share:
     cycles: int
 
 
-def shares(path: CriticalPath) -> tuple[Share, ...]:
+def path_shares(path: CriticalPath) -> tuple[PathShare, ...]:
     """The path by node and kind, the largest share first."""
     found: dict[tuple[str, StepKind], int] = {}
     for step in path.steps:
         found[step.node, step.kind] = found.get((step.node, step.kind), 0) + step.cycles
-    return tuple(sorted((Share(*key, cycles) for key, cycles in found.items()), key=lambda s: (-s.cycles, s.node, s.kind)))
+    return tuple(sorted((PathShare(*key, cycles) for key, cycles in found.items()), key=lambda s: (-s.cycles, s.node, s.kind)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.storage import tensors_to_blocks
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate import TensorStatistics, statistics, traffic
+from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
 from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.partition import PartitionedProgram, partition_program
@@ -60,7 +60,7 @@ class Producer:
     @property
     def times(self) -> float | None:
         """How often each of its values is computed, on average. None: it has no operator, or nothing needs it."""
-        return _ratio(self.instances, self.once)
+        return _recompute_ratio(self.instances, self.once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +76,16 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     Raises a `FuseFlowError` where the schedule itself does not compile."""
     partitioned = partition_program(source.program, schedule)
     program, compiled = partitioned.program, tuple(lower_regions(partitioned, source.tensors))
-    pairs = _pairs(partitioned, compiled)
+    pairs = _decisions(partitioned, compiled)
     each = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
-    known = statistics(inputs, tensors_to_blocks(inputs, source.tensors))
+    known = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
     stored = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
     _, alone = lower(source.program, stored, source.tensors, regions=each)
     return FusionReport(pairs, _producers(program, compiled, alone, known))
 
 
-def _pairs(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
+def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
     """The neighbouring Einsums of the program as the user wrote it: a reshape is an Einsum of it."""
     program, schedule = partitioned.original, partitioned.schedule
     regions = form_regions(program, schedule)
@@ -148,10 +148,10 @@ def _producers(
     streams_alone, written = expected_streams(alone, known)
     home = {e: region for region in compiled for e in region.einsums}
     single = {e: region for region in alone for e in region.einsums}
-    moved = {e: traffic(region.graph, streams_alone[region.name]) for e, region in single.items()}
+    moved = {e: expected_traffic(region.graph, streams_alone[region.name]) for e, region in single.items()}
     places = {e: i for region in compiled for e, i in instances(region, program, streams[region.name]).items()}
     once = {e: sum(p.evaluations for p in i) for r in alone for e, i in instances(r, program, streams_alone[r.name]).items()}
-    times = {e: _ratio(found, once.get(e, 0.0)) for e, found in places.items()}
+    times = {e: _recompute_ratio(found, once.get(e, 0.0)) for e, found in places.items()}
     consumers = {e.name: [c.name for c in program.einsums if e.name in c.operands] for e in program.einsums}
     rows = []
     for name in (n for n, readers in consumers.items() if readers and n in home):
@@ -176,7 +176,7 @@ def _producers(
     return tuple(rows)
 
 
-def _ratio(found: Sequence[Instance], once: float) -> float | None:
+def _recompute_ratio(found: Sequence[Instance], once: float) -> float | None:
     return sum(place.evaluations for place in found) / once if found and once else None
 
 

@@ -13,7 +13,7 @@ from fuseflow.fusion.tree import reductions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 
-Rule: TypeAlias = Literal["reference", "merged"]
+CountingRule: TypeAlias = Literal["reference", "merged"]
 """The rule by which orders are counted: as the published compiler does, or with equal views merged."""
 
 
@@ -25,7 +25,7 @@ class OrderReport:
     counts: Mapping[str, OrderCount] = field(default_factory=dict)
 
 
-def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderReport, ...]:
+def explain_order(compiled: Compiled, rule: CountingRule | None = None) -> tuple[OrderReport, ...]:
     """Every region; with a `rule`, its orders are counted by that, and beside it with views merged and as they are legal here."""
     if rule is None:
         return tuple(OrderReport(region) for region in compiled.regions)
@@ -42,18 +42,18 @@ def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderRe
     return tuple(found)
 
 
-def without_data(compiled: Compiled) -> tuple[str, ...]:
+def inputs_without_data(compiled: Compiled) -> tuple[str, ...]:
     """Inputs whose statistics had to be assumed."""
     return tuple(t.name for t in compiled.program.inputs if t.name not in compiled.source.tensors)
 
 
-def sampled(region: FusedRegion) -> bool:
+def is_sampled(region: FusedRegion) -> bool:
     """Whether there were more orders than were compared."""
     return len(region.compared) >= candidate_limit(region) and count_legal(region).constrained.orders > len(region.compared)
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopSummary:
     """What an index stands for: its size, and that of the blocks that it runs over (1: single elements); the results that keep it, the
     reductions over it, the views that read along it, and what it is called in the Einsums where that is something else."""
 
@@ -66,10 +66,10 @@ class Loop:
     names: tuple[str, ...]
 
 
-def loops(region: FusedRegion) -> list[Loop]:
+def summarize_loops(region: FusedRegion) -> list[LoopSummary]:
     made, blocks = reductions(*region.trees), region.blocks
     return [
-        Loop(
+        LoopSummary(
             index=v,
             size=region.sizes[v],
             block=blocks.get(v, 1),

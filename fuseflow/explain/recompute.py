@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate import TensorStatistics, estimate, shapes
+from fuseflow.estimate import TensorStatistics, estimate_graph, stream_shapes
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 from fuseflow.fusion.producers import producer_views
 from fuseflow.fusion.tree import Operation, Reduction, free_indices
@@ -60,7 +60,7 @@ def expected_streams(
     found, statistics = {}, dict(known)
     for region in regions:
         statistics |= {step.name: step.statistics for step in region.views_before}
-        found[region.name] = shapes(region.serial, statistics)
-        statistics |= estimate(region.serial, statistics)[1]
+        found[region.name] = stream_shapes(region.serial, statistics)
+        statistics |= estimate_graph(region.serial, statistics)[1]
         statistics |= {step.name: step.statistics for step in region.views_after}
     return found, statistics

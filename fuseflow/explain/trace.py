@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.compiled import Progress
+from fuseflow.run.compiled import ProgressCallback
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine, Simulation
 from fuseflow.sim.events.log import NEVER, CycleSpan
@@ -30,7 +30,7 @@ class Tracer:
     `regions`: how many there are at most."""
 
     def __init__(
-        self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: Progress | None = None
+        self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: ProgressCallback | None = None
     ) -> None:
         self.machine, self.count, self.span, self.progress = machine, regions, span or CycleSpan(), progress
         self.cycles = 0

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.explain.cycles import CyclesReport, RegionCycles, shares
+from fuseflow.explain.cycles import CyclesReport, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
 from fuseflow.samml.nodes import Fork, Graph, Merge
@@ -50,7 +50,7 @@ def kinds_line(path: CriticalPath) -> str:
 
 def bottleneck(region: RegionCycles) -> str:
     """The sentence that names what the most cycles of the path are due to."""
-    share = shares(region.path)[0]
+    share = path_shares(region.path)[0]
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
     percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
     stats = next(node for node in region.result.simulation.nodes if node.name == share.node)

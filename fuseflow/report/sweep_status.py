@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Mode
 from fuseflow.sweep.progress import SweepProgress, duration
-from fuseflow.sweep.store import Row
+from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
 
 
@@ -38,19 +38,19 @@ def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     reasons = Counter(row.outcome.reason for row in rows if not row.outcome.ok)
     if reasons:
         yield "failed: " + ", ".join(f"{count:,} with {reason}" for reason, count in sorted(reasons.items()))
-    stale = sum(row.code != code() for row in rows)
+    stale = sum(row.code != code_version() for row in rows)
     if stale:
         yield f"{stale:,} rows are of another fuseflow than this; `--again stale` does them again"
     yield from _best(sweep, tally)
 
 
-def _rows(sweep: Sweep) -> list[Row]:
+def _rows(sweep: Sweep) -> list[ResultRow]:
     rows = sweep.store.rows()
     keys = (place.point.key(mode) for mode in sweep.modes for place in sweep.space.places)
     return [rows[key] for key in keys if key in rows]
 
 
-def _time_left(tally: SweepProgress, rows: list[Row]) -> str:
+def _time_left(tally: SweepProgress, rows: list[ResultRow]) -> str:
     """By the mean of those that are done, on one core."""
     if not tally.left or not rows:
         return ""

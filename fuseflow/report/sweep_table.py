@@ -16,7 +16,7 @@ from rich.table import Table
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.report.tables import plain_table
 from fuseflow.sweep.point import Mode, TaskOutcome
-from fuseflow.sweep.store import Row
+from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
 
 Cell = str | int | float | None
@@ -59,7 +59,7 @@ def objective_column(sweep: Sweep) -> str:
     return f"estimated_{objective}" if sweep.modes == ("estimate",) else objective
 
 
-def _line(labels: Mapping[str, str], rows: Mapping[str, Row | None], modes: Sequence[Mode]) -> Record:
+def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None], modes: Sequence[Mode]) -> Record:
     line: Record = {**labels, "status": "left", "reason": "", "error": ""}
     for mode, row in rows.items():
         if row is None:

@@ -58,17 +58,17 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
 MANIFEST = "about.json"
 """The file that says what a directory of artifacts is."""
 
-REGION = "region.json"
+REGION_FILE = "region.json"
 """In the folder of a region: what its other files say of loops, table and lanes, for programs to read."""
 REGION_SCHEMA = 1
 
 STAGES = ("linalg", "einsum", *REGION_STAGES)
 
-FORMS = ("einsum-mlir", "table-mlir")
+MLIR_FORMS = ("einsum-mlir", "table-mlir")
 """Second forms of stages, as MLIR: they can be shown, and a directory of artifacts does not hold them."""
 
 
-def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
+def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
     """One stage as text (or bytes); regions one after the other. Raises `UsageError` for a stage that is not there."""
     if stage == "einsum":
         return einsum_text.show(program)
@@ -80,7 +80,7 @@ def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], st
         return source.mlir
     shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {"table-mlir": _table_mlir}
     if stage not in shows:
-        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, *FORMS, "fibertree"]))
+        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, *MLIR_FORMS, "fibertree"]))
     shown = [shows[stage](r) for r in regions]
     if len(shown) > 1 and stage == "proto":
         names = ", ".join(r.name for r in regions)
@@ -90,7 +90,7 @@ def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], st
     return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
 
 
-def save(
+def save_program(
     directory: Path,
     source: Source,
     program: Program,
@@ -110,11 +110,11 @@ def save(
             inside.mkdir()
             for name, show in REGION_STAGES.values():
                 _write(inside / name, show(region))
-            _write(inside / REGION, json_text(region_values(region)))
+            _write(inside / REGION_FILE, json_text(region_values(region)))
         if result is not None:
             result.save_outputs(folder)
             _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**about(settings, regions), "files": list_files(folder)}))
+        _write(folder / MANIFEST, json_text({**manifest(settings, regions), "files": list_files(folder)}))
 
 
 def save_run(directory: Path, result: Result) -> None:
@@ -122,7 +122,7 @@ def save_run(directory: Path, result: Result) -> None:
     with replace_directory(directory, MANIFEST) as folder:
         result.save_outputs(folder)
         _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**about(result.settings, ()), "files": list_files(folder)}))
+        _write(folder / MANIFEST, json_text({**manifest(result.settings, ()), "files": list_files(folder)}))
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -160,7 +160,7 @@ def file_name(region: str) -> str:
     return re.sub(r"[^\w.-]", "_", region)[:100]
 
 
-def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
+def manifest(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
     """What was compiled, how, and what every region is expected to cost."""
     return {
         "schema": 1,

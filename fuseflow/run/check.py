@@ -29,13 +29,13 @@ class Check:
     worst: str = ""
 
 
-def check(got: Mapping[str, Tensor], expected: Mapping[str, npt.NDArray[np.generic]], reference: str) -> Check:
+def check_outputs(got: Mapping[str, Tensor], expected: Mapping[str, npt.NDArray[np.generic]], reference: str) -> Check:
     """Compare all outputs; the error reported is that of the worst one."""
     worst, masked, passed, name = 0.0, 0, True, ""
     for output, want in expected.items():
         dense = got[output].to_dense()
         with np.errstate(over="ignore"):  # the dense interpreter computes in 64 bits what overflows in 32
-            error, rows = compare(dense, want.astype(dense.dtype) if dense.dtype.kind == "f" else want, got[output].fill)
+            error, rows = compare_arrays(dense, want.astype(dense.dtype) if dense.dtype.kind == "f" else want, got[output].fill)
         passed &= error <= TOLERANCE.get(got[output].dtype.char, 0.0)
         masked += rows
         if error > worst or not name:
@@ -43,7 +43,7 @@ def check(got: Mapping[str, Tensor], expected: Mapping[str, npt.NDArray[np.gener
     return Check(reference, passed, worst, masked, name)
 
 
-def compare(got: npt.NDArray[np.generic], want: npt.NDArray[np.generic], fill: float = 0.0) -> tuple[float, int]:
+def compare_arrays(got: npt.NDArray[np.generic], want: npt.NDArray[np.generic], fill: float = 0.0) -> tuple[float, int]:
     """(largest relative error, rows left out): infinite where one side is not finite and the other differs.
 
     Left out are the rows of a matrix (or of a tensor of higher rank) that are NaN in `want` and implicit, `fill`, in `got`.

@@ -21,25 +21,25 @@ from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run import artifacts
-from fuseflow.run.check import Check, check
+from fuseflow.run.check import Check, check_outputs
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.history import RunHistory
-from fuseflow.run.region_graphs import region_graphs
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.settings import Settings
-from fuseflow.run.stand_ins import check_region, stand_in, worst
+from fuseflow.run.stand_ins import check_region, combine_checks, stand_in
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor, repack
 from fuseflow.tensors.fibertree_files import write_fibertree
 
-Progress = Callable[[str, int], None]
+ProgressCallback = Callable[[str, int], None]
 """Called now and then while a region runs, with its name and the number of firings so far."""
-Watch = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
+SimulationCallback = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
 """Called after every simulation with the region, what it read, and what came out."""
 
 
-class Execute(Protocol):
+class GraphExecutor(Protocol):
     """What runs a graph: `sim.simulate`, or what remembers its results."""
 
     def __call__(
@@ -78,14 +78,14 @@ class Compiled:
         Stages behind the program show one region after the other; `proto` is the binary form of a single region.
         Raises `UsageError` for an unknown stage and for one that this program did not go through.
         """
-        return artifacts.emit(self.source, self.program, self.regions, stage)
+        return artifacts.emit_stage(self.source, self.program, self.regions, stage)
 
     def save(self, directory: str | Path, result: Result | None = None) -> None:
         """Write every stage, and the result of a run, into a directory that describes itself; it appears when it is complete.
 
         Replaces a directory that was written this way and holds nothing else; raises `FileError` for any other.
         """
-        artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings, result)
+        artifacts.save_program(Path(directory), self.source, self.program, self.regions, self.settings, result)
 
     def save_fibertrees(self, directory: str | Path) -> None:
         """Write what is in memory before the first region runs as text files, in the layout that other SAMML tools read; also as regions
@@ -123,12 +123,12 @@ class Compiled:
 
     def run(
         self,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
         check: bool = True,
         engine: Engine = "auto",
         dedup: bool = True,
-        watch: Watch | None = None,
-        execute: Execute = simulate,
+        watch: SimulationCallback | None = None,
+        execute: GraphExecutor = simulate,
     ) -> Result:
         """Execute region after region on the intermediates of the regions before, and check every model output; or, if the schedule
         puts dense stand-ins in the place of intermediates, every region's.
@@ -144,7 +144,7 @@ class Compiled:
         memory = self.memory()
         history, checks = RunHistory(dedup), list[Check]()
         for region in self.regions:
-            report = None if progress is None else _named(progress, region.name)
+            report = None if progress is None else _region_progress(progress, region.name)
             for step in region.views_before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
@@ -165,21 +165,21 @@ class Compiled:
         simulated = time.perf_counter() - start
         outputs = tensors_to_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
-        compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
+        compared = None if not check else combine_checks(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, history.regions, compared, seconds)
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """What a run would do, without one. An `Estimator` that is passed again finds what it counted for the same tensors."""
         source = self.source
         return (estimator or Estimator()).estimate(
-            region_graphs(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
+            estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
         )
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""
         if self.source.expected is not None:
-            return check(outputs, self.source.expected, "PyTorch")
-        return check(outputs, self.interpret(), "dense interpreter")
+            return check_outputs(outputs, self.source.expected, "PyTorch")
+        return check_outputs(outputs, self.interpret(), "dense interpreter")
 
     def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
         """The program's outputs by the dense interpreter."""
@@ -188,5 +188,5 @@ class Compiled:
         return {name: results[name] for name in self.program.outputs}
 
 
-def _named(progress: Progress, region: str) -> Callable[[int], None]:
+def _region_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:
     return lambda firings: progress(region, firings)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.repeats import repeated
+from fuseflow.run.repeats import interpret_repeat
 from fuseflow.run.result import RegionResult
 from fuseflow.sim import Simulation
 from fuseflow.sim.memory.layout import tensors_in_memory
@@ -42,7 +42,7 @@ class RunHistory:
         at, before = self._first[key]
         names = dict(zip(tensors_in_memory(before.graph), tensors_in_memory(region.graph), strict=True))
         computed = self._results[at].simulation.outputs
-        results = repeated(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
+        results = interpret_repeat(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
         if results is None:
             return None
         repeat = RegionRepeat(region.name, region.einsums, names)

@@ -9,11 +9,11 @@ from fuseflow.sim import Simulation
 from fuseflow.sim.memory.layout import array_label
 from fuseflow.sim.memory.statistics import MemoryStatistics
 
-TOTALS = ("hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds", "refresh_cycles")
+CHANNEL_TOTALS = ("hits", "misses", "conflicts", "forwarded", "absorbed", "turnarounds", "refresh_cycles")
 """Numbers of the channels whose sum says something."""
 
 
-def roofline(run: Simulation) -> dict[str, Any]:
+def roofline_values(run: Simulation) -> dict[str, Any]:
     """The cycles that computing and moving bytes take at least. `memory` is None where memory answers at once."""
     return {"compute": run.busiest, "memory": None if run.memory is None else run.memory.bound, "bound": run.bound}
 
@@ -28,7 +28,7 @@ def memory_values(memory: MemoryStatistics, cycles: int) -> dict[str, Any]:
         "written_bytes": memory.moved_bytes("write"),
         "read_latency": round(memory.read_latency, 4),
         "read_latency_p99": memory.read_latency_p99,
-        **{name: memory.total(name) for name in TOTALS},
+        **{name: memory.total(name) for name in CHANNEL_TOTALS},
         "places": [{"array": array_label(array), **asdict(place)} for array, place in memory.places.items()],
         "ports": [{**asdict(port), **asdict(of)} for port, of in memory.ports],
         "channels": [asdict(channel) for channel in memory.channels],

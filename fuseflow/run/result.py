@@ -15,7 +15,7 @@ from scipy import sparse
 from fuseflow.lower.lanes import LaneAssignment
 from fuseflow.run.check import Check
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
-from fuseflow.run.memory_values import memory_values, roofline
+from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sim import Simulation
 from fuseflow.sim.signature import RegionRepeat
@@ -155,7 +155,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,
-        "roofline": roofline(run),
+        "roofline": roofline_values(run),
         "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
             "nodes": [asdict(node) for node in run.nodes],

@@ -10,7 +10,7 @@ from typing import Any
 
 from fuseflow.einsum.nodes import Access
 from fuseflow.errors import FileError, UsageError
-from fuseflow.estimate.program import RegionGraph, StoredView
+from fuseflow.estimate.program import EstimatorRegion, StoredView
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
@@ -26,7 +26,7 @@ class SavedProgram:
     """What `fuseflow compile -o DIR` wrote: `model` and `data` are what it was compiled from."""
 
     source: Source
-    regions: tuple[RegionGraph, ...]
+    regions: tuple[EstimatorRegion, ...]
     model: str
     data: str | None
     notices: tuple[str, ...]
@@ -39,7 +39,7 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
             f"`{directory}` is no directory of a compiled program: it has no {MANIFEST}",
             hint="`fuseflow compile MODEL -o DIR` writes one",
         )
-    about = _manifest(directory / MANIFEST)
+    about = _read_manifest(directory / MANIFEST)
     if not (directory / "program.ein").exists():
         raise UsageError(
             f"`{directory}` holds the results of a graph, not a compiled program", hint="`fuseflow compile MODEL -o DIR`"
@@ -49,11 +49,11 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
     regions = about.get("regions", [])
     if len(folders) != len(regions):
         raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(regions)}", hint="compile it again")
-    graphs = [_graph(folder / "graph.samml") for folder in folders]
+    graphs = [_read_graph(folder / "graph.samml") for folder in folders]
     return SavedProgram(source, tuple(_regions(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(read_text(path))
         for region in found["regions"]:
@@ -64,20 +64,20 @@ def _manifest(path: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def _graph(path: Path) -> Graph:
+def _read_graph(path: Path) -> Graph:
     graph = samml_text.parse(read_text(path, "the graph"), str(path))
     verify(graph)
     return graph
 
 
-def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[RegionGraph]:
+def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[EstimatorRegion]:
     """A tensor that no region writes is another one in other dimensions, as the program says."""
     there = {t.name for t in source.program.inputs}
     for region, graph in zip(regions, graphs, strict=True):
         views: list[StoredView] = []
         for name in graph.inputs:
             views += _views(source, graph, name, there)
-        yield RegionGraph(region["name"], tuple(region["einsums"]), graph, tuple(views))
+        yield EstimatorRegion(region["name"], tuple(region["einsums"]), graph, tuple(views))
         there |= set(graph.outputs)
 
 

@@ -16,11 +16,11 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_operands import to_operand
 from fuseflow.einsum.storage import tensors_to_elements
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import Check, check
+from fuseflow.run.check import Check, check_outputs
 from fuseflow.tensors import Tensor, pack
 from fuseflow.tensors.blocks import to_blocks
 
-ZEROS = 0.6
+ZERO_SHARE = 0.6
 """The share of a stand-in's elements that are zero, stored like the others."""
 
 
@@ -29,7 +29,7 @@ def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
     blocks stays: readers count on what it holds (`einsum.padding`)."""
     rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
     numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)
-    numbers = np.where(rng.random(shape) < ZEROS, 0, numbers)
+    numbers = np.where(rng.random(shape) < ZERO_SHARE, 0, numbers)
     made = to_blocks(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
     if not (type.block and computed.format.all_dense):
         return made
@@ -49,10 +49,10 @@ def check_region(
     part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in made))
     given = tensors_to_elements(program.declared, {name: memory[name] for name in read})
     expected = evaluate(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in given.items()})
-    return check(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
+    return check_outputs(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
 
 
-def worst(checks: Sequence[Check]) -> Check:
+def combine_checks(checks: Sequence[Check]) -> Check:
     """The checks of all regions as one."""
     if not checks:
         return Check("dense interpreter, each region by itself", True, 0.0)

@@ -15,16 +15,16 @@ from typing import Any
 from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_worker
 
 from fuseflow.errors import FuseFlowError, SweepError
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Point, Task, TaskOutcome
 from fuseflow.sweep.pool import Pool
 
 PLUGIN = "fuseflow"
-AHEAD = 1000
+MAX_SUBMITTED = 1000
 """Tasks that the scheduler has at a time."""
 
 
-class Processes(WorkerPlugin):
+class ProcessPlugin(WorkerPlugin):
     """On every worker: pools of one process, one for each point that is measured at a time. They stay, and keep traced models."""
 
     name = PLUGIN
@@ -49,10 +49,12 @@ class Processes(WorkerPlugin):
             self.idle.put(pool)
 
 
-def measure(task: dict[str, Any], wanted: str) -> dict[str, Any]:
+def measure_on_worker(task: dict[str, Any], wanted: str) -> dict[str, Any]:
     """What runs on a worker; `wanted` is the fuseflow of the sweep."""
-    if code() != wanted:
-        raise SweepError(f"a worker of the cluster has fuseflow {code()}, not {wanted}", hint="install the same on all machines")
+    if code_version() != wanted:
+        raise SweepError(
+            f"a worker of the cluster has fuseflow {code_version()}, not {wanted}", hint="install the same on all machines"
+        )
     made = Task(Point(**task["point"]), task["mode"], task["limit"])
     processes: Any = get_worker().plugins[PLUGIN]
     return asdict(processes.measure(made))
@@ -67,7 +69,7 @@ class DaskRunner:
             hint = "give the address that `dask scheduler` prints, as in `--scheduler tcp://host:8786`"
             raise SweepError(f"no Dask scheduler answers at `{address}`: {error}", hint=hint) from error
         try:
-            self.client.register_plugin(Processes(), name=PLUGIN)
+            self.client.register_plugin(ProcessPlugin(), name=PLUGIN)
         except Exception as error:
             self.client.close()
             raise SweepError(
@@ -83,11 +85,13 @@ class DaskRunner:
 
         def send(number: int) -> None:
             for task in islice(coming, number):
-                future = self.client.submit(measure, asdict(task), code(), key=f"fuseflow-{task.key}", pure=False)
+                future = self.client.submit(
+                    measure_on_worker, asdict(task), code_version(), key=f"fuseflow-{task.key}", pure=False
+                )
                 sent[future.key] = task
                 finished.add(future)
 
-        send(AHEAD)
+        send(MAX_SUBMITTED)
         try:
             for future in finished:
                 task = sent.pop(future.key)

@@ -13,7 +13,7 @@ from fuseflow.frontend.data import DATASET_NAMES, FILE_READERS
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import read_document
 from fuseflow.sim.machine.files import load_machine, with_settings
-from fuseflow.sweep.digests import content
+from fuseflow.sweep.digests import content_digest
 from fuseflow.sweep.file import SweepFile, label
 from fuseflow.sweep.point import Point, Scalar
 from fuseflow.yaml_text import YamlText
@@ -58,12 +58,12 @@ def schedules(
     for values in product(*(axis.items() for axis in vary.values())):
         sections = dict(base)
         for _, more in values:
-            sections = _merged(sections, more)
+            sections = _merge_sections(sections, more)
         labels = {axis: name for axis, (name, _) in zip(vary, values, strict=True)}
         yield labels, Schedule.from_document(read_document(sections, YamlText(sections, "<schedule>", None)))
 
 
-def _merged(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_sections(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Mappings grow, all else is replaced."""
     found = dict(sections)
     for key, value in more.items():
@@ -71,7 +71,7 @@ def _merged(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, A
     return found
 
 
-def space(file: SweepFile) -> DesignSpace:
+def build_space(file: SweepFile) -> DesignSpace:
     """The points of a sweep file. Raises a `FuseFlowError` with a place for a model, data or a machine that is not there."""
     machines, sources = list(_machines(file)), list(_sources(file))
     combined: list[tuple[dict[str, str], str]] = []
@@ -105,29 +105,31 @@ def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]
     tensor_files: list[str | None] = [*given.tensors] if given.tensors else [None]
     for n, model in enumerate(given.model):
         for options, seed, data, tensors in product(given.options, given.seed, data_names, tensor_files):
-            _refuse(file, n, model, data, tensors, options)
+            _check_settings(file, n, model, data, tensors, options)
             paths = {
                 "model": str(file.folder / model),
                 "tensors": None if tensors is None else str(file.folder / tensors),
-                "data_dir": str(file.folder / given.data_dir) if given.data_dir and _in_files(data) else None,
+                "data_dir": str(file.folder / given.data_dir) if given.data_dir and _reads_files(data) else None,
             }
             read = (model, tensors, data)
             if read not in known:
                 files = [None if p is None else Path(p) for p in paths.values()]
                 with file.blame("model", n):
-                    known[read] = content(files[0], files[1], data, files[2])  # type: ignore[arg-type]
+                    known[read] = content_digest(files[0], files[1], data, files[2])  # type: ignore[arg-type]
             data_label = data or (Path(tensors).stem if tensors else "default")
-            labels = {"model": _short(model, given.model), "data": data_label, "options": label(options), "seed": str(seed)}
+            labels = {"model": _model_label(model, given.model), "data": data_label, "options": label(options), "seed": str(seed)}
             yield labels, {**paths, "content": known[read], "data": data, "options": options, "seed": seed}
 
 
-def _short(model: str, among: Sequence[str]) -> str:
+def _model_label(model: str, among: Sequence[str]) -> str:
     """The name of a model without its folder, unless another has the same."""
     stem = Path(model).stem
     return stem if [Path(other).stem for other in among].count(stem) == 1 else model
 
 
-def _refuse(file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar]) -> None:
+def _check_settings(
+    file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar]
+) -> None:
     """No key is silently ignored, and a name that is wrong is seen before anything runs."""
     suffix = Path(model).suffix
     if suffix not in (".py", ".ein", ".mlir"):
@@ -142,7 +144,7 @@ def _refuse(file: SweepFile, n: int, model: str, data: str | None, tensors: str 
                 hint=f"its inputs are given by `{'data' if python else 'tensors'}`",
                 span=file.text.place(key),
             )
-    if file.content.data_dir is not None and not any(map(_in_files, file.content.data or ())):
+    if file.content.data_dir is not None and not any(map(_reads_files, file.content.data or ())):
         hint = f"name data that are read from files: {', '.join(FILE_READERS)}"
         raise SweepError("`data_dir`: none of the data reads files", hint=hint, span=file.text.place("data_dir"))
     name = (data or "").partition(":")[0]
@@ -152,5 +154,5 @@ def _refuse(file: SweepFile, n: int, model: str, data: str | None, tensors: str 
         raise SweepError(f"`{model}` has no data to simulate", hint="add `tensors: FILE.yaml`", span=file.text.place("mode"))
 
 
-def _in_files(data: str | None) -> bool:
+def _reads_files(data: str | None) -> bool:
     return (data or "").partition(":")[0] in FILE_READERS

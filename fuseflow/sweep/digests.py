@@ -19,19 +19,19 @@ from fuseflow.frontend.data import FILE_READERS, locate_files
 
 
 @cache
-def code() -> str:
+def code_version() -> str:
     """The version of fuseflow and a digest of its sources: rows of another one may hold other numbers."""
     root = Path(fuseflow.__file__).parent
     files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".yaml"))
-    return f"{version()}+{_digest(files, root)[:12]}"
+    return f"{package_version()}+{_files_digest(files, root)[:12]}"
 
 
 @cache
-def version() -> str:
+def package_version() -> str:
     return importlib.metadata.version("fuseflow")
 
 
-def content(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:
+def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:
     """The digest of what a model reads: its file with the modules beside it that it imports, its tensors, the files of its data.
     Raises `FileError` for a model or a list of tensors that cannot be read."""
     files = list(_model_files(model))
@@ -40,7 +40,7 @@ def content(model: Path, tensors: Path | None, data: str | None, data_dir: Path 
     name = (data or "").partition(":")[0]
     if data_dir is not None and name in FILE_READERS:
         files += _data_files(name, data_dir)
-    return _digest(files)
+    return _files_digest(files)
 
 
 def _model_files(model: Path) -> Iterator[Path]:
@@ -49,10 +49,10 @@ def _model_files(model: Path) -> Iterator[Path]:
     for path in found:
         yield path
         if path.suffix == ".py":
-            found += [file for file in _neighbours(path) if file not in found]
+            found += [file for file in _imported_files(path) if file not in found]
 
 
-def _neighbours(path: Path) -> Iterator[Path]:
+def _imported_files(path: Path) -> Iterator[Path]:
     try:
         tree = ast.parse(read_bytes(path, "the model"))
     except (SyntaxError, ValueError):  # whoever runs it says so
@@ -88,7 +88,7 @@ def _data_files(name: str, data_dir: Path) -> Iterable[Path]:
     return sorted(p for p in folder.rglob("*") if p.is_file())
 
 
-def _digest(files: Iterable[Path], root: Path | None = None) -> str:
+def _files_digest(files: Iterable[Path], root: Path | None = None) -> str:
     """Of names and contents; names below `root`, or those of the files alone: a directory may be moved."""
     total = hashlib.sha256()
     for path in files:

@@ -22,13 +22,13 @@ OBJECTIVES = ("cycles", "bytes", "flops")
 MODES = ("estimate", "simulate", "prune")
 
 
-def _several(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """One value is a list of one."""
     return value if isinstance(value, list) else [value]
 
 
-Many = BeforeValidator(_several)
-Names = Annotated[list[Annotated[str, Field(min_length=1)]], Many, Field(min_length=1)]
+OneOrMany = BeforeValidator(_as_list)
+NonEmptyNames = Annotated[list[Annotated[str, Field(min_length=1)]], OneOrMany, Field(min_length=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
@@ -37,14 +37,14 @@ class SweepContent(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    model: Names
-    data: Names | None = None
+    model: NonEmptyNames
+    data: NonEmptyNames | None = None
     data_dir: str | None = None
-    tensors: Names | None = None
-    options: Annotated[list[dict[str, Scalar]], Many, Field(min_length=1)] = [{}]
-    seed: Annotated[list[Seed], Many, Field(min_length=1)] = [0]
-    machine: Names = ["rda"]
-    set: Annotated[list[dict[str, Scalar]], Many, Field(min_length=1)] = [{}]
+    tensors: NonEmptyNames | None = None
+    options: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
+    seed: Annotated[list[Seed], OneOrMany, Field(min_length=1)] = [0]
+    machine: NonEmptyNames = ["rda"]
+    set: Annotated[list[dict[str, Scalar]], OneOrMany, Field(min_length=1)] = [{}]
     schedules: Annotated[list[str | dict[str, Any]], Field(min_length=1)] = [{}]
     vary: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
     mode: str = "estimate"
@@ -86,15 +86,15 @@ def read_sweep(path: Path) -> SweepFile:
         content = SweepContent.model_validate({} if text.content is None else text.content)
     except ValidationError as error:
         raise text.explain(error, SweepContent.model_fields, "a sweep file", SweepError) from error
-    _one_of(text, "mode", content.mode, MODES)
-    _one_of(text, "objective", content.objective, OBJECTIVES)
+    _check_choice(text, "mode", content.mode, MODES)
+    _check_choice(text, "objective", content.objective, OBJECTIVES)
     if "top" in content.model_fields_set and content.mode != "prune":
         raise SweepError("`top` is for `mode: prune`", hint="leave it out", span=text.place("top"))
     schedules = _schedules(text, content, path.absolute().parent)
     return SweepFile(path, content, text, schedules, _axes(text, content, schedules))
 
 
-def _one_of(text: YamlText, key: str, value: str, among: tuple[str, ...]) -> None:
+def _check_choice(text: YamlText, key: str, value: str, among: tuple[str, ...]) -> None:
     if value not in among:
         raise SweepError(f"`{key}: {value}` is none of {', '.join(among)}", hint=did_you_mean(value, among), span=text.place(key))
 
@@ -137,7 +137,7 @@ def _axes(
         found[key] = {}
         for n, value in enumerate(values):
             sections = _axis_value(text, key, n, value)
-            _refuse_conflict(text, key, sections, schedules)
+            _check_conflict(text, key, sections, schedules)
             found[key].setdefault(label(value), sections)
     return found
 
@@ -153,7 +153,7 @@ def _axis_value(text: YamlText, key: str, n: int, value: Any) -> Mapping[str, An
         raise
 
 
-def _refuse_conflict(text: YamlText, key: str, sections: Mapping[str, Any], schedules: Mapping[str, Mapping[str, Any]]) -> None:
+def _check_conflict(text: YamlText, key: str, sections: Mapping[str, Any], schedules: Mapping[str, Mapping[str, Any]]) -> None:
     """What varies replaces nothing that a schedule says."""
     for name, base in schedules.items():
         for section, value in sections.items():

@@ -9,24 +9,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fuseflow.autoscheduler.autoscheduler import TOP, choose
+from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, choose_schedule
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.run.compiled import Compiled, Execute
+from fuseflow.run.compiled import Compiled, GraphExecutor
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
 from fuseflow.sweep.point import Point
 
-KEPT = 2
+KEPT_SOURCES = 2
 """Traced models that a process keeps: neighbours in a sweep share one, and large data must not pile up."""
 
-COUNTED = 50_000
+KEPT_COUNTS = 50_000
 """Results of counting that are kept for the next point: many points must not pile up."""
 
-Values = dict[str, Any]
+RowValues = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SourceCache:
     def of(self, point: Point) -> SourceEstimator:
         key = point.source
         if key not in self._kept:
-            while len(self._kept) >= KEPT:
+            while len(self._kept) >= KEPT_SOURCES:
                 self._kept.popitem(last=False)
             self._kept[key] = SourceEstimator(_load(point))
         self._kept.move_to_end(key)
@@ -66,10 +66,10 @@ def _load(point: Point) -> Source:
             )
         )
     finally:
-        _forget(Path(point.model).resolve().parent)
+        _forget_modules(Path(point.model).resolve().parent)
 
 
-def _forget(folder: Path) -> None:
+def _forget_modules(folder: Path) -> None:
     """Modules that a model file imported from its folder: those of the next model may have the same names."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -77,20 +77,20 @@ def _forget(folder: Path) -> None:
             del sys.modules[name]
 
 
-def compiled(loaded: SourceEstimator, point: Point, top: int) -> tuple[Compiled, Execute]:
+def compile_point(loaded: SourceEstimator, point: Point, top: int) -> tuple[Compiled, GraphExecutor]:
     """The program, and what runs its graphs. `top`: how many schedules `auto` simulates, where the point leaves something to it."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:
-        choice = choose(loaded.source, schedule, machine, top=top, estimator=loaded.estimator)
+        choice = choose_schedule(loaded.source, schedule, machine, top=top, estimator=loaded.estimator)
         return choice.compiled, choice.ran.exactly()
     return compile_source(loaded.source, schedule, machine), simulate
 
 
-def estimated(loaded: SourceEstimator, point: Point) -> Values:
+def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
     """What the regions are expected to do on the machine, one after the other."""
-    loaded.estimator.memo.forget(COUNTED)
-    program, _ = compiled(loaded, point, top=0)
+    loaded.estimator.memo.forget(KEPT_COUNTS)
+    program, _ = compile_point(loaded, point, top=0)
     found = program.estimate(loaded.estimator)
     moved, orders = found.stats["bytes"], {r.name: list(r.fused.order) for r in program.regions}
     return {
@@ -99,16 +99,16 @@ def estimated(loaded: SourceEstimator, point: Point) -> Values:
         "flops": round(found.flops),
         "firings": round(found.firings),
         "nodes": sum(len(r.graph.nodes) for r in program.regions),
-        **_chosen(point, program),
+        **_chosen_schedule(point, program),
         "regions": [
             {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in found.regions
         ],
     }
 
 
-def simulated(loaded: SourceEstimator, point: Point) -> Values:
+def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
     """What the simulator counts; raises `CheckError` for outputs that are wrong."""
-    program, execute = compiled(loaded, point, TOP)
+    program, execute = compile_point(loaded, point, DEFAULT_TOP)
     result = program.run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}")
@@ -126,15 +126,15 @@ def simulated(loaded: SourceEstimator, point: Point) -> Values:
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
         "notices": list(loaded.source.notices),
-        **_chosen(point, program),
+        **_chosen_schedule(point, program),
         "regions": [{"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles} for r in result.regions],
     }
 
 
-def _chosen(point: Point, program: Compiled) -> Values:
+def _chosen_schedule(point: Point, program: Compiled) -> RowValues:
     """What `auto` chose."""
     chosen = program.schedule.to_yaml()
     return {} if chosen == point.schedule else {"schedule": chosen}
 
 
-MEASURES: dict[str, Callable[[SourceEstimator, Point], Values]] = {"estimate": estimated, "simulate": simulated}
+MEASURES: dict[str, Callable[[SourceEstimator, Point], RowValues]] = {"estimate": estimate_point, "simulate": simulate_point}

@@ -12,15 +12,15 @@ import psutil
 
 from fuseflow.sweep.point import Task
 
-SHARE = 0.85
+BUDGET_SHARE = 0.85
 """Of the memory that is free when a sweep begins: what it may use."""
-RESERVE = 0.04
+RESERVE_SHARE = 0.04
 """Of all memory: if less is free, something is ended before the system ends anything."""
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def peak() -> int:
+def peak_memory() -> int:
     """The most bytes of memory that this process had, since `forget_peak` where the system can forget."""
     try:
         line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM"))
@@ -29,24 +29,24 @@ def peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def forget_peak() -> None:
+def reset_peak_memory() -> None:
     try:
         _CLEAR.write_text("5")
     except OSError:
         return
 
 
-def available() -> int:
+def available_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
-def scarce() -> bool:
+def memory_is_scarce() -> bool:
     """Whether the system is about to run out of memory."""
     found = psutil.virtual_memory()
-    return bool(found.available < RESERVE * found.total)
+    return bool(found.available < RESERVE_SHARE * found.total)
 
 
-def used(pid: int) -> int:
+def memory_of(pid: int) -> int:
     """The bytes that a process has now; 0 if it is gone."""
     try:
         return int(psutil.Process(pid).memory_info().rss)

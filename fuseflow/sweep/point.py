@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from fuseflow.sweep.digests import version
+from fuseflow.sweep.digests import package_version
 
 Mode = Literal["estimate", "simulate"]
 Scalar = str | int | float | bool | None
@@ -45,7 +45,7 @@ class Point:
     def key(self, mode: Mode) -> str:
         """The name of its row: equal for points with equal numbers, whatever files and machines are called."""
         checked = mode == "estimate" or self.check
-        return _hashed([version(), mode, self._read(), self._hardware(), self.schedule, checked])
+        return _hashed([package_version(), mode, self._read(), self._hardware(), self.schedule, checked])
 
     def _read(self) -> list[Any]:
         return [self.content, self.data, dict(self.options), self.seed]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fuseflow.sweep.memory_budget import SHARE, MemoryForecast, available, scarce, used
+from fuseflow.sweep.memory_budget import BUDGET_SHARE, MemoryForecast, available_memory, memory_is_scarce, memory_of
 from fuseflow.sweep.point import Task, TaskOutcome
 from fuseflow.sweep.runner import TaskQueue
 from fuseflow.sweep.worker_process import WorkerProcess
@@ -34,7 +34,7 @@ class Pool:
     _workers: list[WorkerProcess] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.expected = MemoryForecast(self.memory or int(SHARE * available()), self.jobs)
+        self.expected = MemoryForecast(self.memory or int(BUDGET_SHARE * available_memory()), self.jobs)
 
     def learn(self, source: str, mode: str, peak: int) -> None:
         self.expected.learn(source, mode, peak)
@@ -74,7 +74,7 @@ class Pool:
             self._drop(worker)
         while len(busy := self._busy()) < self.jobs and not any(w.alone for w in busy):
             idle = next((w for w in self._workers if w.task is None), None)
-            beside = [(w.task, used(w.pid)) for w in busy if w.task is not None]
+            beside = [(w.task, memory_of(w.pid)) for w in busy if w.task is not None]
             task = waiting.take(idle.sources[::-1] if idle else (), lambda t, b=beside: not b or self.expected.fits(t, b))  # type: ignore[misc]
             alone = waiting.take_alone() if task is None and not busy else None
             if task is None and alone is None:
@@ -118,9 +118,9 @@ class Pool:
     def _free_memory(self, waiting: TaskQueue) -> Iterator[tuple[Task, TaskOutcome]]:
         """If there is too little memory, end the task that began last; it runs again alone, unless it did."""
         busy = sorted(self._busy(), key=lambda w: w.started)
-        now = [used(w.pid) for w in busy]
+        now = [memory_of(w.pid) for w in busy]
         over = sum(now) > self.expected.budget and (len(busy) > 1 or self.memory is not None)
-        if not busy or not (over or scarce()):
+        if not busy or not (over or memory_is_scarce()):
             return
         worker, task = busy[-1], busy[-1].task
         assert task is not None

@@ -14,7 +14,7 @@ from typing import Any
 
 from fuseflow.errors import FileError, SweepError
 from fuseflow.run.settings import versions
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Task, TaskOutcome
 
 SCHEMA = 1
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS rows (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """What is known of a point in a mode. `limit`: seconds that it was given, 0 without a limit. `code`: the fuseflow that ran it."""
 
     mode: str
@@ -65,7 +65,7 @@ class Store:
     @classmethod
     def open(cls, path: Path) -> Store:
         """Open a store, or make one. Raises `FileError` for a file that is no store, or that of a later version."""
-        with _blamed(path):
+        with _file_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             database = sqlite3.connect(path, timeout=30, isolation_level=None)
             try:
@@ -87,7 +87,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the one who adds rows; raises `SweepError` if another process is. The lock ends with the process, however it ends."""
-        with _blamed(self.path), open(f"{self.path}.lock", "w") as lock:
+        with _file_errors(self.path), open(f"{self.path}.lock", "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -129,16 +129,16 @@ class Store:
             outcome.seconds,
             outcome.peak,
             time.time(),
-            code(),
+            code_version(),
             json.dumps(versions()),
         )
-        with _blamed(self.path):
+        with _file_errors(self.path):
             self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({','.join('?' * len(row))})", row)
 
-    def rows(self) -> dict[str, Row]:
+    def rows(self) -> dict[str, ResultRow]:
         """All that is known, by key."""
         columns = 'key, mode, source, labels, "values", reason, error, seconds, peak, attempt, finished, code'
-        with _blamed(self.path):
+        with _file_errors(self.path):
             found = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
         return {key: _row(key, *values) for key, *values in found}
 
@@ -156,9 +156,9 @@ def _row(
     limit: float,
     finished: float,
     code: str,
-) -> Row:
+) -> ResultRow:
     outcome = TaskOutcome(key, json.loads(values), reason, error, seconds, peak)
-    return Row(mode, source, json.loads(labels), outcome, limit, finished, code)
+    return ResultRow(mode, source, json.loads(labels), outcome, limit, finished, code)
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
@@ -183,7 +183,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def _blamed(path: Path) -> Iterator[None]:
+def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:

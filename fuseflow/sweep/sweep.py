@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.sweep.design_space import DesignSpace, LabeledPoint
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.file import SweepFile
 from fuseflow.sweep.point import Mode, Task, TaskOutcome
 from fuseflow.sweep.runner import Runner
-from fuseflow.sweep.store import Row, Store
+from fuseflow.sweep.store import ResultRow, Store
 
-Report = Callable[[LabeledPoint, Task, TaskOutcome], None]
+PointCallback = Callable[[LabeledPoint, Task, TaskOutcome], None]
 """Called with every point that was done."""
 
 
@@ -38,7 +38,7 @@ class Sweep:
     def task(self, place: LabeledPoint, mode: Mode) -> Task:
         return Task(place.point, mode, self.file.content.limit)
 
-    def run(self, runner: Runner, report: Report = lambda place, task, outcome: None) -> None:
+    def run(self, runner: Runner, report: PointCallback = lambda place, task, outcome: None) -> None:
         """Do what is left; every point is in the store before it is reported."""
         known = self.store.rows()
         for row in known.values():
@@ -54,9 +54,9 @@ class Sweep:
                 self.store.add(task, place.labels, outcome)
                 report(place, task, outcome)
 
-    def done(self, task: Task, row: Row | None) -> bool:
+    def done(self, task: Task, row: ResultRow | None) -> bool:
         """Whether a row is an answer to a task; one that ran into a limit is none to a task with more time."""
-        if row is None or ("stale" in self.again and row.code != code()):
+        if row is None or ("stale" in self.again and row.code != code_version()):
             return False
         if row.outcome.ok:
             return True
@@ -68,7 +68,7 @@ class Sweep:
         first in the file."""
         if self.file.content.mode != "prune" or mode == "estimate":
             return self.space.places
-        estimates = known(self.store.rows(), self.space, "estimate")
+        estimates = recorded_outcomes(self.store.rows(), self.space, "estimate")
         good = [place for place in self.space.places if (o := estimates.get(place.point.key("estimate"))) and o.ok]
         top = set[str]()
         for group in _by_workload(good).values():
@@ -79,7 +79,7 @@ class Sweep:
     def settled(self) -> bool:
         """Whether all tasks are known: of `prune`, whether all estimates are there."""
         rows = self.store.rows()
-        return self.file.content.mode != "prune" or len(known(rows, self.space, "estimate")) == len(self.space)
+        return self.file.content.mode != "prune" or len(recorded_outcomes(rows, self.space, "estimate")) == len(self.space)
 
     def expected(self) -> int:
         """How many tasks there are, as far as that is known: of `prune`, with as many simulations as there may be."""
@@ -89,7 +89,7 @@ class Sweep:
         return len(self.space) + sum(min(len(group), self.file.content.top) for group in groups)
 
 
-def known(rows: Mapping[str, Row], space: DesignSpace, mode: Mode) -> dict[str, TaskOutcome]:
+def recorded_outcomes(rows: Mapping[str, ResultRow], space: DesignSpace, mode: Mode) -> dict[str, TaskOutcome]:
     """What is known of the points of a space in a mode, by key."""
     keys = (place.point.key(mode) for place in space.places)
     return {key: rows[key].outcome for key in keys if key in rows}

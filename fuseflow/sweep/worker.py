@@ -17,22 +17,22 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from fuseflow.errors import FuseFlowError
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.measurement import MEASURES, SourceCache
-from fuseflow.sweep.memory_budget import forget_peak, peak
+from fuseflow.sweep.memory_budget import peak_memory, reset_peak_memory
 from fuseflow.sweep.point import Point
 
 
-def serve(reader: IO[str], writer: IO[str]) -> None:
+def measure_tasks(reader: IO[str], writer: IO[str]) -> None:
     sources = SourceCache()
-    _say(writer, code=code())
+    _send(writer, code=code_version())
     for task in _tasks(reader):
         start = time.perf_counter()
-        forget_peak()
+        reset_peak_memory()
         try:
             point = Point(**task["point"])
             loaded = sources.of(point)
-            _say(writer, loaded=task["key"])
+            _send(writer, loaded=task["key"])
             start = time.perf_counter()
             found: dict[str, Any] = {"values": MEASURES[task["mode"]](loaded, point)}
         except FuseFlowError as error:
@@ -41,10 +41,10 @@ def serve(reader: IO[str], writer: IO[str]) -> None:
             found = {"reason": "memory", "error": "error[memory]: this machine has not enough memory for that"}
         except Exception as error:  # of a model file's code, or a fault of fuseflow: a row, and the sweep goes on
             found = {"reason": "internal", "error": f"internal error: {type(error).__name__}: {error}"}
-        _say(writer, key=task["key"], seconds=round(time.perf_counter() - start, 4), peak=peak(), **found)
+        _send(writer, key=task["key"], seconds=round(time.perf_counter() - start, 4), peak=peak_memory(), **found)
 
 
-def _say(writer: IO[str], **message: Any) -> None:
+def _send(writer: IO[str], **message: Any) -> None:
     writer.write(json.dumps(message) + "\n")
     writer.flush()
 
@@ -70,7 +70,7 @@ def main() -> None:
     reader = os.fdopen(os.dup(0), encoding="utf-8")
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
-    serve(reader, writer)
+    measure_tasks(reader, writer)
 
 
 if __name__ == "__main__":

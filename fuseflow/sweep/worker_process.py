@@ -17,8 +17,8 @@ from typing import IO, Any
 
 import fuseflow
 from fuseflow.errors import SweepError
-from fuseflow.sweep.digests import code
-from fuseflow.sweep.measurement import KEPT
+from fuseflow.sweep.digests import code_version
+from fuseflow.sweep.measurement import KEPT_SOURCES
 from fuseflow.sweep.point import Task, TaskOutcome
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -86,9 +86,9 @@ class WorkerProcess:
 
     def _heard(self, message: dict[str, Any]) -> TaskOutcome | None:
         if "code" in message:
-            if message["code"] != code():
+            if message["code"] != code_version():
                 raise SweepError(
-                    f"workers run another fuseflow: {message['code']}, not {code()}",
+                    f"workers run another fuseflow: {message['code']}, not {code_version()}",
                     hint="its files have changed since the sweep began: begin again, what is done stays",
                 )
             self.ready, self.started = True, time.monotonic()
@@ -103,7 +103,7 @@ class WorkerProcess:
     def _note_source(self) -> None:
         assert self.task is not None
         others = [source for source in self.sources if source != self.task.point.source]
-        self.sources = [*others, self.task.point.source][-KEPT:]
+        self.sources = [*others, self.task.point.source][-KEPT_SOURCES:]
 
     def last_words(self) -> str:
         """How it ended, and the last that it said."""

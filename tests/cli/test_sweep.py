@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from sweeps import Here, opened, write_model, write_program
 
 from fuseflow.cli.main import main
-from fuseflow.sweep import read_sweep, space
+from fuseflow.sweep import build_space, read_sweep
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\
@@ -187,9 +187,9 @@ def test_the_example_in_the_documentation_is_a_sweep(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "s.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
-    assert len(space(read_sweep(tmp_path / "docs" / "s.yaml"))) == 2 * 2 * 3
+    assert len(build_space(read_sweep(tmp_path / "docs" / "s.yaml"))) == 2 * 2 * 3
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "schedules" / "sweeps").glob("*.yaml")), ids=lambda file: file.stem)
 def test_sweeps_that_are_there_can_be_read(file: Path) -> None:
-    assert len(space(read_sweep(file)))
+    assert len(build_space(read_sweep(file)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fuseflow as ff
-from fuseflow.explain.cycles import explain_cycles, shares
+from fuseflow.explain.cycles import explain_cycles, path_shares
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
 
@@ -24,7 +24,7 @@ def test_the_path_adds_up(machine: str):
     assert len(report.regions) > 1
     for region in report.regions:
         assert sum(step.cycles for step in region.path.steps) == region.result.cycles
-        assert sum(share.cycles for share in shares(region.path)) == region.result.cycles
+        assert sum(share.cycles for share in path_shares(region.path)) == region.result.cycles
     assert sum(r.result.times * r.path.cycles for r in report.regions) == report.result.cycles
 
 

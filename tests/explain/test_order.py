@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.explain.order import explain_order, loops
+from fuseflow.explain.order import explain_order, summarize_loops
 from fuseflow.schedule import Schedule
 
 SOFTMAX = """
@@ -19,7 +19,7 @@ SOFTMAX = """
 
 
 def test_every_loop_says_what_it_runs_over():
-    found = loops(ff.compile(parse(SOFTMAX), schedule=Schedule.fuse("full")).regions[-1].fused)
+    found = summarize_loops(ff.compile(parse(SOFTMAX), schedule=Schedule.fuse("full")).regions[-1].fused)
     inner, column = next(loop for loop in found if not loop.results), next(loop for loop in found if loop.size == 5)
     k, (i, j) = inner.index, [loop.index for loop in found if loop.results]
     assert column.index == j and column.results == ("Y",) and column.names == ("Y.l",)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from fuseflow.sweep import Store, Sweep, Task, TaskOutcome, read_sweep, space
+from fuseflow.sweep import Store, Sweep, Task, TaskOutcome, build_space, read_sweep
 from fuseflow.sweep.measurement import MEASURES, SourceCache
 
 PROGRAM = """\
@@ -53,7 +53,7 @@ def write_sweep(folder: Path, text: str) -> Path:
 def opened(folder: Path, text: str, **settings: frozenset[str]) -> Sweep:
     """A sweep of this text, with the store that the folder has."""
     file = read_sweep(write_sweep(folder, text))
-    return Sweep(file, space(file), Store.open(folder / "s.sqlite"), **settings)
+    return Sweep(file, build_space(file), Store.open(folder / "s.sqlite"), **settings)
 
 
 class Here:

@@ -8,7 +8,7 @@ import pytest
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.schedule import Schedule
-from fuseflow.sweep import read_sweep, space
+from fuseflow.sweep import build_space, read_sweep
 
 PROGRAM = """\
 tensor A[3, 4] csr
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(folder: Path, text: str):
     (folder / "s.yaml").write_text(text)
-    return space(read_sweep(folder / "s.yaml"))
+    return build_space(read_sweep(folder / "s.yaml"))
 
 
 def test_points_are_all_combinations_in_the_order_of_the_file(folder: Path) -> None:

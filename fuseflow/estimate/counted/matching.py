@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import grouped
-from fuseflow.estimate.counted.memo import Memo
-from fuseflow.estimate.counted.nests import FiberLevel, Ints, chosen
+from fuseflow.estimate.counted.distinct import group_positions
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import FiberLevel, Ints, take
 
-Kind = Literal["intersect", "union", "left"]
+MergeKind = Literal["intersect", "union", "left"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class FiberMerge:
     steps: Ints
 
 
-def merge(memo: Memo, kind: Kind, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+def merge_fibers(memo: CountMemo, kind: MergeKind, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
     """`fibers[s][t]`: the fiber of side s in tuple t."""
     size = max(side.size for side in sides)
     sides = [side if side.size == size else replace(side, size=size) for side in sides]
@@ -40,41 +40,41 @@ def merge(memo: Memo, kind: Kind, sides: Sequence[FiberLevel], fibers: Sequence[
 
 
 def _lengths(level: FiberLevel, fibers: Ints) -> Ints:
-    return chosen(level.lengths, fibers, 0)
+    return take(level.lengths, fibers, 0)
 
 
-def _base(memo: Memo, level: FiberLevel, fibers: Ints) -> tuple[FiberLevel, Ints, Ints]:
+def _selected_level(memo: CountMemo, level: FiberLevel, fibers: Ints) -> tuple[FiberLevel, Ints, Ints]:
     """The fibers as a level of their own, with the place among them and the former number of each element."""
     if (fibers >= 0).all() and len(fibers) == level.fibers and (fibers == np.arange(level.fibers)).all():
         return level, level.owner, np.arange(len(level.crd))
     memo.afford(int(_lengths(level, fibers).sum()))
     place, at = level.expanded(fibers)
-    return FiberLevel(grouped(place, len(fibers)), level.crd[at], level.size), place, at
+    return FiberLevel(group_positions(place, len(fibers)), level.crd[at], level.size), place, at
 
 
-def _left(memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
-    base, place, at = _base(memo, sides[0], fibers[0])
+def _left(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+    base, place, at = _selected_level(memo, sides[0], fibers[0])
     found = [side.find(f[place], base.crd) for side, f in zip(sides[1:], fibers[1:], strict=True)]
-    return FiberMerge(base, (at, *found), _steps(memo, sides, fibers, base, place, found))
+    return FiberMerge(base, (at, *found), _comparisons(memo, sides, fibers, base, place, found))
 
 
-def _intersect(memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+def _intersect(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
     first = min(range(len(sides)), key=lambda s: int(_lengths(sides[s], fibers[s]).sum()))
-    base, place, at = _base(memo, sides[first], fibers[first])
+    base, place, at = _selected_level(memo, sides[first], fibers[first])
     others = [s for s in range(len(sides)) if s != first]
     found = [sides[s].find(fibers[s][place], base.crd) for s in others]
-    steps = _steps(memo, [sides[s] for s in (first, *others)], [fibers[s] for s in (first, *others)], base, place, found)
+    steps = _comparisons(memo, [sides[s] for s in (first, *others)], [fibers[s] for s in (first, *others)], base, place, found)
     kept = np.logical_and.reduce([f >= 0 for f in found]) if found else np.ones(len(at), dtype=bool)
     picks = dict(zip((first, *others), (at[kept], *(f[kept] for f in found)), strict=True))
-    level = base if kept.all() else FiberLevel(grouped(place[kept], len(fibers[0])), base.crd[kept], base.size)
+    level = base if kept.all() else FiberLevel(group_positions(place[kept], len(fibers[0])), base.crd[kept], base.size)
     return FiberMerge(level, tuple(picks[s] for s in range(len(sides))), steps)
 
 
-def _union(memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+def _union(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
     """A side with all coordinates has those of all; else the elements of every side that no side before it has, sorted."""
     for s, (side, f) in enumerate(zip(sides, fibers, strict=True)):
         if side.complete and (f >= 0).all():
-            base, place, at = _base(memo, side, f)
+            base, place, at = _selected_level(memo, side, f)
             picks = tuple(
                 at if k == s else other.find(g[place], base.crd) for k, (other, g) in enumerate(zip(sides, fibers, strict=True))
             )
@@ -92,12 +92,12 @@ def _union(memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> F
     place, crd = np.concatenate(places), np.concatenate(crds)
     order = np.lexsort((crd, place))
     place, crd = place[order], crd[order]
-    level = FiberLevel(grouped(place, len(fibers[0])), crd, sides[0].size)
+    level = FiberLevel(group_positions(place, len(fibers[0])), crd, sides[0].size)
     return FiberMerge(level, tuple(side.find(f[place], crd) for side, f in zip(sides, fibers, strict=True)), level.lengths)
 
 
-def _steps(
-    memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints], base: FiberLevel, place: Ints, found: Sequence[Ints]
+def _comparisons(
+    memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints], base: FiberLevel, place: Ints, found: Sequence[Ints]
 ) -> Ints:
     """Comparisons: one for every coordinate that any side has. `base` holds the fibers of the first."""
     tuples = len(fibers[0])

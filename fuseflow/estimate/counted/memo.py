@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 
-BUDGET = 1 << 26
+COUNT_BUDGET = 1 << 26
 """Distinct elements that one count may take; beyond, it is estimated."""
 
 
@@ -17,19 +17,19 @@ class Uncountable(Exception):
 
 
 @dataclass(slots=True)
-class Memo:
+class CountMemo:
     """Keeps what it is asked for, so that a graph that reads the same tensors finds what another one counted."""
 
-    budget: int = BUDGET
+    budget: int = COUNT_BUDGET
     _found: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)
 
-    def once(self, what: Hashable, of: Iterable[Any], count: Callable[[], Result]) -> Result:
+    def once(self, what: Hashable, of: Iterable[Any], count: Callable[[], Value]) -> Value:
         """`count()`, or what it was for the very same objects."""
         of = tuple(of)
         key = (what, *(id(each) for each in of))
         if key not in self._found:
             self._found[key] = (of, count())  # `of` is kept: an identity is one only as long as its object lives
-        result: Result = self._found[key][1]
+        result: Value = self._found[key][1]
         return result
 
     def forget(self, limit: int) -> None:

@@ -55,9 +55,9 @@ class FiberLevel:
 
     def expanded(self, fibers: Ints) -> tuple[Ints, Ints]:
         """The elements of these fibers, one after the other: the place in `fibers` of each, and itself. `EMPTY` has none."""
-        lengths = chosen(self.lengths, fibers, 0)
+        lengths = take(self.lengths, fibers, 0)
         place = np.repeat(np.arange(len(fibers)), lengths)
-        starts = chosen(self.pos[:-1], fibers) - (np.cumsum(lengths) - lengths)
+        starts = take(self.pos[:-1], fibers) - (np.cumsum(lengths) - lengths)
         return place, np.arange(len(place)) + starts[place]
 
     def find(self, fibers: Ints, crds: Ints) -> Ints:
@@ -67,7 +67,7 @@ class FiberLevel:
         if self.complete:
             return np.where(fibers >= 0, self.pos[fibers] + crds, EMPTY)
         if self.fibers * self.size <= max(1 << 20, 4 * len(crds)):
-            return chosen(self._table, np.where(fibers >= 0, fibers * self.size + crds, EMPTY))
+            return take(self._table, np.where(fibers >= 0, fibers * self.size + crds, EMPTY))
         wanted = fibers * self.size + crds
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.crd) - 1)
         return np.where((fibers >= 0) & (self.keys[at] == wanted), at, EMPTY)
@@ -80,10 +80,10 @@ class FiberLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class Nest:
+class FiberNest:
     """The lists of a stream: `link` says of each element of the nest above (the root has one) which fiber of `level` is below it."""
 
-    above: Nest | None
+    above: FiberNest | None
     link: Ints
     level: FiberLevel
 
@@ -92,7 +92,7 @@ class Nest:
         return len(self.chain)
 
     @cached_property
-    def chain(self) -> tuple[Nest, ...]:
+    def chain(self) -> tuple[FiberNest, ...]:
         """From the outermost list to this one."""
         return (*(self.above.chain if self.above else ()), self)
 
@@ -102,8 +102,8 @@ class Nest:
         held = self.link >= 0
         outer = np.ones(1, dtype=np.int64) if self.above is None else self.above.element_times
         if held.all():
-            return summed(self.link, outer, self.level.fibers)
-        return summed(self.link[held], outer[held], self.level.fibers)
+            return sum_by_group(self.link, outer, self.level.fibers)
+        return sum_by_group(self.link[held], outer[held], self.level.fibers)
 
     @cached_property
     def element_times(self) -> Ints:
@@ -131,7 +131,7 @@ class CountedStream:
     `EMPTY` is `N`. None: all are present and alike, fiber 0.
     """
 
-    nest: Nest | None = None
+    nest: FiberNest | None = None
     label: Ints | None = None
 
     @property
@@ -147,27 +147,27 @@ class CountedStream:
         return int(times[self.label < 0].sum())
 
 
-def summed(groups: Ints, weights: Ints, count: int) -> Ints:
+def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:
     """Sums of weights by group, exact below 2^53; a group of `count` or more has elements that never occur."""
     return np.bincount(groups, weights=weights, minlength=count)[:count].astype(np.int64)
 
 
-def chosen(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
+def take(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
     """The values at these places, `otherwise` where a place is `EMPTY`."""
     return np.where(at >= 0, values[np.maximum(at, 0)], otherwise) if len(values) else np.full(len(at), otherwise)
 
 
-def plain(label: Ints | None) -> Ints | None:
+def normalize_labels(label: Ints | None) -> Ints | None:
     """None where all labels are 0."""
     return None if label is None or not label.any() else label
 
 
-def elements(nest: Nest | None) -> int:
+def distinct_elements(nest: FiberNest | None) -> int:
     """Distinct elements of the innermost lists."""
     return 1 if nest is None else len(nest.level.crd)
 
 
 @lru_cache(maxsize=256)
-def full(size: int) -> FiberLevel:
+def full_level(size: int) -> FiberLevel:
     """One fiber with all coordinates."""
     return FiberLevel(np.array([0, size]), np.arange(size), size)

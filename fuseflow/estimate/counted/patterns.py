@@ -10,8 +10,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import canonical, grouped, picked, with_empty
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints, Nest, chosen, full, plain, summed
+from fuseflow.estimate.counted.distinct import append_empty_fiber, deduplicate_fibers, group_positions, select_fibers
+from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, full_level, normalize_labels, sum_by_group, take
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.levels import Level as Kind
 from fuseflow.tensors.levels.base import Listed
@@ -36,7 +36,7 @@ class Pattern:
         return found.hexdigest()
 
 
-def of_tensor(tensor: Tensor) -> Pattern:
+def tensor_pattern(tensor: Tensor) -> Pattern:
     """Of a packed tensor; takes time in proportion to what it stores, but for dense levels that have nothing below them."""
     kinds = tensor.format.levels
     stored = _stored_levels(tensor.format)
@@ -51,18 +51,18 @@ def of_tensor(tensor: Tensor) -> Pattern:
         refs = np.arange(len(found[-1].crd)) if refs is None else refs
         parents = len(refs)
         owner, crds, refs = fibers.expand(refs)
-        found.append(FiberLevel(grouped(owner, parents), crds, fibers.size))
-    tail = [full(fibers.size) for fibers in tensor.levels[stored:]]
+        found.append(FiberLevel(group_positions(owner, parents), crds, fibers.size))
+    tail = [full_level(fibers.size) for fibers in tensor.levels[stored:]]
     below: list[Ints | None] = [np.arange(len(level.crd)) for level in found[:-1]] + [None] * min(1, stored)
-    return _with_words(_smallest([*found, *tail], [*below, *[None] * len(tail)]), kinds)
+    return _with_stored_coordinates(_deduplicated([*found, *tail], [*below, *[None] * len(tail)]), kinds)
 
 
-def of_dense(sizes: Sequence[int]) -> Pattern:
+def dense_pattern(sizes: Sequence[int]) -> Pattern:
     """Of a tensor that stores everything."""
-    return Pattern(tuple(map(full, sizes)), (None,) * len(sizes))
+    return Pattern(tuple(map(full_level, sizes)), (None,) * len(sizes))
 
 
-def of_written(nest: Nest | None, format: Format, shape: Sequence[int]) -> Pattern:
+def result_pattern(nest: FiberNest | None, format: Format, shape: Sequence[int]) -> Pattern:
     """Of a result whose innermost coordinates have this nest: as a reader of its format finds it."""
     stored = _stored_levels(format)
     chain = nest.chain if nest else ()
@@ -71,15 +71,15 @@ def of_written(nest: Nest | None, format: Format, shape: Sequence[int]) -> Patte
     for p, links in enumerate(below):  # an empty fiber has a reference, unlike an `N`
         if links is not None and (links == EMPTY).any():
             below[p] = np.where(links == EMPTY, levels[p + 1].fibers, links)
-            levels[p + 1] = with_empty(levels[p + 1])
+            levels[p + 1] = append_empty_fiber(levels[p + 1])
     if stored:
         root = int(chain[0].link[0])
-        levels[0], below[0] = picked(with_empty(levels[0]), np.array([root]), below[0])
-    tail = [full(shape[d]) for d in format.order[stored:]]
-    return _with_words(_smallest([*levels, *tail], [*below, *[None] * len(tail)]), format.levels)
+        levels[0], below[0] = select_fibers(append_empty_fiber(levels[0]), np.array([root]), below[0])
+    tail = [full_level(shape[d]) for d in format.order[stored:]]
+    return _with_stored_coordinates(_deduplicated([*levels, *tail], [*below, *[None] * len(tail)]), format.levels)
 
 
-def of_seen(pattern: Pattern, before: Format, format: Format, shape: Sequence[int]) -> Pattern:
+def view_pattern(pattern: Pattern, before: Format, format: Format, shape: Sequence[int]) -> Pattern:
     """Of the same stored tensor in other dimensions: dense levels come apart or together, between the others."""
     levels: list[FiberLevel] = []
     below: list[Ints | None] = []
@@ -93,16 +93,16 @@ def of_seen(pattern: Pattern, before: Format, format: Format, shape: Sequence[in
         while math.prod(parts) < found.size or (sizes and sizes[0][0] and sizes[0][1] == 1):
             parts.append(sizes.pop(0)[1])
         if label is None:
-            levels, below = [*levels, *map(full, parts)], [*below, *[None] * len(parts)]
+            levels, below = [*levels, *map(full_level, parts)], [*below, *[None] * len(parts)]
             continue
         fibers = found.fibers
         for k, size in enumerate(parts):
             levels.append(FiberLevel(np.arange(fibers + 1) * size, np.tile(np.arange(size), fibers), size))
             fibers *= size
             below.append(label if k == len(parts) - 1 else np.arange(fibers))
-    levels += [full(size) for _, size in sizes]
+    levels += [full_level(size) for _, size in sizes]
     below += [None] * len(sizes)
-    return _with_words(_smallest(levels, below), format.levels)
+    return _with_stored_coordinates(_deduplicated(levels, below), format.levels)
 
 
 def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints | None]]:
@@ -116,7 +116,7 @@ def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints
         size = outer.size * level.size
         links = np.zeros(len(outer.crd), dtype=np.int64) if links is None else links
         if below is None:
-            runs.append((True, full(size), None))
+            runs.append((True, full_level(size), None))
             continue
         _, at = level.expanded(links)
         runs.append(
@@ -130,21 +130,21 @@ def _stored_levels(format: Format) -> int:
     return max((p + 1 for p, kind in enumerate(format.levels) if not kind.full), default=0)
 
 
-def _smallest(levels: Sequence[FiberLevel], below: Sequence[Ints | None]) -> Pattern:
+def _deduplicated(levels: Sequence[FiberLevel], below: Sequence[Ints | None]) -> Pattern:
     """The same with equal subtrees once."""
     made: list[FiberLevel] = []
     links: list[Ints | None] = []
     which: Ints | None = None  # which fiber of the level below each fiber is now
     for level, label in zip(reversed(levels), reversed(below), strict=True):
         if label is not None and which is not None:
-            label = chosen(which, label)
-        level, label, which = canonical(level, plain(label))
+            label = take(which, label)
+        level, label, which = deduplicate_fibers(level, normalize_labels(label))
         made.insert(0, level)
         links.insert(0, label)
     return Pattern(tuple(made), tuple(links))
 
 
-def _with_words(pattern: Pattern, kinds: Sequence[Kind]) -> Pattern:
+def _with_stored_coordinates(pattern: Pattern, kinds: Sequence[Kind]) -> Pattern:
     """Where coordinates repeat, one is stored for every entry below."""
     levels = list(pattern.levels)
     entries: Ints | None = None  # of each fiber of the level below
@@ -154,8 +154,8 @@ def _with_words(pattern: Pattern, kinds: Sequence[Kind]) -> Pattern:
             entries = level.lengths
         else:
             below = pattern.below[p]
-            each = chosen(entries, np.zeros(len(level.crd), dtype=np.int64) if below is None else below, 0)
-            entries = summed(level.owner, each, level.fibers)
+            each = take(entries, np.zeros(len(level.crd), dtype=np.int64) if below is None else below, 0)
+            entries = sum_by_group(level.owner, each, level.fibers)
         kind = kinds[p]
         if kind.follows or not kind.unique:
             levels[p] = replace(level, words=entries)

@@ -8,7 +8,7 @@ from math import prod
 from typing import assert_never
 
 from fuseflow import tile_ops
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, of_shapes, shapes
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, result_statistics, stream_shapes
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
 from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
@@ -16,7 +16,7 @@ from fuseflow.tile_ops import TileShape
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
 
-OVERLAP = 0.9
+OVERLAPPED_SHARE = 0.9
 """Share of the work outside the busiest node that is assumed to happen at the same time."""
 BANDWIDTH = 256
 """Bytes that a memory moves in a cycle: eight channels of HBM2 at 1 GHz."""
@@ -39,7 +39,7 @@ class Estimate:
         """Expected cycles, for comparing loop orders: the bound of the busiest node or of the memory, and what does not overlap with it."""
         moving = self.bytes / BANDWIDTH
         bound = max(self.cycles, moving)
-        return bound + (1 - OVERLAP) * (self.firings + moving - bound)
+        return bound + (1 - OVERLAPPED_SHARE) * (self.firings + moving - bound)
 
     def __add__(self, other: Estimate) -> Estimate:
         """One graph after the other."""
@@ -48,9 +48,9 @@ class Estimate:
         )
 
 
-def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
+def estimate_graph(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
     """The cost of `graph`, and the statistics expected of the tensors it writes."""
-    found, types = shapes(graph, known), graph.types()
+    found, types = stream_shapes(graph, known), graph.types()
     written: dict[str, dict[int, ExpectedStream]] = {}
     busiest = total = flops = 0.0
     for node in graph.nodes:
@@ -61,11 +61,11 @@ def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estim
         firings = _firings(node, inputs, outputs)
         busiest, total = max(busiest, firings * _interval(node, tiles)), total + firings
         flops += _flops(node, inputs, tiles)
-    results = {name: of_shapes([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
-    return Estimate(busiest, total, flops, sum(traffic(graph, found).values())), results
+    results = {name: result_statistics([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
+    return Estimate(busiest, total, flops, sum(expected_traffic(graph, found).values())), results
 
 
-def traffic(graph: Graph, found: Mapping[Port, ExpectedStream]) -> dict[str, float]:
+def expected_traffic(graph: Graph, found: Mapping[Port, ExpectedStream]) -> dict[str, float]:
     """The bytes expected to be read or written of every tensor of `graph`, whose streams have the shapes `found`."""
     moved = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:

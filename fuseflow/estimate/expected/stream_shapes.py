@@ -38,14 +38,14 @@ from fuseflow.samml.nodes import (
     Writes,
 )
 
-Place = tuple[str, int]
+TensorLevel = tuple[str, int]
 """A storage level of a tensor."""
 
 
 class Overlap(Protocol):
     """What is known of two tensors together."""
 
-    def reached(self, drawn: Place, level: Place) -> LookupRate | None:
+    def reached(self, drawn: TensorLevel, level: TensorLevel) -> LookupRate | None:
         """Of coordinates as often as they are stored at `drawn`, looked up in the outermost level of a tensor, of which `level` is the
         next; None: nothing is known."""
 
@@ -67,7 +67,7 @@ class ExpectedStream:
     counts: tuple[float, ...] = ()
     size: int = 0
     present: float = 1.0
-    drawn: tuple[Place, ...] = ()
+    drawn: tuple[TensorLevel, ...] = ()
 
     @property
     def elements(self) -> float:
@@ -102,16 +102,16 @@ class ExpectedStream:
         return self.elements * self.present
 
 
-def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, ExpectedStream]:
+def stream_shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, ExpectedStream]:
     """The expected shape of every stream of `graph`; `known` are the statistics of the tensors it reads."""
     found: dict[Port, ExpectedStream] = {}
     for node in graph.nodes:
-        outputs = outputs_of(node, [found[p] for p in node.inputs], graph.declared, known)
+        outputs = output_shapes(node, [found[p] for p in node.inputs], graph.declared, known)
         found |= {Port(node.name, k): s for k, s in enumerate(outputs)}
     return found
 
 
-def outputs_of(
+def output_shapes(
     node: Primitive,
     inputs: list[ExpectedStream],
     tensors: Mapping[str, TensorDecl],
@@ -157,7 +157,7 @@ def outputs_of(
             assert_never(unknown)
 
 
-def union_of(node: Node, inputs: list[ExpectedStream]) -> float:
+def expected_comparisons(node: Node, inputs: list[ExpectedStream]) -> float:
     """The comparisons expected of a node that merges: coordinates that any side has."""
     if isinstance(node, Join):
         sides = [inputs[crd] for crd, _ in node.sides()]
@@ -278,7 +278,7 @@ def _permute(node: Permute, inputs: list[ExpectedStream]) -> list[ExpectedStream
     return [*out, above]
 
 
-def of_shapes(levels: Sequence[ExpectedStream]) -> TensorStatistics:
+def result_statistics(levels: Sequence[ExpectedStream]) -> TensorStatistics:
     """The statistics of a tensor whose level writers get streams of these shapes."""
     fanouts = (s.elements / s.fibers if s.fibers else 0.0 for s in levels)
     return TensorStatistics(tuple(s.size for s in levels), tuple(fanouts))
