@@ -73,7 +73,7 @@ def main(only: str, table: bool) -> None:
     for case in cases:
         rows.append(list(measured(*case)))
         for row in rows[-1][:1] if table else rows[-1]:
-            cells = (row.case, row.machine, f"{row.now:,}", f"`{row.change.what}`", f"{row.change.cycles:,}", f"{row.cycles:,}")
+            cells = (row.case, row.machine, f"{row.now:,}", f"`{row.change.flags}`", f"{row.change.cycles:,}", f"{row.cycles:,}")
             exact = ", run" if row.change.measured else ""
             line = " | ".join((*cells, f"{row.error:+.1f} %{exact}"))
             click.echo(f"| {line} |" if table else line)

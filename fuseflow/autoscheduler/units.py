@@ -1,7 +1,7 @@
-"""Where a program may be cut: its units, each a run of operators that no cut parts, in an order in which they can run.
+"""The units of a program: sequences of operators that no cut separates, in an order in which they can run.
 
-Every range of units is a region that can run: what stands before it never needs its results. So a partition of the program is a row
-of cuts between units.
+Every range of units can run as one region, because what stands before it never needs its results. So a partition of the program is a
+sequence of cuts between units.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.granularities import layer_labels
 
 UnitRange: TypeAlias = tuple[int, int]
-"""Units from the first on, up to but not including the second."""
+"""A range of units, by the first of them and the one behind the last."""
 UnitPartition: TypeAlias = tuple[UnitRange, ...]
+"""A partition of all units into ranges, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramUnit:
-    """`first` and `last` are what its operators are called; `parts`: how many of them there are. `alone`: no region may hold it with
-    others."""
+    """A sequence of operators that no cut separates.
+
+    `first` and `last` are the names of its first and last operator, `parts` is how many operators it has. If `alone` is set, no region
+    may hold it together with others.
+    """
 
     first: str
     last: str
@@ -36,16 +40,16 @@ class ProgramUnit:
 
 @dataclass(frozen=True, slots=True)
 class UnitSequence:
-    """The units of a program, and what they are: `operators`, `products` or `layers`."""
+    """The units of a program. `granularity` says what they are: `operators`, `products` or `layers`."""
 
-    what: str
+    granularity: str
     units: tuple[ProgramUnit, ...]
 
     def __len__(self) -> int:
         return len(self.units)
 
     def name(self, part: UnitRange) -> str:
-        """What a region is called: by its first and its last operator."""
+        """Return the name of the region of a range, which is made of its first and its last operator."""
         first, last = self.units[part[0]].first, self.units[part[1] - 1].last
         return first if first == last else f"{first}-{last}"
 
@@ -59,13 +63,13 @@ class UnitSequence:
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
 
     def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
-        """The schedule with the regions of a partition; what `none` would do needs no name."""
+        """Return the schedule with the regions of a partition. Regions that `none` would form, too, are not named."""
         fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
         return replace(schedule, fuse_regions=tuple(fused) or ("none",), regions=tuple(fused.items()))
 
 
 def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
-    """The ranges between these cuts of `count` units.
+    """Return the ranges between these cuts of `count` units.
 
     >>> partition((2,), 3)
     ((0, 2), (2, 3))
@@ -74,36 +78,36 @@ def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
 
 
 def operator_units(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
-    """Each operator by itself, a softmax or a norm as one. A reshape that vanishes goes with what stands before it."""
+    """Return each operator as a unit; a softmax or a norm is one operator. A reshape that vanishes joins the unit before it."""
     stuck = partitioned.reshapes.barriers | eliminate_reshapes(partitioned.original).barriers
-    found: list[ProgramUnit] = []
-    waiting: tuple[str, ...] = ()
+    units: list[ProgramUnit] = []
+    leading: tuple[str, ...] = ()
     for region in form_regions(partitioned.original, replace(schedule, fuse_regions=("none",), regions=())):
         members, alone = partitioned.reshapes.members(region.einsums), not stuck.isdisjoint(region.einsums)
         if not alone and all(e in partitioned.reshapes.renames for e in members):
-            if found:
-                found[-1] = replace(found[-1], einsums=(*found[-1].einsums, *region.einsums))
+            if units:
+                units[-1] = replace(units[-1], einsums=(*units[-1].einsums, *region.einsums))
             else:
-                waiting += region.einsums
+                leading += region.einsums
             continue
-        found.append(ProgramUnit(region.name, region.name, (*waiting, *region.einsums), alone=alone))
-        waiting = ()
-    return UnitSequence("operators", tuple(found))
+        units.append(ProgramUnit(region.name, region.name, (*leading, *region.einsums), alone=alone))
+        leading = ()
+    return UnitSequence("operators", tuple(units))
 
 
 def product_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
-    """Each product, softmax or norm with the pointwise operators behind it that read it."""
+    """Return each product, softmax or norm as a unit, together with the pointwise operators behind it that read it."""
     defined = partitioned.original.defined
 
     def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
-        each = [defined[e] for e in unit.einsums]
-        return not any(map(_reduces, each)) and any(n in before.einsums for e in each for n in e.operands)
+        einsums = [defined[e] for e in unit.einsums]
+        return not any(map(_reduces, einsums)) and any(n in before.einsums for e in einsums for n in e.operands)
 
     return UnitSequence("products", _join_neighbors(units.units, follows))
 
 
 def layer_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
-    """The operators of each layer that stand next to each other."""
+    """Return neighbouring operators of the same layer as units."""
     labels = layer_labels(partitioned.original)
 
     def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
@@ -117,12 +121,12 @@ def _reduces(einsum: Einsum) -> bool:
 
 
 def _join_neighbors(units: Iterable[ProgramUnit], follows: Callable[[ProgramUnit, ProgramUnit], bool]) -> tuple[ProgramUnit, ...]:
-    """Neighbours as one, where `follows` says so."""
-    found: list[ProgramUnit] = []
+    """Join neighbouring units where `follows` says so."""
+    joined: list[ProgramUnit] = []
     for unit in units:
-        if found and not (found[-1].alone or unit.alone) and follows(found[-1], unit):
-            before = found[-1]
-            found[-1] = ProgramUnit(before.first, unit.last, (*before.einsums, *unit.einsums), before.parts + unit.parts)
+        if joined and not (joined[-1].alone or unit.alone) and follows(joined[-1], unit):
+            before = joined[-1]
+            joined[-1] = ProgramUnit(before.first, unit.last, (*before.einsums, *unit.einsums), before.parts + unit.parts)
         else:
-            found.append(unit)
-    return tuple(found)
+            joined.append(unit)
+    return tuple(joined)

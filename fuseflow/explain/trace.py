@@ -1,4 +1,4 @@
-"""The timelines of the regions of a run, one after the other: what a trace of it shows."""
+"""The trace of a run: the timelines of its regions, one after the other."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ class TracedRegion:
 
 
 class Tracer:
-    """Traces region after region as they run; one that repeats stands once. `span`: the cycles to show, from the first region's start on;
-    `regions`: how many there are at most."""
+    """A tracer of regions as they run, one after the other. A region that repeats stands once.
+
+    `span` are the cycles to show, counted from the start of the first region. `regions` is how many regions there are at most.
+    """
 
     def __init__(
         self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: ProgressCallback | None = None
@@ -40,7 +42,7 @@ class Tracer:
         self.add(region.name, region.graph, read, simulation)
 
     def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        """Run a graph again that has run, if it runs in a cycle that is to be shown."""
+        """Run a graph again and keep its timeline, if any of its cycles is to be shown."""
         start = self.cycles
         self.cycles += simulation.cycles
         span = CycleSpan(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)

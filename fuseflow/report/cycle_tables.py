@@ -166,7 +166,7 @@ def advice(report: CyclesReport) -> str:
     if best.cycles >= now:
         return f"no change next to this schedule is expected to take fewer than its {now:,} cycles"
     how = "takes" if best.measured else "is expected to take about"
-    return f"{best.what} {how} {best.cycles:,} of {now:,} cycles"
+    return f"{best.flags} {how} {best.cycles:,} of {now:,} cycles"
 
 
 def change_table(report: CyclesReport) -> Table:
@@ -175,7 +175,7 @@ def change_table(report: CyclesReport) -> Table:
     table.columns[3].justify = "left"
     for change in report.changes:
         how = "measured" if change.measured else "estimated"
-        table.add_row(escape(change.what), f"{change.cycles:,}", f"{change.cycles / report.result.cycles:.2f}", how)
+        table.add_row(escape(change.flags), f"{change.cycles:,}", f"{change.cycles / report.result.cycles:.2f}", how)
     return table
 
 
@@ -192,7 +192,7 @@ def cycles_json(report: CyclesReport) -> dict[str, Any]:
         "seed": s.seed,
         "cycles": report.result.cycles,
         "regions": [_region_json(region) for region in report.regions],
-        "changes": [{"change": c.what, "cycles": c.cycles, "measured": c.measured} for c in report.changes],
+        "changes": [{"change": c.flags, "cycles": c.cycles, "measured": c.measured} for c in report.changes],
     }
 
 

@@ -9,7 +9,7 @@ from fuseflow.lower.regions import CompiledRegion
 
 
 def estimator_regions(regions: Iterable[CompiledRegion]) -> Iterator[EstimatorRegion]:
-    """The graph of every region, with the views that it reads: tensors that the memory holds in other dimensions."""
+    """Yield the graph of every region with the views that it reads, which are tensors that the memory holds in other dimensions."""
     for region in regions:
         views = tuple(
             StoredView(step.name, step.source, step.type.format, step.type.stored_shape)

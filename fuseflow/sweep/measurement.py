@@ -83,7 +83,7 @@ def compile_point(loaded: SourceEstimator, point: Point, top: int) -> tuple[Comp
     machine = Machine.model_validate(point.machine)
     if schedule.open:
         choice = choose_schedule(loaded.source, schedule, machine, top=top, estimator=loaded.estimator)
-        return choice.compiled, choice.ran.exactly()
+        return choice.compiled, choice.cache.exactly()
     return compile_source(loaded.source, schedule, machine), simulate
 
 

@@ -67,20 +67,20 @@ def test_decoders_that_are_alike_are_estimated_once() -> None:
 
 def test_what_is_simulated_decides(gcn: Source) -> None:
     choice = choose_schedule(gcn, AUTO, IDEAL, top=2)
-    simulated = [t for t in choice.tried if t.cycles is not None]
+    simulated = [t for t in choice.partitions if t.cycles is not None]
     assert len(simulated) == 2
-    (chosen,) = (t for t in choice.tried if t.chosen)
+    (chosen,) = (t for t in choice.partitions if t.chosen)
     assert chosen.cycles == min(t.cycles for t in simulated if t.cycles is not None)
-    assert {"layerwise", "full", "none"} <= {t.name for t in choice.tried}
-    assert [t.estimate for t in choice.tried] == sorted(t.estimate for t in choice.tried if t.estimate is not None)
+    assert {"layerwise", "full", "none"} <= {t.name for t in choice.partitions}
+    assert [t.estimate for t in choice.partitions] == sorted(t.estimate for t in choice.partitions if t.estimate is not None)
 
 
 def test_a_choice_runs_without_simulating_again_and_as_its_schedule_does(gcn: Source) -> None:
     choice = choose_schedule(gcn, AUTO.lower(order_policy="auto"), IDEAL)
-    simulated = choice.ran.simulations
+    simulated = choice.cache.simulations
     result = choice.run()
     assert result.check is not None and result.check.passed
-    assert choice.ran.simulations == simulated
+    assert choice.cache.simulations == simulated
     again = compile_source(gcn, Schedule.from_yaml(choice.schedule.to_yaml()), IDEAL).run()
     assert again.cycles == result.cycles
 
@@ -103,8 +103,8 @@ def test_an_order_that_the_user_gives_stays(gcn: Source) -> None:
 
 def test_it_chooses_by_estimate_alone(gcn: Source) -> None:
     choice = choose_schedule(gcn, AUTO.lower(order_policy="auto"), IDEAL, top=0)
-    assert choice.ran.simulations == 0
-    assert all(t.cycles is None for t in (*choice.tried, *choice.orders))
+    assert choice.cache.simulations == 0
+    assert all(t.cycles is None for t in (*choice.partitions, *choice.orders))
 
 
 def test_without_data_it_assumes_statistics() -> None:
@@ -116,7 +116,7 @@ def test_without_data_it_assumes_statistics() -> None:
         )
     )
     choice = choose_schedule(source, AUTO, IDEAL, top=0)
-    assert choice.assumed == ("A", "B")
+    assert choice.without_data == ("A", "B")
     with pytest.raises(FuseFlowError, match="input `A` of `program` has no data"):
         choose_schedule(source, AUTO, IDEAL)
 
@@ -126,7 +126,7 @@ def test_zeros_are_dropped_where_they_are_written(gcn: Source) -> None:
     assert any("H" in [r.name for r in region.fused.results] for region in choice.compiled.regions)
     result = choice.run()
     assert result.check is not None and result.check.passed
-    assert "H" in {t.refused.split("`")[1] for t in choice.tried if t.refused}
+    assert "H" in {t.refused.split("`")[1] for t in choice.partitions if t.refused}
 
 
 def test_a_program_without_a_legal_partition_says_why() -> None:

@@ -31,8 +31,8 @@ def test_the_path_adds_up(machine: str):
 def test_changes_compile_and_are_not_what_there_is():
     report = explain_cycles(spmm())
     assert report.changes == tuple(sorted(report.changes, key=lambda change: change.cycles))
-    assert not any(change.what == "--fuse full" for change in report.changes)  # the same graph
-    flags = [change.what for change in report.changes if not change.measured]
+    assert not any(change.flags == "--fuse full" for change in report.changes)  # the same graph
+    flags = [change.flags for change in report.changes if not change.measured]
     assert any(flag.startswith("--par") for flag in flags) and any(flag.startswith("--order") for flag in flags)
     for flag in (flag for flag in flags if flag.startswith("--par")):
         spmm(schedule=Schedule.from_flags(par=[flag.removeprefix("--par ")]))

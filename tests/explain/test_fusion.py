@@ -34,37 +34,37 @@ def report(text: str, schedule: Schedule) -> FusionReport:
 
 
 def pair(found: FusionReport, producer: str, consumer: str) -> FusionDecision:
-    return next(p for p in found.pairs if (p.producer, p.consumer) == (producer, consumer))
+    return next(p for p in found.decisions if (p.producer, p.consumer) == (producer, consumer))
 
 
 def test_every_pair_is_listed_in_program_order():
     found = report(SOFTMAX, Schedule.fuse("full"))
-    assert [(p.producer, p.consumer) for p in found.pairs] == [("T", "m"), ("T", "E"), ("m", "E"), ("E", "Y")]
-    assert all(p.fused and p.regions == ("full", "full") and not p.refusal for p in found.pairs)
+    assert [(p.producer, p.consumer) for p in found.decisions] == [("T", "m"), ("T", "E"), ("m", "E"), ("E", "Y")]
+    assert all(p.fused and p.regions == ("full", "full") and not p.refusal for p in found.decisions)
 
 
 def test_pairs_in_blocks():
     found = report(SOFTMAX, Schedule.fuse("none").block("A", 2, 2))
-    assert [p.fused for p in found.pairs] == [False, False, True, True]
-    assert not any(p.refusal for p in found.pairs)
+    assert [p.fused for p in found.decisions] == [False, False, True, True]
+    assert not any(p.refusal for p in found.decisions)
     plain, tiles = (next(p for p in r.producers if p.name == "T") for r in (report(SOFTMAX, Schedule.fuse("none")), found))
     assert (plain.entries, tiles.entries) == (20, 10) and plain.written == tiles.written  # ten tiles of two
 
 
 def test_pairs_that_are_cut_can_be_fused():
     found = report(SOFTMAX, Schedule.fuse("none"))
-    assert [p.fused for p in found.pairs] == [False, False, True, True]
+    assert [p.fused for p in found.decisions] == [False, False, True, True]
     assert pair(found, "T", "m").why == "`none` runs every Einsum alone"
     assert not pair(found, "T", "m").refusal
 
 
 def test_pairs_that_cannot_be_fused_have_a_reason():
-    (found,) = report(BOTH_WAYS, Schedule(copies=False, fuse_regions=("none",))).pairs
+    (found,) = report(BOTH_WAYS, Schedule(copies=False, fuse_regions=("none",))).decisions
     assert not found.fused and "has no legal order: it needs" in found.refusal
 
 
 def test_copies_let_them_be_fused():
-    (found,) = report(BOTH_WAYS, Schedule.fuse("none")).pairs
+    (found,) = report(BOTH_WAYS, Schedule.fuse("none")).decisions
     assert not found.fused and not found.refusal
 
 

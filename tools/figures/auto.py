@@ -191,10 +191,10 @@ def chosen(made: Study) -> None:
         return
     start = time.perf_counter()
     choice = choose_schedule(made.source, Schedule.fuse("auto"), made.machine, engine="fast")
-    found = next(t for t in choice.tried if t.chosen)
-    tried = {t.name: t.cycles for t in choice.tried if t.cycles is not None}
+    found = next(t for t in choice.partitions if t.chosen)
+    tried = {t.name: t.cycles for t in choice.partitions if t.cycles is not None}
     seconds = round(time.perf_counter() - start, 2)
-    state = f"chose {found.name} of {len(choice.tried)}"
+    state = f"chose {found.name} of {len(choice.partitions)}"
     row = Row(key, made.work.name, made.work.data, made.machine.name, [], state, found.cycles or 0, tried, seconds=seconds)
     made.rows[key] = row
     append(made.store, row)
@@ -218,7 +218,7 @@ def table(works: Iterable[Study]) -> str:
             made.work.name,
             f"`{made.work.data}`",
             made.machine.name,
-            f"{len(made.units)} {made.units.what}",
+            f"{len(made.units)} {made.units.granularity}",
             f"{2 ** (len(made.units) - 1):,}",
             f"{len(cycles)} of {len(ranges(len(made.units)))}",
             f"{best:,}",
