@@ -84,7 +84,8 @@ class OrderSearch:
     ) -> tuple[LoopOrder, Sequence[OrderTrial]]:
         """Return the order that is chosen for a region, and the orders that were considered.
 
-        The order is () if there is nothing to choose. Nothing is considered again for a region that differs from an earlier one in names alone.
+        The order is () if there is nothing to choose. A region that differs from an earlier one in names alone takes the order of that one,
+        and nothing is considered for it.
         """
         key = fusion_key(state, request)
         (plain,) = (region for region in lower_region(state, request)[0] if region.einsums)

@@ -1,4 +1,7 @@
-"""The estimate: what a graph does and how long that takes, without simulation: counted from tensors, or expected from their statistics."""
+"""The estimate: what a graph does and how many cycles that takes, without a simulation.
+
+Work is counted exactly from the coordinates that tensors store (`counted`), or expected from their statistics (`expected`).
+"""
 
 from fuseflow.estimate.assumptions import Assumptions
 from fuseflow.estimate.bound import Bound

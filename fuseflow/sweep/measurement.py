@@ -34,7 +34,7 @@ class SourceEstimator:
     """A model with its data, and an estimator that keeps what it counted of them."""
 
     source: Source
-    estimator: Estimator = field(default_factory=lambda: Estimator(assumed=True))
+    estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
 
 
 @dataclass(slots=True)

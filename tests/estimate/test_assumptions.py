@@ -42,7 +42,7 @@ def test_listed_degrees(tmp_path):
     path.write_text("0 4 " + "1 " * 98)
     given = Assumptions.parse([f"B.degree=@{path}"])
     assert given.statistics(PROGRAM.declared["B"]) == TensorStatistics((100, 50), (99.0, 102 / 99))
-    found = given.pairs(MeasuredOverlap({}, CountMemo())).reached(("B", 1), ("B", 1))
+    found = given.overlap(MeasuredOverlap({}, CountMemo())).lookup_rate(("B", 1), ("B", 1))
     assert found == LookupRate(1.0, (16 + 98) / 102)
 
 

@@ -77,14 +77,14 @@ def program(**tensors: object) -> ff.Compiled:
 def test_nothing_known():
     with pytest.raises(FuseFlowError, match="nothing is known of what `A` stores"):
         program().estimate()
-    found = program().estimate(Estimator(given=Assumptions.parse(["A.density=0.1"])))
+    found = program().estimate(Estimator(assumptions=Assumptions.parse(["A.density=0.1"])))
     assert found.operators["mul"] == pytest.approx(30 * 20 * 0.1 * 8) and not found.exact
 
 
 def test_stated_statistics_stand_for_data_too():
     array = np.zeros((30, 20))
     array[3, 4] = 1.0
-    found = program(A=array).estimate(Estimator(given=Assumptions.parse(["A.stored=60"])))
+    found = program(A=array).estimate(Estimator(assumptions=Assumptions.parse(["A.stored=60"])))
     assert found.operators["mul"] == pytest.approx(60 * 8)
 
 
@@ -94,8 +94,8 @@ def test_a_directory_is_enough(tmp_path: Path):
     made.save(tmp_path / "out")
     saved = load_saved(tmp_path / "out")
     given = Assumptions.parse(["M.density=0.5"])
-    found = Estimator(given=given).estimate(saved.regions, saved.source.program, {}, made.machine)
-    assert found.to_json()["regions"] == made.estimate(Estimator(given=given)).to_json()["regions"]
+    found = Estimator(assumptions=given).estimate(saved.regions, saved.source.program, {}, made.machine)
+    assert found.to_json()["regions"] == made.estimate(Estimator(assumptions=given)).to_json()["regions"]
     with pytest.raises(FuseFlowError, match="no directory of a compiled program"):
         load_saved(tmp_path)
     (tmp_path / "out" / "about.json").write_text("{}")
