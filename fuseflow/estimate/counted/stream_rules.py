@@ -1,4 +1,4 @@
-"""The streams of a graph, counted: what every primitive makes of the lists of its inputs."""
+"""The rules of counted streams: what every primitive makes of the lists of its inputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True)
 class NodeStreams:
-    """The streams that a node makes, and the comparisons of a node that merges."""
+    """The streams that a node makes, and the comparisons that it takes if it merges."""
 
     streams: tuple[CountedStream, ...]
     steps: int = 0
@@ -40,16 +40,19 @@ class NodeStreams:
 
 @dataclass(frozen=True, slots=True)
 class StreamRules:
-    """`patterns` are those of the tensors that the graph reads; `types` those of its streams; `values` the streams of coordinates whose
-    values are asked for (`wanted_coordinates`)."""
+    """The rules for the streams of a graph.
+
+    `patterns` are those of the tensors that it reads, and `types` the types of its streams. `wanted` are the streams of coordinates whose
+    values are needed (`wanted_coordinates`).
+    """
 
     memo: CountMemo
     patterns: Mapping[str, Pattern]
     types: Mapping[n.Port, n.StreamType]
-    values: frozenset[n.Port]
+    wanted: frozenset[n.Port]
 
     def make(self, node: n.Primitive, inputs: Sequence[CountedStream]) -> NodeStreams:
-        """Raises `Uncountable` where that takes too many elements, and for a tensor without a pattern."""
+        """Count the outputs of a node. Raises `Uncountable` if that takes too many elements, or if a tensor has no pattern."""
         match node:
             case n.Root():
                 return NodeStreams((CountedStream(),))
@@ -102,20 +105,20 @@ class StreamRules:
         return common_refinement(self.memo, [stream.nest for stream in streams])
 
     def _below(
-        self, ref: CountedStream, level: FiberLevel, what: object, below: Ints | None, keep_absent: bool = False
+        self, ref: CountedStream, level: FiberLevel, kind: object, below: Ints | None, keep_absent: bool = False
     ) -> CountedStream:
-        """A level more: `label` of each reference says which fiber is below it."""
+        """Return a stream that is one level deeper, with the fiber that the label of each reference names below it."""
 
-        def made() -> FiberNest:
+        def build() -> FiberNest:
             link = np.zeros(distinct_elements(ref.nest), dtype=np.int64) if ref.label is None else ref.label
             return FiberNest(ref.nest, np.zeros_like(link) if keep_absent else link, level)
 
-        return CountedStream(self.memo.once(what, (ref.nest, ref.label, None if keep_absent else level), made), below)
+        return CountedStream(self.memo.once(kind, (ref.nest, ref.label, None if keep_absent else level), build), below)
 
     def _scan(self, node: n.Scan, ref: CountedStream) -> NodeStreams:
         pattern = self._pattern(node.tensor)
-        found = self._below(ref, pattern.levels[node.level], "scan", pattern.below[node.level])
-        return NodeStreams((CountedStream(found.nest), found))
+        scanned = self._below(ref, pattern.levels[node.level], "scan", pattern.below[node.level])
+        return NodeStreams((CountedStream(scanned.nest), scanned))
 
     def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> CountedStream:
         pattern = self._pattern(node.tensor)
@@ -124,19 +127,19 @@ class StreamRules:
         labels = [None if s.label is None else apply_map(s.label, map) for s, map in zip(inputs, maps, strict=True)]
         if below is None and level.complete and all(label is None for label in labels):
             return CountedStream(nest)
-        found = np.zeros(distinct_elements(nest), dtype=np.int64)
-        absent = np.zeros(len(found), dtype=bool)
+        fibers_below = np.zeros(distinct_elements(nest), dtype=np.int64)
+        absent = np.zeros(len(fibers_below), dtype=bool)
         for label in labels:
             absent |= False if label is None else label < 0
         if below is not None or not level.complete:
             crds = self._values(node.inputs[0], inputs[0], maps[0])
             fiber = labels[1] if len(inputs) == 2 and labels[1] is not None else np.zeros(len(crds), dtype=np.int64)
             at = np.where(absent, EMPTY, level.find(fiber, crds))
-            found = np.minimum(at, 0) if below is None else take(below, at)
-        return CountedStream(nest, normalize_labels(np.where(absent, EMPTY, found)))
+            fibers_below = np.minimum(at, 0) if below is None else take(below, at)
+        return CountedStream(nest, normalize_labels(np.where(absent, EMPTY, fibers_below)))
 
     def _values(self, port: n.Port, stream: CountedStream, map: ElementMap) -> Ints:
-        """The coordinates on a stream: those of its lists, or, if it repeats others, its labels."""
+        """Return the coordinates on a stream: those of its lists, or its labels if it repeats coordinates."""
         if self.types[port].kind == "crd":
             assert stream.nest is not None
             return apply_map(stream.nest.level.crd, map)
@@ -146,27 +149,27 @@ class StreamRules:
     def _repeat(self, node: n.Repeat, inputs: Sequence[CountedStream]) -> CountedStream:
         x, signal = inputs
         assert signal.nest is not None
-        label = self._values(node.inputs[0], x, None) if node.inputs[0] in self.values else x.label
+        label = self._values(node.inputs[0], x, None) if node.inputs[0] in self.wanted else x.label
         if label is None:
             return CountedStream(signal.nest)
         nest = signal.nest
         return self.memo.once("repeat", (x.nest, label, nest), lambda: self._labelled(x.nest, label, nest))
 
     def _labelled(self, x: FiberNest | None, label: Ints, signal: FiberNest) -> CountedStream:
-        """The signal's lists, told apart by the label of the element that is repeated in them."""
+        """Return the lists of the signal, distinguished by the label of the element that is repeated in them."""
         above, (from_x, from_signal) = common_refinement(self.memo, [x, signal.above])
         value, fiber = apply_map(label, from_x), apply_map(signal.link, from_signal)
         (values, fibers), which = distinct_tuples([value, fiber])
         self.memo.afford(int(take(signal.level.lengths, fibers, 0).sum()))
-        place, at = signal.level.expanded(fibers)
+        row, at = signal.level.expanded(fibers)
         if len(at) == len(signal.level.crd) and (at == np.arange(len(at))).all() and len(fibers) == signal.level.fibers:
             level = signal.level
         else:
-            level = FiberLevel(group_positions(place, len(fibers)), signal.level.crd[at], signal.level.size)
+            level = FiberLevel(group_positions(row, len(fibers)), signal.level.crd[at], signal.level.size)
         nest = (
             signal if level is signal.level and above is signal.above and from_signal is None else FiberNest(above, which, level)
         )
-        return CountedStream(nest, normalize_labels(values[place]))
+        return CountedStream(nest, normalize_labels(values[row]))
 
     def _join(self, node: n.Join, inputs: Sequence[CountedStream]) -> NodeStreams:
         def count() -> NodeStreams:
@@ -251,7 +254,7 @@ class StreamRules:
         return self.memo.once(("permute", node.order), (inner,), count)
 
     def _drop(self, inputs: Sequence[CountedStream]) -> tuple[CountedStream, ...]:
-        """Values that leave are taken to be the `N`; which others do is for their numbers to say."""
+        """Count a drop. Only `N` is dropped: which other values are zero is not known."""
         crds = len(inputs) - 1
         nest, (_, map) = self._together(inputs[-2], inputs[-1])
         assert nest is not None
@@ -259,7 +262,7 @@ class StreamRules:
         kept = np.ones(distinct_elements(nest), dtype=bool) if label is None else apply_map(label, map) >= 0
         label = None if label is None else apply_map(label, map)[kept]
         chain = nest.chain[nest.depth - crds :]
-        levels, links = [one.level for one in chain], [one.link for one in chain]
+        levels, links = [fiber_nest.level for fiber_nest in chain], [fiber_nest.link for fiber_nest in chain]
         for k in reversed(range(crds)):
             level = levels[k]
             if not kept.all():
@@ -268,21 +271,21 @@ class StreamRules:
                 link = links[k]
                 kept = take(levels[k].lengths, link, 0) > 0
                 links[k] = link[kept]
-        made = chain[0].above
+        kept_nest = chain[0].above
         out = []
-        for before, level, link in zip(chain, levels, links, strict=True):
-            same = made is before.above and level is before.level and len(link) == len(before.link)
-            made = before if same else FiberNest(made, link, level)
-            out.append(CountedStream(made))
-        return (*out, CountedStream(made, label))
+        for original, level, link in zip(chain, levels, links, strict=True):
+            unchanged = kept_nest is original.above and level is original.level and len(link) == len(original.link)
+            kept_nest = original if unchanged else FiberNest(kept_nest, link, level)
+            out.append(CountedStream(kept_nest))
+        return (*out, CountedStream(kept_nest, label))
 
     def _flatten(self, node: n.Flatten, crd: CountedStream) -> CountedStream:
         inner = crd.nest
         assert inner is not None and inner.above is not None
         outer = inner.above
-        place, at = inner.level.expanded(inner.link)
-        crds = outer.level.crd[place] * node.size + inner.level.crd[at]
-        level = FiberLevel(group_positions(outer.level.owner[place], outer.level.fibers), crds, outer.level.size * node.size)
+        row, at = inner.level.expanded(inner.link)
+        crds = outer.level.crd[row] * node.size + inner.level.crd[at]
+        level = FiberLevel(group_positions(outer.level.owner[row], outer.level.fibers), crds, outer.level.size * node.size)
         return CountedStream(FiberNest(outer.above, outer.link, level))
 
     def _split(self, node: n.SplitLevel, crd: CountedStream) -> tuple[CountedStream, CountedStream]:
@@ -297,8 +300,8 @@ class StreamRules:
     def _fork(self, node: n.Fork, x: CountedStream) -> tuple[CountedStream, ...]:
         nest = x.nest
         if nest is None:
-            one = np.zeros(1, dtype=np.int64) if x.label is None else x.label
-            return (CountedStream(None, normalize_labels(one)), *[CountedStream(None, None)] * (node.lanes - 1))
+            label = np.zeros(1, dtype=np.int64) if x.label is None else x.label
+            return (CountedStream(None, normalize_labels(label)), *[CountedStream(None, None)] * (node.lanes - 1))
         lanes = self.memo.once(("fork", node.lanes), (nest,), lambda: fork_nest(self.memo, nest, node.lanes))
         return tuple(CountedStream(lane, None if x.label is None else normalize_labels(x.label[at])) for lane, at in lanes)
 
@@ -311,7 +314,7 @@ class StreamRules:
 
 
 def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> frozenset[n.Port]:
-    """The streams of coordinates whose values say what of a tensor is located: all but where all is there, and alike."""
+    """Return the streams whose coordinates decide what is located in a tensor. A level whose fibers are full and alike needs none."""
     wanted: set[n.Port] = set()
     for node in reversed(graph.nodes):
         if isinstance(node, n.Locate) and node.tensor in patterns and _depends_on_coordinate(patterns[node.tensor], node.level):
@@ -324,7 +327,7 @@ def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> froze
 
 
 def _depends_on_coordinate(pattern: Pattern, level: int) -> bool:
-    """Whether it depends on the coordinate what is located in a level."""
+    """Return whether what is located in a level depends on the coordinate."""
     return pattern.below[level] is not None or not pattern.levels[level].complete
 
 
@@ -337,23 +340,23 @@ def _distinct_fibers(stream: CountedStream) -> int:
 
 
 def _labels_at(label: Ints | None, at: Ints) -> Ints:
-    """The labels of picked elements."""
+    """Return the labels of these elements."""
     return np.minimum(at, 0) if label is None else take(label, at)
 
 
 def _nested_streams(
-    start: FiberNest, place: Ints, columns: Sequence[Ints], sizes: Sequence[int], fibers: int
+    start: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int], fibers: int
 ) -> tuple[CountedStream, ...]:
-    """Streams of entries in the order of `place` and then of the columns, of which equal ones next to each other are one element."""
+    """Return nested streams of entries that are ordered by `row` and then by the columns. Equal neighbours become one element."""
     nest, link, above = start.above, start.link, fibers
     out = []
     for k, (column, size) in enumerate(zip(columns, sizes, strict=True)):
         first = np.ones(len(column), dtype=bool)
-        first[1:] = (np.diff(place) != 0) | (np.diff(column) != 0)
+        first[1:] = (np.diff(row) != 0) | (np.diff(column) != 0)
         if k == len(columns) - 1:
             first[:] = True
-        nest = FiberNest(nest, link, FiberLevel(group_positions(place[first], above), column[first], size))
+        nest = FiberNest(nest, link, FiberLevel(group_positions(row[first], above), column[first], size))
         out.append(CountedStream(nest))
-        place, above = np.cumsum(first) - 1, int(first.sum())
+        row, above = np.cumsum(first) - 1, int(first.sum())
         link = np.arange(above)
     return (*out, out[-1])
