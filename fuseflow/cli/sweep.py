@@ -96,9 +96,9 @@ def run(
     limit = None if memory is None else _bytes(memory)
     with opened(file, store, must_exist=False, again=again) as found, found.store.writing():
         tally = counted(found)
-        if tally.left or found.again:
+        if tally.left or found.redo:
             _run(found, tally, jobs or _cores(), limit, scheduler, quiet)
-        found = replace(found, again=frozenset())
+        found = replace(found, redo=frozenset())
         tally = counted(found)
         if not quiet:
             for line in status_lines(found, tally):

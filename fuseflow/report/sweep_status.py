@@ -14,7 +14,7 @@ from fuseflow.sweep.sweep import Sweep
 
 def counted(sweep: Sweep) -> SweepProgress:
     """What is done of a sweep."""
-    tally = SweepProgress(sweep.expected(), sweep.file.content.objective)
+    tally = SweepProgress(sweep.expected_tasks(), sweep.file.content.objective)
     rows = sweep.store.rows()
     for mode in sweep.modes:
         for place in sweep.chosen(mode):
@@ -22,7 +22,7 @@ def counted(sweep: Sweep) -> SweepProgress:
             row = rows.get(task.key)
             if row is not None and sweep.done(task, row):
                 tally.note(place, mode, row.outcome, reused=True)
-    if sweep.settled():
+    if sweep.tasks_are_known():
         tally.total = sum(len(sweep.chosen(mode)) for mode in sweep.modes)
     return tally
 
@@ -46,7 +46,7 @@ def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
 
 def _rows(sweep: Sweep) -> list[ResultRow]:
     rows = sweep.store.rows()
-    keys = (place.point.key(mode) for mode in sweep.modes for place in sweep.space.places)
+    keys = (place.point.key(mode) for mode in sweep.modes for place in sweep.space.points)
     return [rows[key] for key in keys if key in rows]
 
 
@@ -65,7 +65,7 @@ def _best(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
         return
     objective = sweep.file.content.objective
     expected = "expected " if modes[-1] == "estimate" else ""
-    for (_, mode), (value, place) in sorted(tally.best.items(), key=lambda item: sweep.space.places.index(item[1][1])):
+    for (_, mode), (value, place) in sorted(tally.best.items(), key=lambda item: sweep.space.points.index(item[1][1])):
         if mode == modes[-1]:
-            where = place.named(sweep.space.axes)
+            where = place.name(sweep.space.axes)
             yield f"best: {value:,} {expected}{objective}" + (f" at {where}" if where else "")

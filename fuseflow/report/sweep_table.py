@@ -42,12 +42,12 @@ def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepR
     rows = sweep.store.rows()
     modes = sweep.modes
     lines = [
-        _line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in modes}, modes) for place in sweep.space.places
+        _line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in modes}, modes) for place in sweep.space.points
     ]
     if others:
-        inside = {place.point.key(mode) for place in sweep.space.places for mode in ("estimate", "simulate")}
+        inside = {place.point.key(mode) for place in sweep.space.points for mode in ("estimate", "simulate")}
         lines += [_line(row.labels, {row.mode: row}, modes) for key, row in rows.items() if key not in inside]
-    axes = tuple(dict.fromkeys(axis for place in sweep.space.places for axis in place.labels))
+    axes = tuple(dict.fromkeys(axis for place in sweep.space.points for axis in place.labels))
     values = (*(f"estimated_{name}" for name in ESTIMATED if "estimate" in modes), *(SIMULATED if "simulate" in modes else ()))
     return SweepRows(
         axes, (*axes, "status", *values, "to_best", *(CLOCKED if clocked else ()), "reason", "error"), _related(sweep, lines)
@@ -84,7 +84,7 @@ def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
     """With `to_best`: how many times the best value of its workload a line has; of the lines of points in the sweep."""
     column = objective_column(sweep)
     least: dict[str, float] = {}
-    workloads = [place.point.workload for place in sweep.space.places]
+    workloads = [place.point.workload for place in sweep.space.points]
     for workload, line in zip(workloads, lines, strict=False):
         value = line.get(column)
         if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""One point: its estimate, or its simulation, as the values of a row."""
+"""The measurement of a point: its estimate or its simulation, as the values of a row."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from fuseflow.sim import Machine, simulate
 from fuseflow.sweep.point import Point
 
 KEPT_SOURCES = 2
-"""Traced models that a process keeps: neighbours in a sweep share one, and large data must not pile up."""
+"""How many traced models a process keeps. Neighbouring points of a sweep share one, and large data must not pile up."""
 
 KEPT_COUNTS = 50_000
-"""Results of counting that are kept for the next point: many points must not pile up."""
+"""How many results of counting are kept for the next point, so that those of many points do not pile up."""
 
 RowValues = dict[str, Any]
+"""The values of a row by name, as JSON has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEstimator:
-    """A model with its data, and an estimator that keeps what it counted of them."""
+    """A model with its data, and an estimator that keeps what it counted of the data."""
 
     source: Source
     estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
@@ -39,11 +40,12 @@ class SourceEstimator:
 
 @dataclass(slots=True)
 class SourceCache:
-    """Models with their data, loaded once for all points that share them; the latest `KEPT`."""
+    """A cache of models with their data, which are loaded once for all points that share them. It keeps the latest `KEPT_SOURCES`."""
 
     _kept: OrderedDict[str, SourceEstimator] = field(default_factory=OrderedDict)
 
-    def of(self, point: Point) -> SourceEstimator:
+    def get(self, point: Point) -> SourceEstimator:
+        """Return the model and the data of a point, and load them if they are not in the cache."""
         key = point.source
         if key not in self._kept:
             while len(self._kept) >= KEPT_SOURCES:
@@ -70,7 +72,7 @@ def _load(point: Point) -> Source:
 
 
 def _forget_modules(folder: Path) -> None:
-    """Modules that a model file imported from its folder: those of the next model may have the same names."""
+    """Forget the modules that a model file imported from its folder, because those of the next model may have the same names."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file and Path(file).parent == folder:
@@ -78,7 +80,7 @@ def _forget_modules(folder: Path) -> None:
 
 
 def compile_point(loaded: SourceEstimator, point: Point, top: int) -> tuple[Compiled, GraphExecutor]:
-    """The program, and what runs its graphs. `top`: how many schedules `auto` simulates, where the point leaves something to it."""
+    """Compile a point; returns the program and what runs its graphs. `top` is how many candidates `auto` simulates, if it has a choice."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:
@@ -88,37 +90,37 @@ def compile_point(loaded: SourceEstimator, point: Point, top: int) -> tuple[Comp
 
 
 def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
-    """What the regions are expected to do on the machine, one after the other."""
+    """Estimate a point, and return the values of its row."""
     loaded.estimator.memo.forget(KEPT_COUNTS)
     program, _ = compile_point(loaded, point, top=0)
-    found = program.estimate(loaded.estimator)
-    moved, orders = found.stats["bytes"], {r.name: list(r.fused.order) for r in program.regions}
+    estimate = program.estimate(loaded.estimator)
+    traffic, orders = estimate.stats["bytes"], {r.name: list(r.fused.order) for r in program.regions}
     return {
-        "cycles": round(found.cycles),
-        "bytes": round(moved["read"] + moved["write"]),
-        "flops": round(found.flops),
-        "firings": round(found.firings),
+        "cycles": round(estimate.cycles),
+        "bytes": round(traffic["read"] + traffic["write"]),
+        "flops": round(estimate.flops),
+        "firings": round(estimate.firings),
         "nodes": sum(len(r.graph.nodes) for r in program.regions),
         **_chosen_schedule(point, program),
         "regions": [
-            {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in found.regions
+            {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in estimate.regions
         ],
     }
 
 
 def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
-    """What the simulator counts; raises `CheckError` for outputs that are wrong."""
+    """Simulate a point, and return the values of its row. Raises `CheckError` for outputs that are wrong."""
     program, execute = compile_point(loaded, point, DEFAULT_TOP)
     result = program.run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}")
     orders = {r.name: list(r.fused.order) for r in program.regions}
-    moved = result.stats["bytes"]
+    traffic = result.stats["bytes"]
     return {
         "cycles": result.cycles,
-        "bytes": moved["read"] + moved["write"],
-        "bytes_read": moved["read"],
-        "bytes_written": moved["write"],
+        "bytes": traffic["read"] + traffic["write"],
+        "bytes_read": traffic["read"],
+        "bytes_written": traffic["write"],
         "flops": result.flops,
         "firings": sum(r.times * r.simulation.firings for r in result.regions),
         "tokens": sum(r.times * r.simulation.tokens for r in result.regions),
@@ -132,9 +134,10 @@ def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
 
 
 def _chosen_schedule(point: Point, program: Compiled) -> RowValues:
-    """What `auto` chose."""
+    """Return the schedule that `auto` chose, as a value of the row; nothing if the point has it in full."""
     chosen = program.schedule.to_yaml()
     return {} if chosen == point.schedule else {"schedule": chosen}
 
 
 MEASURES: dict[str, Callable[[SourceEstimator, Point], RowValues]] = {"estimate": estimate_point, "simulate": simulate_point}
+"""The function that measures a point, by mode."""

@@ -1,4 +1,4 @@
-"""Results of sweeps: a row a point and mode, in SQLite. A row is there as a whole or not at all, whenever the process is killed."""
+"""The store of results of sweeps, in SQLite, with a row for each point and mode. A row is complete or absent, even after a crash."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Task, TaskOutcome
 
 SCHEMA = 1
+"""The version of the table, in `user_version`."""
 APPLICATION = 0x66756673
-"""Says in the header of the file that it is one of these: `fufs`."""
+"""The `application_id` in the header of the file, `fufs`, which says that it is a store of a sweep."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS rows (
@@ -43,7 +44,11 @@ CREATE TABLE IF NOT EXISTS rows (
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """What is known of a point in a mode. `limit`: seconds that it was given, 0 without a limit. `code`: the fuseflow that ran it."""
+    """The result of a point in a mode, as it is stored.
+
+    `limit` is the limit of time in seconds, 0 without one. `finished` is the time at which it finished, in seconds since 1970. `code` is
+    the version of the fuseflow that ran it.
+    """
 
     mode: str
     source: str
@@ -56,7 +61,7 @@ class ResultRow:
 
 @dataclass(slots=True)
 class Store:
-    """An open store. Only whoever holds it as `writing` adds rows; others may read at any time."""
+    """An open store. One process at a time may add rows, inside `writing`; others may read at any time."""
 
     path: Path
     _database: sqlite3.Connection = field(repr=False)
@@ -64,7 +69,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        """Open a store, or make one. Raises `FileError` for a file that is no store, or that of a later version."""
+        """Open a store, and create it if it does not exist. Raises `FileError` for a file that is no store of this schema."""
         with _file_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             database = sqlite3.connect(path, timeout=30, isolation_level=None)
@@ -86,7 +91,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one who adds rows; raises `SweepError` if another process is. The lock ends with the process, however it ends."""
+        """Take the right to add rows. Raises `SweepError` if another process has it. The lock ends with the process, however it ends."""
         with _file_errors(self.path), open(f"{self.path}.lock", "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,7 +107,7 @@ class Store:
 
     @property
     def is_written_by_another(self) -> bool:
-        """Whether another process adds rows."""
+        """Whether another process has the right to add rows."""
         if self._writing:
             return False
         try:
@@ -115,7 +120,7 @@ class Store:
         return False
 
     def add(self, task: Task, labels: Mapping[str, str], outcome: TaskOutcome) -> None:
-        """Keep what became of a task, in place of what is known of it."""
+        """Store the outcome of a task. It replaces an earlier one."""
         row = (
             task.key,
             task.mode,
@@ -136,11 +141,11 @@ class Store:
             self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({','.join('?' * len(row))})", row)
 
     def rows(self) -> dict[str, ResultRow]:
-        """All that is known, by key."""
+        """Return all rows, by key."""
         columns = 'key, mode, source, labels, "values", reason, error, seconds, peak, attempt, finished, code'
         with _file_errors(self.path):
-            found = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
-        return {key: _row(key, *values) for key, *values in found}
+            records = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
+        return {key: _row(key, *values) for key, *values in records}
 
 
 def _row(

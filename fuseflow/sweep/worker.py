@@ -1,8 +1,7 @@
-"""A process that measures points: tasks come as lines of JSON on standard input, outcomes go to standard output.
+"""The main program of a process that measures points. It reads tasks as lines of JSON, and writes outcomes to standard output.
 
-It is a process of its own because a point may take too long or too much memory, and then only it is ended; it speaks JSON because
-whoever started it may be another program on the way (a worker of a cluster). It ends when its standard input does: if the sweep is
-killed, nothing goes on behind it.
+Points are measured in a process of their own, because a point that takes too long or too much memory is ended together with its process.
+The process ends when its standard input ends, so nothing goes on after a sweep is killed.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from fuseflow.sweep.point import Point
 
 
 def measure_tasks(reader: IO[str], writer: IO[str]) -> None:
+    """Measure the tasks of `reader` one after the other, and write an outcome for each to `writer`."""
     sources = SourceCache()
     _send(writer, code=code_version())
     for task in _tasks(reader):
@@ -31,17 +31,17 @@ def measure_tasks(reader: IO[str], writer: IO[str]) -> None:
         reset_peak_memory()
         try:
             point = Point(**task["point"])
-            loaded = sources.of(point)
+            loaded = sources.get(point)
             _send(writer, loaded=task["key"])
             start = time.perf_counter()
-            found: dict[str, Any] = {"values": MEASURES[task["mode"]](loaded, point)}
+            result: dict[str, Any] = {"values": MEASURES[task["mode"]](loaded, point)}
         except FuseFlowError as error:
-            found = {"reason": error.code, "error": str(error)}
+            result = {"reason": error.code, "error": str(error)}
         except MemoryError:
-            found = {"reason": "memory", "error": "error[memory]: this machine has not enough memory for that"}
-        except Exception as error:  # of a model file's code, or a fault of fuseflow: a row, and the sweep goes on
-            found = {"reason": "internal", "error": f"internal error: {type(error).__name__}: {error}"}
-        _send(writer, key=task["key"], seconds=round(time.perf_counter() - start, 4), peak=peak_memory(), **found)
+            result = {"reason": "memory", "error": "error[memory]: this machine has not enough memory for that"}
+        except Exception as error:  # raised by a model file or a fault of fuseflow: it becomes a row, and the sweep goes on
+            result = {"reason": "internal", "error": f"internal error: {type(error).__name__}: {error}"}
+        _send(writer, key=task["key"], seconds=round(time.perf_counter() - start, 4), peak=peak_memory(), **result)
 
 
 def _send(writer: IO[str], **message: Any) -> None:
@@ -50,17 +50,17 @@ def _send(writer: IO[str], **message: Any) -> None:
 
 
 def _tasks(reader: IO[str]) -> Iterator[dict[str, Any]]:
-    """The tasks one by one, read by a thread, so that the end of the input ends the process in the middle of a point, too."""
-    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    """Yield the tasks. A thread reads them, so that the end of the input ends the process even in the middle of a point."""
+    tasks: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     def listen() -> None:
         for line in reader:
-            waiting.put(json.loads(line))
+            tasks.put(json.loads(line))
         os._exit(0)
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        yield waiting.get()
+        yield tasks.get()
 
 
 def main() -> None:

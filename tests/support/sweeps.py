@@ -66,7 +66,7 @@ class Here:
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
         for task in tasks:
             self.ran.append(task.mode)
-            yield task, TaskOutcome(task.key, MEASURES[task.mode](self.sources.of(task.point), task.point))
+            yield task, TaskOutcome(task.key, MEASURES[task.mode](self.sources.get(task.point), task.point))
 
     def learn(self, source: str, mode: str, peak: int) -> None:
         pass

@@ -79,5 +79,5 @@ class LostAndComputedAgain:
 def test_a_result_that_is_lost_between_news_and_gathering_is_waited_for(tmp_path: Path) -> None:
     write_program(tmp_path)
     sweep = opened(tmp_path, SWEEP)
-    found = _outcome(sweep.task(sweep.space.places[0], "estimate"), LostAndComputedAgain())
+    found = _outcome(sweep.task(sweep.space.points[0], "estimate"), LostAndComputedAgain())
     assert found == TaskOutcome("k", {"cycles": 3})

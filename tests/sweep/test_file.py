@@ -40,9 +40,9 @@ def test_points_are_all_combinations_in_the_order_of_the_file(folder: Path) -> N
     )
     assert len(found) == found.combinations == 2 * 2 * 2 * 2 * 2 * 2 * 3
     assert found.axes == ("data", "options", "seed", "machine", "set", "schedule", "par")
-    assert found.places[0].named(found.axes) == "data=karate options=- seed=0 machine=ideal set=- schedule=full par=-"
-    last = found.places[-1]
-    assert last.named(found.axes[3:]) == "machine=rda set=fifo_depth=8 schedule=csr par=i=4,k=2"
+    assert found.points[0].name(found.axes) == "data=karate options=- seed=0 machine=ideal set=- schedule=full par=-"
+    last = found.points[-1]
+    assert last.name(found.axes[3:]) == "machine=rda set=fifo_depth=8 schedule=csr par=i=4,k=2"
     assert Schedule.from_yaml(last.point.schedule) == Schedule.format("adj", "csr").par(i=4, k=2)
     assert last.point.machine["fifo_depth"] == 8
 
@@ -51,13 +51,13 @@ def test_one_point_is_a_sweep(folder: Path) -> None:
     found = read(folder, "model: p.ein\n")
     assert len(found) == 1
     assert found.axes == ()
-    assert found.places[0].point.schedule == str(Schedule())
+    assert found.points[0].point.schedule == str(Schedule())
 
 
 def test_equal_points_are_one_under_their_first_labels(folder: Path) -> None:
     found = read(folder, "model: p.ein\nschedules: [full.yaml, {fuse: [full]}, {fuse: [none]}]\n")
     assert (len(found), found.combinations) == (2, 3)
-    assert [place.labels["schedule"] for place in found.places] == ["full", "fuse:none"]
+    assert [place.labels["schedule"] for place in found.points] == ["full", "fuse:none"]
 
 
 def test_what_varies_is_added_to_every_schedule(folder: Path) -> None:
@@ -66,7 +66,7 @@ def test_what_varies_is_added_to_every_schedule(folder: Path) -> None:
         "model: p.ein\nschedules: [{par: {i: 2}}]\n"
         "vary: {par: [{}, {k: 4}], order: [first, {z: i}], fuse: [none, 'y,z', [y, z]], copies: [true, false]}\n",
     )
-    schedules = [Schedule.from_yaml(place.point.schedule) for place in found.places]
+    schedules = [Schedule.from_yaml(place.point.schedule) for place in found.points]
     assert len(found) == 2 * 2 * 2 * 2  # two ways to write y,z
     assert {dict(s.parallel)["i"] for s in schedules} == {2}
     assert {s.order_policy for s in schedules} == {"first", "best"}

@@ -143,7 +143,7 @@ def test_what_goes_wrong_is_a_row_and_the_rest_goes_on(tmp_path: Path) -> None:
     opened(tmp_path, text).run(again)
     assert again.ran == []
     assert [t.limit for t in left(opened(tmp_path, text.replace("3", "4")))] == [4.0]
-    assert len(left(opened(tmp_path, text, again=frozenset({"failed"})))) == 3
+    assert len(left(opened(tmp_path, text, redo=frozenset({"failed"})))) == 3
 
 
 def left(sweep: Sweep) -> list[Task]:
