@@ -56,6 +56,7 @@ class PartitionTrial:
     refused: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """Return the partition as plain values."""
         return {
             "name": self.name,
             "regions": self.regions,
@@ -88,6 +89,7 @@ class ScheduleChoice:
 
     @property
     def schedule(self) -> Schedule:
+        """The schedule that was chosen, in full."""
         return self.compiled.schedule
 
     def run(

@@ -54,12 +54,15 @@ class UnitSequence:
         return first if first == last else f"{first}-{last}"
 
     def einsums(self, part: UnitRange) -> tuple[str, ...]:
+        """Return the Einsums of a range."""
         return tuple(e for unit in self.units[slice(*part)] for e in unit.einsums)
 
     def parts(self, part: UnitRange) -> int:
+        """Return the number of operators of a range."""
         return sum(unit.parts for unit in self.units[slice(*part)])
 
     def legal(self, part: UnitRange) -> bool:
+        """Return whether a range may be a region: whether it is one unit, or all its units may be with others."""
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
 
     def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:

@@ -28,6 +28,7 @@ class Flow:
 
     @property
     def depth(self) -> int:
+        """The number of depths at which the stream has lists."""
         return len(self.lists)
 
     @property

@@ -71,6 +71,7 @@ class Work:
 
     @property
     def exact(self) -> bool:
+        """Whether the work of all nodes was counted."""
         return all(node.exact for node in self.nodes)
 
 
@@ -105,6 +106,7 @@ class _StreamWalk:
         return expected_comparisons(node, inputs), False
 
     def shape(self, port: n.Port) -> ExpectedStream:
+        """Return a stream as the statistical model describes it."""
         if port not in self.shapes:
             self.shapes[port] = expected_from_counted(self.exact[port])
         return self.shapes[port]

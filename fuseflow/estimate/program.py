@@ -58,6 +58,7 @@ class RegionEstimate:
 
     @property
     def times(self) -> int:
+        """How many regions of the program do the same."""
         return 1 + len(self.repeats)
 
     @property
@@ -69,6 +70,7 @@ class RegionEstimate:
         return sum(node.firings for node in self.work.nodes)
 
     def bytes(self, direction: str) -> float:
+        """Return the bytes read or written, by `direction`."""
         return sum(row.bytes for row in self.work.traffic if row.direction == direction)
 
 
@@ -84,6 +86,7 @@ class ProgramEstimate:
 
     @property
     def cycles(self) -> float:
+        """The cycles of all regions together."""
         return sum(region.times * region.bound.cycles for region in self.regions)
 
     @property
@@ -101,7 +104,7 @@ class ProgramEstimate:
 
     @property
     def operators(self) -> dict[str, float]:
-        """FLOPs by operator."""
+        """The FLOPs of each operator."""
         totals: Counter[str] = Counter()
         for region in self.regions:
             for function, number in region.work.operators.items():
@@ -187,6 +190,7 @@ class TensorKnowledge:
     overlap: AssumedOverlap
 
     def copy(self) -> TensorKnowledge:
+        """Return a copy to which regions can be added."""
         return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap)
 
     def write(self, graph: Graph, work: Work, names: Mapping[str, str]) -> None:

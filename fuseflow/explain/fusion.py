@@ -37,6 +37,7 @@ class FusionDecision:
 
     @property
     def fused(self) -> bool:
+        """Whether both are in one region."""
         return self.regions[0] == self.regions[1]
 
 

@@ -39,6 +39,7 @@ class Tracer:
         self.regions: list[TracedRegion] = []
 
     def watch(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
+        """Trace a region that was simulated."""
         self.add(region.name, region.graph, read, simulation)
 
     def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:

@@ -1,4 +1,4 @@
-"""Every stage of a compiled program as text or bytes, and all of them as a directory that describes itself."""
+"""The artifacts of a compiled program: every stage as text or bytes, and all of them as a directory that describes itself."""
 
 from __future__ import annotations
 

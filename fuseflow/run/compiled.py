@@ -69,10 +69,12 @@ class Compiled:
 
     @property
     def name(self) -> str:
+        """The name of the model."""
         return self.source.name
 
     @property
     def seed(self) -> int:
+        """The seed of the model and its data."""
         return self.source.seed
 
     def emit(self, stage: str) -> str | bytes:
@@ -104,6 +106,7 @@ class Compiled:
 
     @property
     def settings(self) -> Settings:
+        """What was compiled, as enough to repeat it."""
         source = self.source
         return Settings(
             self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, source.notices

@@ -24,6 +24,7 @@ class RunHistory:
 
     @property
     def regions(self) -> tuple[RegionResult, ...]:
+        """The results of the regions that were simulated, in order."""
         return tuple(self._results)
 
     def record(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:

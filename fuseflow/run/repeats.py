@@ -1,4 +1,4 @@
-"""The values of regions that repeat (`sim.signature`): the dense interpreter computes them, without a simulation."""
+"""The values of regions that repeat an earlier one (`sim.signature`). The dense interpreter computes them without a simulation."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ class RegionResult:
 
     @property
     def times(self) -> int:
+        """How many regions of the program run alike."""
         return 1 + len(self.repeats)
 
 
@@ -72,15 +73,17 @@ class Result:
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
-        """Every model output: dense, or a scipy array where it is stored compressed."""
+        """Every model output, as a dense array, or as a scipy array where it is sparse."""
         return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in self.tensors.items()}
 
     @property
     def cycles(self) -> int:
+        """The cycles of all regions together."""
         return sum(r.times * r.cycles for r in self.regions)
 
     @property
     def flops(self) -> int:
+        """The FLOPs of all regions together."""
         return sum(r.times * r.simulation.flops for r in self.regions)
 
     @property
@@ -140,10 +143,12 @@ def json_text(values: dict[str, Any]) -> str:
 
 
 def is_sparse(tensor: Tensor) -> bool:
+    """Return whether an output is saved as a sparse array: whether it has a sparse level and the fill 0."""
     return not tensor.format.all_dense and tensor.fill == 0
 
 
 def region_json(region: RegionResult) -> dict[str, Any]:
+    """Return the run of a region as plain values."""
     run = region.simulation
     return {
         "name": region.name,
@@ -169,6 +174,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
 
 
 def check_json(check: Check | None) -> dict[str, Any] | None:
+    """Return a check as plain values."""
     if check is None:
         return None
     error = check.max_rel_error

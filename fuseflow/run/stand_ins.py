@@ -1,6 +1,6 @@
-"""Runs in which every region reads dense random stand-ins for what other regions compute, as published unfused numbers were taken.
+"""Runs in which every region reads dense random stand-ins for what other regions compute. Published unfused numbers were taken so.
 
-Nothing sparse goes from region to region then, and the model's outputs mean nothing: each region is checked by itself.
+Nothing sparse goes from region to region then. The outputs of the model mean nothing, and each region is checked by itself.
 """
 
 from __future__ import annotations

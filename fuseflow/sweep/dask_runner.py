@@ -39,6 +39,7 @@ class ProcessPlugin(WorkerPlugin):
             pool.close()
 
     def measure(self, task: Task) -> TaskOutcome:
+        """Measure a task in an idle pool, or in a new one."""
         try:
             pool = self.idle.get_nowait()
         except queue.Empty:

@@ -58,12 +58,13 @@ class Point:
         return {name: value for name, value in self.machine.items() if name != "name"}
 
     def to_json(self) -> dict[str, Any]:
+        """Return the point as plain values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A point to estimate or to simulate, in `limit` seconds (None: as long as it takes)."""
+    """A point to estimate or to simulate in at most `limit` seconds. None is no limit."""
 
     point: Point
     mode: Mode
@@ -71,6 +72,7 @@ class Task:
 
     @property
     def key(self) -> str:
+        """The key of the row of the task."""
         return self.point.key(self.mode)
 
 
@@ -91,6 +93,7 @@ class TaskOutcome:
 
     @property
     def ok(self) -> bool:
+        """Whether the task has values."""
         return not self.reason
 
 

@@ -33,6 +33,7 @@ class SweepProgress:
 
     @property
     def left(self) -> int:
+        """The number of tasks that are left."""
         return max(0, self.total - self.done)
 
     def note(self, labeled: LabeledPoint, mode: Mode, outcome: TaskOutcome, reused: bool = False) -> None:

@@ -64,6 +64,7 @@ def _tasks(reader: IO[str]) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
+    """Measure the tasks of standard input. What a model prints goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the sweep, which ends its workers
     writer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a model file prints is no message

@@ -60,11 +60,13 @@ class WorkerProcess:
 
     @property
     def output(self) -> IO[bytes]:
+        """The messages of the process."""
         assert self.process.stdout is not None
         return self.process.stdout
 
     @property
     def alive(self) -> bool:
+        """Whether the process has not ended."""
         return self.process.poll() is None
 
     @property

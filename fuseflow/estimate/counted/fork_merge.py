@@ -38,8 +38,8 @@ def _split_by_turn(memo: CountMemo, nest: FiberNest, lanes: int) -> tuple[FiberN
     chain = nest.chain
     totals = [chain[-1].level.lengths % lanes]  # elements below each fiber, outermost first
     for outer, inner in zip(reversed(chain[:-1]), reversed(chain[1:]), strict=True):
-        each = take(totals[0], inner.link, 0)
-        totals.insert(0, np.bincount(outer.level.owner, weights=each, minlength=outer.level.fibers).astype(np.int64) % lanes)
+        counts = take(totals[0], inner.link, 0)
+        totals.insert(0, np.bincount(outer.level.owner, weights=counts, minlength=outer.level.fibers).astype(np.int64) % lanes)
     above: FiberNest | None = None
     link, turn = nest.chain[0].link, np.zeros(1, dtype=np.int64)
     for k, current in enumerate(chain):
@@ -55,8 +55,8 @@ def _split_by_turn(memo: CountMemo, nest: FiberNest, lanes: int) -> tuple[FiberN
         row, at = current.level.expanded(fibers)
         level = FiberLevel(positions(current.level.lengths[fibers]), current.level.crd[at], current.level.size)
         below = chain[k + 1].link[at]
-        each = take(totals[k + 1], below, 0)
-        before = np.cumsum(each) - each
+        counts = take(totals[k + 1], below, 0)
+        before = np.cumsum(counts) - counts
         firsts = np.append(before, 0)[np.minimum(level.pos[:-1], len(before))]
         link, turn = below, (turns[row] + before - firsts[row]) % lanes
         above = FiberNest(above, links, level)

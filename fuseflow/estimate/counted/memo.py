@@ -28,10 +28,8 @@ class CountMemo:
         objects = tuple(objects)
         key = (kind, *map(id, objects))
         if key not in self._results:
-            self._results[key] = (
-                objects,
-                count(),
-            )  # the objects are kept, because an identity is unique only while its object lives
+            # The objects are kept, because an identity is unique only while its object lives.
+            self._results[key] = (objects, count())
         result: Value = self._results[key][1]
         return result
 

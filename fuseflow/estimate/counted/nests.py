@@ -33,10 +33,12 @@ class FiberLevel:
 
     @property
     def fibers(self) -> int:
+        """The number of distinct fibers."""
         return len(self.pos) - 1
 
     @cached_property
     def lengths(self) -> Ints:
+        """The number of elements of each fiber."""
         return np.diff(self.pos)
 
     @cached_property

@@ -203,14 +203,14 @@ class StreamRules:
             fibers, which = distinct_tuples([apply_map(new.link, from_new), apply_map(nest.link, from_old)])
             merged = merge_fibers(self.memo, "left", [new.level, nest.level], fibers)
             times = sum_by_group(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
-            found = merged.picks[1]
+            matches = merged.picks[1]
             first, *deeper = x.chain[old.depth :]
             below = apply_map(first.link, from_x)
-            link = take(below, found)
-            made = FiberNest(FiberNest(above, which, merged.level), link, first.level)
-            for one in deeper:
-                made = FiberNest(made, one.link, one.level)
-            return NodeStreams((CountedStream(made, inputs[2].label),), int(times @ merged.steps))
+            link = take(below, matches)
+            aligned = FiberNest(FiberNest(above, which, merged.level), link, first.level)
+            for nest_below in deeper:
+                aligned = FiberNest(aligned, nest_below.link, nest_below.level)
+            return NodeStreams((CountedStream(aligned, inputs[2].label),), int(times @ merged.steps))
 
         return self.memo.once("align", _memo_key(inputs), count)
 
@@ -221,11 +221,11 @@ class StreamRules:
         def count() -> tuple[CountedStream, ...]:
             *_, reduced = inner.chain[: inner.depth - node.order]
             nests = inner.chain[reduced.depth :]
-            found = union_fibers(self.memo, nests, reduced.level.owner, nests[0].link, reduced.level.fibers)
-            link = take(found.fiber, reduced.link)
-            nest = FiberNest(reduced.above, link, found.levels[0])
+            merged = union_fibers(self.memo, nests, reduced.level.owner, nests[0].link, reduced.level.fibers)
+            link = take(merged.fiber, reduced.link)
+            nest = FiberNest(reduced.above, link, merged.levels[0])
             out = [CountedStream(nest)]
-            for level, links in zip(found.levels[1:], found.links, strict=True):
+            for level, links in zip(merged.levels[1:], merged.links, strict=True):
                 nest = FiberNest(nest, links, level)
                 out.append(CountedStream(nest))
             return (*out, out[-1])
@@ -238,18 +238,18 @@ class StreamRules:
 
         def count() -> tuple[CountedStream, ...]:
             nests = inner.chain[inner.depth - len(node.order) :]
-            place, columns = np.arange(nests[0].level.fibers), list[Ints]()
-            at = place
+            row, columns = np.arange(nests[0].level.fibers), list[Ints]()
+            at = row
             for nest in nests:
                 fibers = at if nest is nests[0] else nest.link[at]
                 self.memo.afford(int(take(nest.level.lengths, fibers, 0).sum()))
                 owner, at = nest.level.expanded(fibers)
-                place, columns = place[owner], [*(column[owner] for column in columns), nest.level.crd[at]]
+                row, columns = row[owner], [*(column[owner] for column in columns), nest.level.crd[at]]
             columns = [columns[k] for k in node.order]
             sizes = [nests[k].level.size for k in node.order]
-            order = np.lexsort((*reversed(columns), place))
-            made = FiberNest(nests[0].above, nests[0].link, FiberLevel(np.zeros(1, dtype=np.int64), place[:0], 0))
-            return _nested_streams(made, place[order], [column[order] for column in columns], sizes, nests[0].level.fibers)
+            order = np.lexsort((*reversed(columns), row))
+            start = FiberNest(nests[0].above, nests[0].link, FiberLevel(np.zeros(1, dtype=np.int64), row[:0], 0))
+            return _nested_streams(start, row[order], [column[order] for column in columns], sizes, nests[0].level.fibers)
 
         return self.memo.once(("permute", node.order), (inner,), count)
 

@@ -76,6 +76,7 @@ class ExpectedStream:
 
     @property
     def elements(self) -> float:
+        """The number of innermost elements."""
         return self.counts[-1] if self.counts else 1.0
 
     @property
