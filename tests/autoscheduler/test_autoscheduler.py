@@ -51,18 +51,18 @@ def test_it_is_near_the_best_of_all_partitions(gcn: Source) -> None:
 
 
 def test_costs_add_up_to_the_estimate_of_the_whole(gcn: Source) -> None:
-    found = costs(gcn)
+    part_costs = costs(gcn)
     for cut in ((), (3,), (2, 4, 7)):
         parts = partition_at(cut, 8)
-        whole = compile_source(gcn, found.units.scheduled(NONE, parts), IDEAL).estimate().cycles
-        assert sum(map(found, parts)) == pytest.approx(whole, rel=0.01)
+        whole = compile_source(gcn, part_costs.units.scheduled(NONE, parts), IDEAL).estimate().cycles
+        assert sum(map(part_costs, parts)) == pytest.approx(whole, rel=0.01)
 
 
 def test_decoders_that_are_alike_are_estimated_once() -> None:
-    found = costs(load(ModelSpec(PAPER / "gpt.py", options={"small": "true", "decoders": "2"})), "products")
+    part_costs = costs(load(ModelSpec(PAPER / "gpt.py", options={"small": "true", "decoders": "2"})), "products")
     first, second = (6, 8), (15, 17)
-    assert found(first) == found(second)
-    assert found.estimated == 1
+    assert part_costs(first) == part_costs(second)
+    assert part_costs.estimated == 1
 
 
 def test_what_is_simulated_decides(gcn: Source) -> None:
@@ -81,8 +81,8 @@ def test_a_choice_runs_without_simulating_again_and_as_its_schedule_does(gcn: So
     result = choice.run()
     assert result.check is not None and result.check.passed
     assert choice.cache.simulations == simulated
-    again = compile_source(gcn, Schedule.from_yaml(choice.schedule.to_yaml()), IDEAL).run()
-    assert again.cycles == result.cycles
+    recompiled = compile_source(gcn, Schedule.from_yaml(choice.schedule.to_yaml()), IDEAL).run()
+    assert recompiled.cycles == result.cycles
 
 
 def test_orders_are_never_worse_than_those_that_rank_best(gcn: Source) -> None:

@@ -26,10 +26,10 @@ def test_it_finds_the_cheapest_of_all(case: tuple[int, dict[UnitRange, float]], 
     count, costs = case
     cuts = [partition_at(c, count) for k in range(count) for c in combinations(range(1, count), k)]
     sums = sorted(total for cut in cuts if (total := sum(costs[part] for part in cut)) < math.inf)
-    found = cheapest_partitions(count, costs.__getitem__, keep)
-    assert [total for total, _ in found] == sums[:keep]
-    assert len({cut for _, cut in found}) == len(found)
-    assert all(total == sum(costs[part] for part in cut) for total, cut in found)
+    partitions = cheapest_partitions(count, costs.__getitem__, keep)
+    assert [total for total, _ in partitions] == sums[:keep]
+    assert len({cut for _, cut in partitions}) == len(partitions)
+    assert all(total == sum(costs[part] for part in cut) for total, cut in partitions)
 
 
 def test_of_equal_partitions_the_one_of_fewer_regions_is_first() -> None:

@@ -67,8 +67,8 @@ B[i, a, b] = A[i, a*3 + b]
 C[i, a, b] = relu(B[i, a, b])
 output A, C
 """)
-    made = partition_program(program, NONE)
-    units = operator_units(made, NONE)
+    program_parts = partition_program(program, NONE)
+    units = operator_units(program_parts, NONE)
     stuck = [unit.first for unit in units.units if unit.alone]
     assert stuck == ["B"]
     assert not units.legal((0, len(units)))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from sweeps import Here, opened, write_model, write_program
+from sweeps import InProcessRunner, opened, write_model, write_program
 
 from fuseflow.cli.main import main
 from fuseflow.sweep import build_space, read_sweep
@@ -151,7 +151,7 @@ def test_figures_that_cannot_be_are_not_drawn(tmp_path: Path) -> None:
     sweep = opened(tmp_path, "model: p.ein\ntensors: t.yaml\n")
     words = ["sweep", "plot", tmp_path / "s.yaml", "--store", tmp_path / "s.sqlite", "-o", tmp_path / "figures"]
     assert "no point has a result yet" in fuseflow(*words).stderr
-    sweep.run(Here())
+    sweep.run(InProcessRunner())
     assert fuseflow(*words).stdout.count("no figure") == 4
     assert list((tmp_path / "figures").iterdir()) == []
 

@@ -31,19 +31,19 @@ def test_density_and_stored_say_the_same():
 
 
 def test_rows_that_are_stored_at_all():
-    found = statistics("B.density=0.02", "B")
-    assert found is not None
-    assert found.fanouts[0] == pytest.approx(100 * (1 - 0.98**50)) and found.stored == pytest.approx(100)
+    stated = statistics("B.density=0.02", "B")
+    assert stated is not None
+    assert stated.fanouts[0] == pytest.approx(100 * (1 - 0.98**50)) and stated.stored == pytest.approx(100)
     assert statistics("B.stored=100,degree=regular", "B") == TensorStatistics((100, 50), (100.0, 1.0))
 
 
 def test_listed_degrees(tmp_path):
     path = tmp_path / "degrees"
     path.write_text("0 4 " + "1 " * 98)
-    given = Assumptions.parse([f"B.degree=@{path}"])
-    assert given.statistics(PROGRAM.declared["B"]) == TensorStatistics((100, 50), (99.0, 102 / 99))
-    found = given.overlap(MeasuredOverlap({}, CountMemo())).lookup_rate(("B", 1), ("B", 1))
-    assert found == LookupRate(1.0, (16 + 98) / 102)
+    assumptions = Assumptions.parse([f"B.degree=@{path}"])
+    assert assumptions.statistics(PROGRAM.declared["B"]) == TensorStatistics((100, 50), (99.0, 102 / 99))
+    rate = assumptions.overlap(MeasuredOverlap({}, CountMemo())).lookup_rate(("B", 1), ("B", 1))
+    assert rate == LookupRate(1.0, (16 + 98) / 102)
 
 
 @pytest.mark.parametrize(("exponent", "mean"), [(2.1, 10), (2.5, 10), (3.5, 4), (2.3, 0.5), (2.5, 300)])

@@ -1,4 +1,4 @@
-"""What changes are expected to take: near to what they take, and corrected by what the estimate of the run is off by."""
+"""Expected cycles of changes are near to measured ones, and corrected by the error of the estimate of the run."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def test_changes_take_what_they_were_expected_to(machine: str):
     report = explain_cycles(compiled)
     assert any(not change.measured for change in report.changes)
     for change in report.changes:
-        made = replace(reschedule(compiled, change.schedule), machine=change.machine)
-        assert change.cycles == pytest.approx(made.run(check=False).cycles, rel=0.25)
+        changed = replace(reschedule(compiled, change.schedule), machine=change.machine)
+        assert change.cycles == pytest.approx(changed.run(check=False).cycles, rel=0.25)

@@ -1,4 +1,4 @@
-"""What makes a run take its cycles: paths that add up to all of them, and changes that compile."""
+"""The causes of cycles: critical paths add up to all cycles of a run, and changes compile."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def build(*, scale: int = 1):
 
 
 def write_model(path: Path, first: str = "pass", imports: str = "") -> None:
-    """A model file without PyTorch; `first` is what its `build` does before anything else."""
+    """Write a model file without PyTorch. `first` is the code that its `build` runs before anything else."""
     path.write_text(MODEL.format(first=first, imports=imports))
 
 
@@ -51,13 +51,13 @@ def write_sweep(folder: Path, text: str) -> Path:
 
 
 def opened(folder: Path, text: str, **settings: frozenset[str]) -> Sweep:
-    """A sweep of this text, with the store that the folder has."""
+    """Return a sweep of this text, with the store of the folder."""
     file = read_sweep(write_sweep(folder, text))
     return Sweep(file, build_space(file), Store.open(folder / "s.sqlite"), **settings)
 
 
-class Here:
-    """Runs points in this process, one after the other; remembers which."""
+class InProcessRunner:
+    """A runner in this process, one point after the other, that lists the modes of the points that it ran."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []

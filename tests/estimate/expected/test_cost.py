@@ -1,4 +1,4 @@
-"""The estimate against executed graphs: exact where patterns are regular, near elsewhere."""
+"""The estimated cost against executed graphs: it is exact where patterns are regular, and near elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_assumed_statistics_fill_dense_levels():
 
 
 def run(text: str, order: str, arrays: dict[str, np.ndarray]):
-    """(estimate, simulation) of a one-region program."""
+    """Return the estimate and the simulation of a program of one region."""
     program = parse(text)
     tensors = {t.name: pack(arrays[t.name], t.format or Format.dense(len(t.shape))) for t in program.inputs}
     _, (region,) = lower(program, Schedule.order("Y", order), tensors)
@@ -113,8 +113,8 @@ def test_levels_of_a_permuted_copy(density):
     tensors = {"A": pack(array, graph.declared["A"].format)}
     cost, results = estimate_graph(graph, {"A": measure_statistics(tensors["A"])})
     simulation = simulate(graph, tensors, load_machine("ideal"))
-    found = measure_statistics(simulation.outputs["P"])
-    assert results["P"].sizes == found.sizes == (15, 12, 20)
-    assert results["P"].stored == pytest.approx(found.stored)
-    assert results["P"].fanouts == pytest.approx(found.fanouts, rel=0.1)
+    measured = measure_statistics(simulation.outputs["P"])
+    assert results["P"].sizes == measured.sizes == (15, 12, 20)
+    assert results["P"].stored == pytest.approx(measured.stored)
+    assert results["P"].fanouts == pytest.approx(measured.fanouts, rel=0.1)
     assert cost.firings == pytest.approx(simulation.firings, rel=0.25, abs=10)
