@@ -17,7 +17,7 @@ from statistics import median
 import click
 
 import fuseflow as ff
-from fuseflow.explain.changes import Change, with_schedule
+from fuseflow.explain.changes import Change, reschedule
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.schedule import Schedule
 
@@ -58,7 +58,7 @@ def measured(name: str, options: dict[str, str], fuse: str, machine: str) -> Ite
     compiled = ff.compile(MODELS / name, options=options, schedule=Schedule.fuse(fuse), machine=machine)
     report = explain_cycles(compiled)
     for change in report.changes:
-        made = replace(with_schedule(compiled, change.schedule), machine=change.machine)
+        made = replace(reschedule(compiled, change.schedule), machine=change.machine)
         yield Row(case, machine, change, report.result.cycles, made.run(check=False).cycles)
 
 
@@ -73,7 +73,7 @@ def main(only: str, table: bool) -> None:
     for case in cases:
         rows.append(list(measured(*case)))
         for row in rows[-1][:1] if table else rows[-1]:
-            cells = (row.case, row.machine, f"{row.now:,}", f"`{row.change.what}`", f"{row.change.cycles:,}", f"{row.cycles:,}")
+            cells = (row.case, row.machine, f"{row.now:,}", f"`{row.change.flags}`", f"{row.change.cycles:,}", f"{row.cycles:,}")
             exact = ", run" if row.change.measured else ""
             line = " | ".join((*cells, f"{row.error:+.1f} %{exact}"))
             click.echo(f"| {line} |" if table else line)

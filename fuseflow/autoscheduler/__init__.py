@@ -1,1 +1,1 @@
-"""Schedules that choose themselves: partitions and loop orders, ranked by the estimate and confirmed by the simulator."""
+"""The autoscheduler chooses partitions and loop orders, which the estimate ranks and the simulator confirms."""

@@ -1,4 +1,7 @@
-"""`auto` in a schedule: what is fused, and in which loop orders, chosen by estimate and confirmed in the simulator."""
+"""The choice of what a schedule leaves to `auto`: what is fused, and in which loop orders.
+
+Candidates are chosen by estimate, and the best of them are compared in the simulator.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fuseflow.autoscheduler.costs import Costs
-from fuseflow.autoscheduler.orders import OrderTrial, with_orders
-from fuseflow.autoscheduler.partitions import cheapest
+from fuseflow.autoscheduler.costs import PartCosts
+from fuseflow.autoscheduler.orders import OrderTrial, choose_orders
+from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import UnitSequence, layers, operators, products
+from fuseflow.autoscheduler.units import UnitSequence, layer_units, operator_units, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.partition import partition_program
-from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, load_machine
@@ -26,19 +29,23 @@ from fuseflow.sim import Engine, Machine, load_machine
 if TYPE_CHECKING:
     from fuseflow.frontend.model_spec import Model
 
-TOP = 3
-"""Partitions, and orders of each region, that are simulated."""
-KEPT = 6
-"""Partitions that are estimated as a whole."""
-EFFORT = 1_200
-"""Einsums of all regions that are estimated to find those, together; where there are more, fewer places may be cut."""
-KEYWORDS = ("layerwise", "full", "none")
+DEFAULT_TOP = 3
+"""How many partitions, and how many orders of each region, are simulated unless the caller says otherwise."""
+KEPT_PARTITIONS = 6
+"""How many of the cheapest partitions by the sum of their parts are estimated as a whole."""
+MAX_EINSUMS = 1_200
+"""The most Einsums of all regions together that are estimated to find those. Where there are more, fewer places may be cut."""
+GRANULARITIES = ("layerwise", "full", "none")
+"""The partitions that are always among the candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionTrial:
-    """A partition: `name`, the regions that fuse something; `regions`, how many there are in all. `cycles` None: not simulated;
-    `refused`: why it cannot be compiled or run."""
+    """A partition that was considered.
+
+    `name` lists the regions that fuse something, and `regions` is how many regions there are in all. `cycles` is None if the partition
+    was not simulated. `refused` says why it cannot be compiled or run; it is empty if it can.
+    """
 
     name: str
     schedule: Schedule
@@ -49,6 +56,7 @@ class PartitionTrial:
     refused: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """Return the partition as plain values."""
         return {
             "name": self.name,
             "regions": self.regions,
@@ -62,45 +70,49 @@ class PartitionTrial:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleChoice:
-    """What `auto` chose: `compiled`, with a schedule that says so in full. `cut` says between what the program may be cut (`operators`,
-    `products`, `layers`; empty where the schedule says what is fused), `units` how many of them there are, `ranges` how many
-    regions were estimated; `assumed`: inputs without data."""
+    """What `auto` chose: `compiled` is the program with a schedule that says so in full.
+
+    `partitions` and `orders` are what was considered. `cut` names the units between which the program may be cut: `operators`, `products`
+    or `layers`; it is empty if the schedule says what is fused. `units` is how many units there are, and `ranges` how many regions were
+    estimated. `without_data` are inputs whose statistics were assumed. `cache` holds the simulations.
+    """
 
     compiled: Compiled
     top: int
-    tried: tuple[PartitionTrial, ...] = ()
+    partitions: tuple[PartitionTrial, ...] = ()
     orders: tuple[OrderTrial, ...] = ()
     cut: str = ""
     units: int = 0
     ranges: int = 0
-    assumed: tuple[str, ...] = ()
-    ran: SimulationCache = field(default_factory=SimulationCache)
+    without_data: tuple[str, ...] = ()
+    cache: SimulationCache = field(default_factory=SimulationCache)
 
     @property
     def schedule(self) -> Schedule:
+        """The schedule that was chosen, in full."""
         return self.compiled.schedule
 
     def run(
         self,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
         check: bool = True,
         engine: Engine = "auto",
         dedup: bool = True,
-        watch: Watch | None = None,
+        watch: SimulationCallback | None = None,
     ) -> Result:
-        """As `Compiled.run`; what was simulated to choose is not simulated again."""
-        return self.compiled.run(progress, check, engine, dedup, watch, self.ran.exactly())
+        """Run the program as `Compiled.run` does, without repeating the simulations that the choice took."""
+        return self.compiled.run(progress, check, engine, dedup, watch, self.cache.exactly())
 
     def to_json(self) -> dict[str, Any]:
-        """What was tried, as plain values."""
+        """Return what was considered and what was chosen, as plain values."""
         return {
             "machine": self.compiled.machine.name,
             "top": self.top,
             "cut": self.cut,
             "units": self.units,
             "ranges": self.ranges,
-            "simulations": self.ran.simulations,
-            "partitions": [tried.to_json() for tried in self.tried],
+            "simulations": self.cache.simulations,
+            "partitions": [trial.to_json() for trial in self.partitions],
             "orders": [
                 {
                     "region": t.region,
@@ -128,10 +140,11 @@ def autoschedule(
     options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
     seed: int = 0,
-    top: int = TOP,
+    top: int = DEFAULT_TOP,
 ) -> ScheduleChoice:
-    """Choose what a schedule leaves to `auto`; `Schedule.fuse("auto")` if there is none. Takes what `fuseflow.compile` takes, and `top`:
-    how many of the best by estimate are simulated, 0 for none.
+    """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
+
+    The parameters are those of `fuseflow.compile`, and `top`: how many of the best candidates by estimate are simulated, 0 for none.
 
     >>> import fuseflow as ff
     >>> choice = ff.autoschedule("models/paper/gcn.py", data="karate", machine="ideal")   # doctest: +SKIP
@@ -139,38 +152,38 @@ def autoschedule(
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
-    return choose(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top)
+    return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top)
 
 
-def choose(
+def choose_schedule(
     source: Source,
     schedule: Schedule,
     machine: Machine,
     *,
-    top: int = TOP,
+    top: int = DEFAULT_TOP,
     engine: Engine = "auto",
     estimator: Estimator | None = None,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> ScheduleChoice:
-    """Choose what the schedule of a loaded program leaves to `auto`. `estimator`: what the estimates rest on; without one, and without
-    simulations, statistics are assumed of inputs without data.
+    """Choose what the schedule of a loaded program leaves to `auto`.
 
-    Raises `ScheduleError` for a schedule with nothing to choose, or that says of regions what no one can know before they are chosen;
-    `UsageError` for inputs without data where something is to be simulated; and what the first candidate raises if all of them fail.
+    `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data.
+    Raises `ScheduleError` for a schedule that leaves nothing to choose, and for one that names regions which are still to be chosen.
+    Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the first is raised.
     """
-    refuse(schedule, top)
-    without = [t.name for t in source.program.inputs if t.name not in source.tensors]
-    if top and without:
-        raise UsageError(f"input `{without[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
-    estimator = estimator or Estimator(assumed=True)
-    search = _Search(source, schedule, machine, top, engine, estimator, progress)
-    found = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
-    found = replace(found, assumed=tuple(without) if estimator.assumed else ())
-    return search.ordered(found) if schedule.order_policy == "auto" else found
+    check_open_schedule(schedule, top)
+    without_data = [t.name for t in source.program.inputs if t.name not in source.tensors]
+    if top and without_data:
+        raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
+    estimator = estimator or Estimator(assume_unknown=True)
+    search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress)
+    choice = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
+    choice = replace(choice, without_data=tuple(without_data) if estimator.assume_unknown else ())
+    return search.ordered(choice) if schedule.order_policy == "auto" else choice
 
 
-def refuse(schedule: Schedule, top: int) -> None:
-    """Raise an error for what cannot be chosen."""
+def check_open_schedule(schedule: Schedule, top: int) -> None:
+    """Raise `ScheduleError` for a schedule that `auto` cannot complete, and `UsageError` for a negative `top`."""
     if not schedule.open:
         raise ScheduleError("the schedule leaves nothing to choose", hint="say `fuse: auto`, `order_policy: auto` or both")
     if top < 0:
@@ -182,8 +195,8 @@ def refuse(schedule: Schedule, top: int) -> None:
     if schedule.fuse_regions != ("auto",):
         return
     lanes = [index for index, _ in schedule.parallel if "." in index]
-    said = {"regions": [n for n, _ in schedule.regions], "order": [n for n, _ in schedule.orders], "par": lanes}
-    for section, names in said.items():
+    names_by_section = {"regions": [n for n, _ in schedule.regions], "order": [n for n, _ in schedule.orders], "par": lanes}
+    for section, names in names_by_section.items():
         if names:
             raise ScheduleError(
                 f"`{section}` names `{names[0]}`, but which regions there are is left to `fuse: auto`",
@@ -193,15 +206,17 @@ def refuse(schedule: Schedule, top: int) -> None:
 
 
 @dataclass(slots=True)
-class _Search:
+class _ScheduleSearch:
+    """The search for the schedule of a program."""
+
     source: Source
     schedule: Schedule
     machine: Machine
     top: int
     engine: Engine
     estimator: Estimator
-    progress: Progress | None
-    ran: SimulationCache = field(default_factory=SimulationCache)
+    progress: ProgressCallback | None
+    cache: SimulationCache = field(default_factory=SimulationCache)
 
     @property
     def fused(self) -> bool:
@@ -210,98 +225,100 @@ class _Search:
 
     @property
     def settled(self) -> Schedule:
-        """The schedule, with the orders that the compiler ranks best where they are left open."""
+        """The schedule with the orders that the compiler ranks best, where it leaves orders open."""
         policy = "best" if self.schedule.order_policy == "auto" else self.schedule.order_policy
         return replace(self.schedule, order_policy=policy)
 
     def partition(self) -> ScheduleChoice:
-        """The best of the partitions that are expected to be cheapest, and of what `layerwise`, `full` and `none` do."""
+        """Return the best of the partitions that are expected to be cheapest and of what `layerwise`, `full` and `none` do."""
         costs = self._costs()
-        tried, programs = self._estimated(costs)
+        trials, programs = self._estimated(costs)
         if not programs:
-            raise next(each for each in (self._error(t.schedule) for t in tried) if each is not None)
-        for at, each in enumerate(tried):
-            if each.estimate is not None and sum(t.cycles is not None for t in tried) < self.top:
+            raise next(error for error in (self._error(t.schedule) for t in trials) if error is not None)
+        for at, trial in enumerate(trials):
+            if trial.estimate is not None and sum(t.cycles is not None for t in trials) < self.top:
                 try:
-                    result = programs[each.name].run(self.progress, check=False, engine=self.engine, execute=self.ran)
-                    tried[at] = replace(each, cycles=result.cycles)
+                    result = programs[trial.name].run(self.progress, check=False, engine=self.engine, execute=self.cache)
+                    trials[at] = replace(trial, cycles=result.cycles)
                 except FuseFlowError as error:
-                    if all(t.refused for t in tried[at + 1 :]) and not any(t.cycles for t in tried):
+                    if all(t.refused for t in trials[at + 1 :]) and not any(t.cycles for t in trials):
                         raise
-                    tried[at] = replace(each, refused=error.message)
-        best = min(tried, key=lambda t: (bool(t.refused), t.cycles is None, t.cycles or t.estimate or 0.0))
-        rows = tuple(replace(each, chosen=each is best) for each in tried)
+                    trials[at] = replace(trial, refused=error.message)
+        best = min(trials, key=lambda t: (bool(t.refused), t.cycles is None, t.cycles or t.estimate or 0.0))
+        rows = tuple(replace(trial, chosen=trial is best) for trial in trials)
         return ScheduleChoice(
             programs[best.name],
             self.top,
             rows,
-            cut=costs.units.what if costs else "",
+            cut=costs.units.granularity if costs else "",
             units=len(costs.units) if costs else 0,
             ranges=costs.estimated if costs else 0,
-            ran=self.ran,
+            cache=self.cache,
         )
 
-    def ordered(self, found: ScheduleChoice) -> ScheduleChoice:
-        """The choice with the orders of its regions chosen too, unless the best-ranked orders turn out better as a whole."""
-        compiled, orders = with_orders(found.compiled, self.top, self.estimator, self.ran, self.engine)
+    def ordered(self, choice: ScheduleChoice) -> ScheduleChoice:
+        """Return the choice with the orders of its regions chosen, too, unless the best-ranked orders run faster as a whole."""
+        compiled, orders = choose_orders(choice.compiled, self.top, self.estimator, self.cache, self.engine)
         if not self.top:
-            return replace(found, compiled=compiled, orders=orders)
+            return replace(choice, compiled=compiled, orders=orders)
         before, after = (
-            c.run(self.progress, check=False, engine=self.engine, execute=self.ran) for c in (found.compiled, compiled)
+            c.run(self.progress, check=False, engine=self.engine, execute=self.cache) for c in (choice.compiled, compiled)
         )
         if before.cycles < after.cycles:
-            return replace(found, orders=tuple(replace(t, chosen=t.order in _orders(found.compiled)[t.region]) for t in orders))
-        return replace(found, compiled=compiled, orders=orders, ran=self.ran)
+            return replace(
+                choice, orders=tuple(replace(t, chosen=t.order in _orders_by_region(choice.compiled)[t.region]) for t in orders)
+            )
+        return replace(choice, compiled=compiled, orders=orders, cache=self.cache)
 
-    def _costs(self) -> Costs | None:
-        """Of the finest units that are few enough; None if there are too many, or if an operator cannot run by itself."""
+    def _costs(self) -> PartCosts | None:
+        """Return the costs of ranges of the finest units that are few enough. None if all are too many, or an operator cannot run alone."""
         alone = replace(self.settled, fuse_regions=("none",), regions=(), drop_zeros=self.settled.drop_zeros)
         try:
             partitioned = partition_program(self.source.program, alone)
-            finest = operators(partitioned, alone)
-            costs = Costs.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
+            finest = operator_units(partitioned, alone)
+            costs = PartCosts.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
         except FusionError:
             return None
         levels: tuple[Callable[[], UnitSequence], ...] = (
             lambda: finest,
-            lambda: products(partitioned, finest),
-            lambda: layers(partitioned, finest),
+            lambda: product_units(partitioned, finest),
+            lambda: layer_units(partitioned, finest),
         )
         for level in levels:
             costs.units = level()
-            if costs.fits(EFFORT):
+            if costs.fits(MAX_EINSUMS):
                 return costs
         return None
 
-    def _candidates(self, costs: Costs | None) -> Iterator[PartitionTrial]:
-        for keyword in KEYWORDS:
+    def _candidates(self, costs: PartCosts | None) -> Iterator[PartitionTrial]:
+        for keyword in GRANULARITIES:
             yield PartitionTrial(keyword, replace(self.settled, fuse_regions=(keyword,)))
         if costs is not None:
-            for _, cut in cheapest(len(costs.units), costs, KEPT):
+            for _, cut in cheapest_partitions(len(costs.units), costs, KEPT_PARTITIONS):
                 fused = [costs.units.name(part) for part in cut if costs.units.parts(part) > 1]
                 yield PartitionTrial(" | ".join(fused) or "none", costs.units.scheduled(self.settled, cut))
 
-    def _estimated(self, costs: Costs | None) -> tuple[list[PartitionTrial], dict[str, Compiled]]:
-        """All candidates, each partition once, the cheapest first; those that are refused last."""
-        found, programs, seen = list[PartitionTrial](), dict[str, Compiled](), set[frozenset[tuple[str, ...]]]()
-        for each in self._candidates(costs):
+    def _estimated(self, costs: PartCosts | None) -> tuple[list[PartitionTrial], dict[str, Compiled]]:
+        """Return all candidates with the programs of those that compile. The cheapest is first, and those that are refused are last."""
+        trials, programs, partitions = list[PartitionTrial](), dict[str, Compiled](), set[frozenset[tuple[str, ...]]]()
+        for trial in self._candidates(costs):
             try:
-                compiled = compile_source(self.source, each.schedule, self.machine)
+                compiled = compile_source(self.source, trial.schedule, self.machine)
                 cut = frozenset(r.einsums for r in compiled.regions if r.einsums)
-                if cut in seen:
+                if cut in partitions:
                     continue
                 cycles = compiled.estimate(self.estimator).cycles
             except (FusionError, ScheduleError) as error:
-                found.append(replace(each, refused=error.message))
+                trials.append(replace(trial, refused=error.message))
                 continue
-            seen.add(cut)
-            programs[each.name] = compiled
-            found.append(replace(each, regions=len(cut), estimate=cycles))
-        found.sort(key=lambda t: (t.estimate is None, t.estimate or 0.0))
-        return found, programs
+            partitions.add(cut)
+            programs[trial.name] = compiled
+            trials.append(replace(trial, regions=len(cut), estimate=cycles))
+        trials.sort(key=lambda t: (t.estimate is None, t.estimate or 0.0))
+        return trials, programs
 
     def _error(self, schedule: Schedule) -> FuseFlowError | None:
-        """Why a schedule is refused."""
+        """Return the error for which a schedule is refused; None if it compiles."""
         try:
             compile_source(self.source, schedule, self.machine)
         except FuseFlowError as error:
@@ -309,6 +326,6 @@ class _Search:
         return None
 
 
-def _orders(compiled: Compiled) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """The order of each region, as a single choice."""
+def _orders_by_region(compiled: Compiled) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Return the order of each region as the only one."""
     return {region.name: (region.fused.order,) for region in compiled.regions}

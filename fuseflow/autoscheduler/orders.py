@@ -1,11 +1,11 @@
-"""The loop order of every region, one after the other: the cheapest by estimate, and of these the fastest in the simulator."""
+"""The choice of the loop order of every region, one after the other: of the cheapest by estimate the fastest in the simulator."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fuseflow.autoscheduler.costs import expected
+from fuseflow.autoscheduler.costs import estimate_regions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
@@ -21,18 +21,23 @@ from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
 
-ORDERS = 8
-"""Loop orders of a region that are estimated on the machine: those that the compiler ranks best."""
+MAX_ORDERS = 8
+"""How many loop orders of a region, those that the compiler ranks best, are estimated on the machine."""
 
-Order = tuple[str, ...]
+LoopOrder = tuple[str, ...]
+"""The indices of the loops of a region, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderTrial:
-    """`estimate` and `cycles` are those of the region with what it copies; `cycles` None: not simulated. `refused`: why not."""
+    """A loop order of a region that was considered.
+
+    `estimate` and `cycles` are those of the region together with its copies. `cycles` is None if the order was not simulated. `refused`
+    says why it cannot be run; it is empty if it can.
+    """
 
     region: str
-    order: Order
+    order: LoopOrder
     estimate: float
     cycles: int | None = None
     chosen: bool = False
@@ -41,50 +46,56 @@ class OrderTrial:
 
 @dataclass(slots=True)
 class OrderSearch:
-    """Walks through a program, and leaves each region in the order that it chose. What a region reads is what the regions before it
-    write in theirs. Regions that differ in names alone get one choice. `top`: how many orders of a region are simulated."""
+    """A search that goes through a program and chooses the order of each region in turn.
+
+    A region reads what the regions before it write in the orders chosen for them. Regions that differ in names alone get the same order.
+    `top` is how many orders of a region are simulated.
+    """
 
     compiled: Compiled
     top: int
     estimator: Estimator
-    ran: SimulationCache
+    cache: SimulationCache
     engine: Engine
-    _chosen: dict[Hashable, tuple[Order, Order]] = field(default_factory=dict)
+    _chosen: dict[Hashable, tuple[LoopOrder, LoopOrder]] = field(default_factory=dict)
 
     def choose(self) -> tuple[Schedule, tuple[OrderTrial, ...]]:
-        """The schedule with an order for each region that has several, and what was tried."""
+        """Return the schedule with an order for each region that has several, and the orders that were considered."""
         compiled, schedule = self.compiled, self.compiled.schedule
         partitioned = partition_program(compiled.source.program, schedule)
         state = initial_state(partitioned, compiled.source.tensors)
         knowledge = self.estimator.knowledge(partitioned.program, compiled.source.tensors)
-        memory, again = compiled.memory() if self.top else {}, RunHistory(dedup=True)
-        tried: list[OrderTrial] = []
+        memory, history = compiled.memory() if self.top else {}, RunHistory(dedup=True)
+        trials: list[OrderTrial] = []
         for request in region_requests(partitioned):
             if not request.order:
-                order, compared = self._chosen_order(state, request, knowledge, memory)
-                tried += compared
+                order, region_trials = self._chosen_order(state, request, knowledge, memory)
+                trials += region_trials
                 if order:
                     request, schedule = replace(request, order=order), schedule.order(request.name, order)
             regions, state = lower_region(state, request)
-            expected(regions, self.estimator, compiled.machine, knowledge)
+            estimate_regions(regions, self.estimator, compiled.machine, knowledge)
             if self.top:
-                self._run(regions, memory, again)
-        return replace(schedule, places={}), tuple(tried)
+                self._run(regions, memory, history)
+        return replace(schedule, places={}), tuple(trials)
 
     def _chosen_order(
         self, state: LoweringState, request: RegionRequest, knowledge: TensorKnowledge, memory: Mapping[str, Tensor]
-    ) -> tuple[Order, Sequence[OrderTrial]]:
-        """The order that was chosen for a region, () if there is nothing to choose; and what was tried, unless it was chosen for another
-        region before."""
+    ) -> tuple[LoopOrder, Sequence[OrderTrial]]:
+        """Return the order that is chosen for a region, and the orders that were considered.
+
+        The order is () if there is nothing to choose. A region that differs from an earlier one in names alone takes the order of that one,
+        and nothing is considered for it.
+        """
         key = fusion_key(state, request)
         (plain,) = (region for region in lower_region(state, request)[0] if region.einsums)
         loops, order = self._chosen.get(key, ((), ()))
         if loops == plain.fused.indices:
             return order, ()
-        tried = self._compared(state, request, plain, knowledge, memory)
-        order = next((each.order for each in tried if each.chosen), ())
+        trials = self._compared(state, request, plain, knowledge, memory)
+        order = next((trial.order for trial in trials if trial.chosen), ())
         self._chosen[key] = plain.fused.indices, order
-        return order, tried
+        return order, trials
 
     def _compared(
         self,
@@ -94,43 +105,45 @@ class OrderSearch:
         knowledge: TensorKnowledge,
         memory: Mapping[str, Tensor],
     ) -> list[OrderTrial]:
-        """The orders of a region, the cheapest first; none if there is nothing to choose."""
+        """Compare the orders of a region, the cheapest first. The list is empty if there is nothing to choose."""
         ranked = sorted(
             (c for c in plain.fused.compared if c.cost is not None), key=lambda c: (c.order != plain.fused.order, c.rank)
         )
         if len(ranked) < 2:
             return []
-        made: dict[Order, tuple[CompiledRegion, ...]] = {}
-        found: list[OrderTrial] = []
-        for candidate in ranked[:ORDERS]:
+        regions_by_order: dict[LoopOrder, tuple[CompiledRegion, ...]] = {}
+        trials: list[OrderTrial] = []
+        for candidate in ranked[:MAX_ORDERS]:
             try:
                 pieces, _ = lower_region(state, replace(request, order=candidate.order))
             except FuseFlowError:
                 continue  # the names of its loops are those of another way to fuse the region
-            made[candidate.order] = pieces
-            cycles = expected(pieces, self.estimator, self.compiled.machine, knowledge.copy())
-            found.append(OrderTrial(request.name, candidate.order, cycles))
-        found.sort(key=lambda t: t.estimate)
-        for at, each in enumerate(found):
-            if sum(t.cycles is not None for t in found) < self.top:
+            regions_by_order[candidate.order] = pieces
+            cycles = estimate_regions(pieces, self.estimator, self.compiled.machine, knowledge.copy())
+            trials.append(OrderTrial(request.name, candidate.order, cycles))
+        trials.sort(key=lambda t: t.estimate)
+        for at, trial in enumerate(trials):
+            if sum(t.cycles is not None for t in trials) < self.top:
                 try:
-                    found[at] = replace(each, cycles=self._run(made[each.order], dict(memory), RunHistory(dedup=False)))
+                    trials[at] = replace(
+                        trial, cycles=self._run(regions_by_order[trial.order], dict(memory), RunHistory(dedup=False))
+                    )
                 except FuseFlowError as error:
-                    found[at] = replace(each, refused=error.message)
-        best = min(found, key=fewest, default=None)
-        return [replace(each, chosen=each is best) for each in found]
+                    trials[at] = replace(trial, refused=error.message)
+        best = min(trials, key=trial_rank, default=None)
+        return [replace(trial, chosen=trial is best) for trial in trials]
 
-    def _run(self, pieces: tuple[CompiledRegion, ...], memory: dict[str, Tensor], again: RunHistory) -> int:
-        """The cycles of regions that run after another; `memory` then has what they write."""
+    def _run(self, regions: tuple[CompiledRegion, ...], memory: dict[str, Tensor], history: RunHistory) -> int:
+        """Run regions one after the other, add what they write to `memory`, and return their cycles."""
         total = 0
-        for region in pieces:
+        for region in regions:
             for step in region.views_before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
-            results = again.again(region, read)
+            results = history.replay(region, read)
             if results is None:
-                simulation = self.ran(region.graph, read, self.compiled.machine, engine=self.engine)
-                results = again.first(region, read, simulation)
+                simulation = self.cache(region.graph, read, self.compiled.machine, engine=self.engine)
+                results = history.record(region, read, simulation)
                 total += simulation.cycles
             memory |= results
             for step in region.views_after:
@@ -138,14 +151,14 @@ class OrderSearch:
         return total
 
 
-def fewest(tried: OrderTrial) -> tuple[bool, bool, float]:
-    """What is simulated is before what is not, and what was refused last; then the fewest cycles."""
-    return bool(tried.refused), tried.cycles is None, tried.estimate if tried.cycles is None else tried.cycles
+def trial_rank(trial: OrderTrial) -> tuple[bool, bool, float]:
+    """Return the rank of an order. Simulated orders are best, refused ones worst; within each class fewer cycles are better."""
+    return bool(trial.refused), trial.cycles is None, trial.estimate if trial.cycles is None else trial.cycles
 
 
-def with_orders(
-    compiled: Compiled, top: int, estimator: Estimator, ran: SimulationCache, engine: Engine
+def choose_orders(
+    compiled: Compiled, top: int, estimator: Estimator, cache: SimulationCache, engine: Engine
 ) -> tuple[Compiled, tuple[OrderTrial, ...]]:
-    """The program with its regions in the orders that were chosen."""
-    schedule, tried = OrderSearch(compiled, top, estimator, ran, engine).choose()
-    return compile_source(compiled.source, schedule, compiled.machine), tried
+    """Choose the order of every region, and return the program in these orders with the orders that were considered."""
+    schedule, trials = OrderSearch(compiled, top, estimator, cache, engine).choose()
+    return compile_source(compiled.source, schedule, compiled.machine), trials

@@ -1,4 +1,4 @@
-"""The cheapest partitions of a row of units: a dynamic program over cuts, since cycles of regions add up."""
+"""The cheapest partitions of a sequence of units, by dynamic programming over cuts, because the cycles of regions add up."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import math
 from collections.abc import Callable
 from heapq import nsmallest
 
-from fuseflow.autoscheduler.units import Partition, Range
+from fuseflow.autoscheduler.units import UnitPartition, UnitRange
 
 
-def cheapest(count: int, cost: Callable[[Range], float], keep: int) -> tuple[tuple[float, Partition], ...]:
-    """The `keep` partitions of `count` units with the least sum of `cost`, best first; of equal ones those of fewer regions.
+def cheapest_partitions(count: int, cost: Callable[[UnitRange], float], keep: int) -> tuple[tuple[float, UnitPartition], ...]:
+    """Return the `keep` partitions of `count` units with the least sum of `cost`, best first; of equal ones those of fewer regions.
 
-    A prefix of one of the best is one of the best, so that `keep` of each suffice. An infinite cost is that of a range that cannot be a
-    region.
+    Each prefix of one of the best partitions is one of the best of its length, so `keep` of each length suffice. A range that cannot be
+    a region has an infinite cost.
 
     >>> cheapest(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]], 2)
     ((5.0, ((0, 1), (1, 3))), (5.0, ((0, 2), (2, 3))))
     """
-    best: list[list[tuple[float, Partition]]] = [[(0.0, ())]]
+    best: list[list[tuple[float, UnitPartition]]] = [[(0.0, ())]]
     for end in range(1, count + 1):
         costs = [(start, cost((start, end))) for start in range(end)]
-        found = (
-            (before + more, (*parts, (start, end))) for start, more in costs if more < math.inf for before, parts in best[start]
+        candidates = (
+            (before + range_cost, (*parts, (start, end)))
+            for start, range_cost in costs
+            if range_cost < math.inf
+            for before, parts in best[start]
         )
-        best.append(nsmallest(keep, found, key=lambda one: (one[0], len(one[1]), one[1])))
+        best.append(nsmallest(keep, candidates, key=lambda one: (one[0], len(one[1]), one[1])))
     return tuple(best[count])

@@ -1,4 +1,4 @@
-"""Simulations that are done once: schedules that are compared share most of their regions."""
+"""A cache of simulations, because schedules that are compared share most of their regions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fuseflow.tensors import Tensor
 
 @dataclass(slots=True)
 class SimulationCache:
-    """Runs graphs as `sim.simulate` does, and knows what it ran.
+    """A function that runs graphs as `sim.simulate` does, and keeps the simulations.
 
-    A graph that reads tensors of the patterns that it read before takes the cycles that it took: no node but a `drop` decides by a value
-    which tokens there are. Values may differ all the same, by rounding, as another schedule computed them: those that come out are
-    of the first run, unless `exact` says that the values read must be the same, too.
+    A graph that reads tensors of the same patterns takes the same cycles, because no node but a `drop` decides by a value which tokens
+    there are. The values may differ by rounding, if another schedule computed them; the outputs are then those of the first run. With
+    `exact`, a simulation is reused only if the values that the graph reads are equal, too.
     """
 
     exact: bool = False
     simulations: int = 0
-    _found: dict[Hashable, list[tuple[str, Simulation]]] = field(default_factory=dict)
+    _simulations: dict[Hashable, list[tuple[str, Simulation]]] = field(default_factory=dict)
 
     def __call__(
         self,
@@ -35,25 +35,25 @@ class SimulationCache:
         engine: Engine = "auto",
     ) -> Simulation:
         shape = signature(graph, tensors)
-        known = self._found.setdefault((graph, shape, repr(machine.settings), engine), [])
-        if known and not self.exact and shape is not None:
-            return known[0][1]
-        values = _values(graph, tensors)
-        for read, simulation in known:
-            if read == values:
+        runs = self._simulations.setdefault((graph, shape, repr(machine.settings), engine), [])
+        if runs and not self.exact and shape is not None:
+            return runs[0][1]
+        values = _values_digest(graph, tensors)
+        for earlier, simulation in runs:
+            if earlier == values:
                 return simulation
         simulation = simulate(graph, tensors, machine, progress, engine=engine)
         self.simulations += 1
-        known.append((values, simulation))
+        runs.append((values, simulation))
         return simulation
 
     def exactly(self) -> SimulationCache:
-        """The same memory for a run whose values must be its own."""
+        """Return a cache of the same simulations that reuses one only if all values that its graph reads are equal."""
         return replace(self, exact=True)
 
 
-def _values(graph: Graph, tensors: Mapping[str, Tensor]) -> str:
-    """A digest of everything that a graph reads."""
+def _values_digest(graph: Graph, tensors: Mapping[str, Tensor]) -> str:
+    """Return a digest of all arrays that a graph reads."""
     total = hashlib.sha256()
     for name in graph.inputs:
         tensor = tensors[name]

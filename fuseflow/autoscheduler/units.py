@@ -1,7 +1,7 @@
-"""Where a program may be cut: its units, each a run of operators that no cut parts, in an order in which they can run.
+"""The units of a program: sequences of operators that no cut separates, in an order in which they can run.
 
-Every range of units is a region that can run: what stands before it never needs its results. So a partition of the program is a row
-of cuts between units.
+Every range of units can run as one region, because what stands before it never needs its results. So a partition of the program is a
+sequence of cuts between units.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.schedule import Schedule, form_regions
 from fuseflow.schedule.granularities import layer_labels
 
-Range: TypeAlias = tuple[int, int]
-"""Units from the first on, up to but not including the second."""
-Partition: TypeAlias = tuple[Range, ...]
+UnitRange: TypeAlias = tuple[int, int]
+"""A range of units, by the first of them and the one behind the last."""
+UnitPartition: TypeAlias = tuple[UnitRange, ...]
+"""A partition of all units into ranges, in order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """`first` and `last` are what its operators are called; `parts`: how many of them there are. `alone`: no region may hold it with
-    others."""
+class ProgramUnit:
+    """A sequence of operators that no cut separates.
+
+    `first` and `last` are the names of its first and last operator, `parts` is how many operators it has. If `alone` is set, no region
+    may hold it together with others.
+    """
 
     first: str
     last: str
@@ -36,36 +40,39 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class UnitSequence:
-    """The units of a program, and what they are: `operators`, `products` or `layers`."""
+    """The units of a program. `granularity` says what they are: `operators`, `products` or `layers`."""
 
-    what: str
-    units: tuple[Unit, ...]
+    granularity: str
+    units: tuple[ProgramUnit, ...]
 
     def __len__(self) -> int:
         return len(self.units)
 
-    def name(self, part: Range) -> str:
-        """What a region is called: by its first and its last operator."""
+    def name(self, part: UnitRange) -> str:
+        """Return the name of the region of a range, which is made of its first and its last operator."""
         first, last = self.units[part[0]].first, self.units[part[1] - 1].last
         return first if first == last else f"{first}-{last}"
 
-    def einsums(self, part: Range) -> tuple[str, ...]:
+    def einsums(self, part: UnitRange) -> tuple[str, ...]:
+        """Return the Einsums of a range."""
         return tuple(e for unit in self.units[slice(*part)] for e in unit.einsums)
 
-    def parts(self, part: Range) -> int:
+    def parts(self, part: UnitRange) -> int:
+        """Return the number of operators of a range."""
         return sum(unit.parts for unit in self.units[slice(*part)])
 
-    def legal(self, part: Range) -> bool:
+    def legal(self, part: UnitRange) -> bool:
+        """Return whether a range may be a region: whether it is one unit, or all its units may be with others."""
         return part[1] - part[0] == 1 or not any(unit.alone for unit in self.units[slice(*part)])
 
-    def scheduled(self, schedule: Schedule, partition: Iterable[Range]) -> Schedule:
-        """The schedule with the regions of a partition; what `none` would do needs no name."""
+    def scheduled(self, schedule: Schedule, partition: Iterable[UnitRange]) -> Schedule:
+        """Return the schedule with the regions of a partition. Regions that `none` would form, too, are not named."""
         fused = {self.name(part): self.einsums(part) for part in partition if self.parts(part) > 1}
         return replace(schedule, fuse_regions=tuple(fused) or ("none",), regions=tuple(fused.items()))
 
 
-def partition(cuts: Sequence[int], count: int) -> Partition:
-    """The ranges between these cuts of `count` units.
+def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
+    """Return the ranges between these cuts of `count` units.
 
     >>> partition((2,), 3)
     ((0, 2), (2, 3))
@@ -73,56 +80,56 @@ def partition(cuts: Sequence[int], count: int) -> Partition:
     return tuple(pairwise((0, *cuts, count)))
 
 
-def operators(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
-    """Each operator by itself, a softmax or a norm as one. A reshape that vanishes goes with what stands before it."""
+def operator_units(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
+    """Return each operator as a unit; a softmax or a norm is one operator. A reshape that vanishes joins the unit before it."""
     stuck = partitioned.reshapes.barriers | eliminate_reshapes(partitioned.original).barriers
-    found: list[Unit] = []
-    waiting: tuple[str, ...] = ()
+    units: list[ProgramUnit] = []
+    leading: tuple[str, ...] = ()
     for region in form_regions(partitioned.original, replace(schedule, fuse_regions=("none",), regions=())):
         members, alone = partitioned.reshapes.members(region.einsums), not stuck.isdisjoint(region.einsums)
         if not alone and all(e in partitioned.reshapes.renames for e in members):
-            if found:
-                found[-1] = replace(found[-1], einsums=(*found[-1].einsums, *region.einsums))
+            if units:
+                units[-1] = replace(units[-1], einsums=(*units[-1].einsums, *region.einsums))
             else:
-                waiting += region.einsums
+                leading += region.einsums
             continue
-        found.append(Unit(region.name, region.name, (*waiting, *region.einsums), alone=alone))
-        waiting = ()
-    return UnitSequence("operators", tuple(found))
+        units.append(ProgramUnit(region.name, region.name, (*leading, *region.einsums), alone=alone))
+        leading = ()
+    return UnitSequence("operators", tuple(units))
 
 
-def products(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
-    """Each product, softmax or norm with the pointwise operators behind it that read it."""
+def product_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
+    """Return each product, softmax or norm as a unit, together with the pointwise operators behind it that read it."""
     defined = partitioned.original.defined
 
-    def follows(before: Unit, unit: Unit) -> bool:
-        each = [defined[e] for e in unit.einsums]
-        return not any(map(_reduces, each)) and any(n in before.einsums for e in each for n in e.operands)
+    def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
+        einsums = [defined[e] for e in unit.einsums]
+        return not any(map(_reduces, einsums)) and any(n in before.einsums for e in einsums for n in e.operands)
 
-    return UnitSequence("products", _joined(units.units, follows))
+    return UnitSequence("products", _join_neighbors(units.units, follows))
 
 
-def layers(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
-    """The operators of each layer that stand next to each other."""
+def layer_units(partitioned: PartitionedProgram, units: UnitSequence) -> UnitSequence:
+    """Return neighbouring operators of the same layer as units."""
     labels = layer_labels(partitioned.original)
 
-    def follows(before: Unit, unit: Unit) -> bool:
+    def follows(before: ProgramUnit, unit: ProgramUnit) -> bool:
         return bool(labels) and labels[before.einsums[0]] == labels[unit.einsums[0]]
 
-    return UnitSequence("layers", _joined(units.units, follows))
+    return UnitSequence("layers", _join_neighbors(units.units, follows))
 
 
 def _reduces(einsum: Einsum) -> bool:
     return any(isinstance(node, Reduce) for node in walk(einsum.body))
 
 
-def _joined(units: Iterable[Unit], follows: Callable[[Unit, Unit], bool]) -> tuple[Unit, ...]:
-    """Neighbours as one, where `follows` says so."""
-    found: list[Unit] = []
+def _join_neighbors(units: Iterable[ProgramUnit], follows: Callable[[ProgramUnit, ProgramUnit], bool]) -> tuple[ProgramUnit, ...]:
+    """Join neighbouring units where `follows` says so."""
+    joined: list[ProgramUnit] = []
     for unit in units:
-        if found and not (found[-1].alone or unit.alone) and follows(found[-1], unit):
-            before = found[-1]
-            found[-1] = Unit(before.first, unit.last, (*before.einsums, *unit.einsums), before.parts + unit.parts)
+        if joined and not (joined[-1].alone or unit.alone) and follows(joined[-1], unit):
+            before = joined[-1]
+            joined[-1] = ProgramUnit(before.first, unit.last, (*before.einsums, *unit.einsums), before.parts + unit.parts)
         else:
-            found.append(unit)
-    return tuple(found)
+            joined.append(unit)
+    return tuple(joined)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from fuseflow.autoscheduler.autoscheduler import TOP, ScheduleChoice
+from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, ScheduleChoice
 from fuseflow.cli.common import FILE, console, require_writable
 from fuseflow.errors import UsageError
 from fuseflow.report.auto_tables import auto_lines
@@ -63,10 +63,10 @@ def auto_options(simulates: bool = False) -> Callable[[Command], Command]:
                     require_writable(auto_schedule, directory=False)
             options = {"--auto-top": auto_top, "--auto-schedule": auto_schedule}
             flags = tuple(name for name, value in options.items() if value is not None)
-            top = (TOP if auto_top is None else auto_top) if simulates else 0
+            top = (DEFAULT_TOP if auto_top is None else auto_top) if simulates else 0
             return command(*args, auto=AutoOptions(top, auto_schedule, flags), **kwargs)
 
-        show = f"Of `auto`: simulate the K best by estimate; 0: none.  [default: {TOP}]"
+        show = f"Of `auto`: simulate the K best by estimate; 0: none.  [default: {DEFAULT_TOP}]"
         top = click.option("--auto-top", metavar="K", type=click.IntRange(min=0), help=show)
         file = click.option(
             "--auto-schedule", metavar="FILE", type=FILE, help="Write the schedule that `auto` chose; - is stdout."

@@ -7,7 +7,7 @@ import click
 from fuseflow.cli.common import StrictCommand, debug_option
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, program_options
-from fuseflow.explain.order import Rule, explain_order
+from fuseflow.explain.order import CountingRule, explain_order
 from fuseflow.report.order_tables import assumed_line, order_json, order_lines
 from fuseflow.report.tables import print_table
 
@@ -19,7 +19,7 @@ from fuseflow.report.tables import print_table
 @debug_option
 def order(
     program: ProgramRequest,
-    rule: Rule | None,
+    rule: CountingRule | None,
     json_file: JsonFile,
 ) -> None:
     """Explain the loop order of every region of MODEL.

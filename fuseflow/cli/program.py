@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose
+from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.cli.auto import AutoOptions, auto_options, print_choice
 from fuseflow.cli.common import model_options, schedule_options, write_out
 from fuseflow.cli.progress import firings_bar, working
@@ -20,7 +20,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.compiled import Compiled, Progress, Watch
+from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, load_machine
@@ -36,7 +36,9 @@ class ScheduledProgram:
     compiled: Compiled
     choice: ScheduleChoice | None = None
 
-    def run(self, progress: Progress | None, check: bool, engine: Engine, dedup: bool, watch: Watch | None) -> Result:
+    def run(
+        self, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool, watch: SimulationCallback | None
+    ) -> Result:
         return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +92,7 @@ class ProgramRequest:
     def _choose(self, source: Source, target: Target, quiet: bool, estimator: Estimator | None) -> ScheduleChoice:
         top = self.auto.top
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
-            return choose(
+            return choose_schedule(
                 source, self.schedule, target.machine, top=top, engine=target.engine, estimator=estimator, progress=progress
             )
 

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fuseflow.cli.common import console
-from fuseflow.run.compiled import Progress as Report
+from fuseflow.run.compiled import ProgressCallback as Report
 from fuseflow.sweep.design_space import LabeledPoint
 from fuseflow.sweep.point import Task, TaskOutcome
 from fuseflow.sweep.progress import SweepProgress
-from fuseflow.sweep.sweep import Report as PointReport
+from fuseflow.sweep.sweep import PointCallback as PointReport
 
 
 @contextmanager

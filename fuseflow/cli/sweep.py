@@ -21,7 +21,7 @@ from fuseflow.report.sweep_plot import IMAGE_FORMATS
 from fuseflow.report.sweep_plot import write_figures as draw
 from fuseflow.report.sweep_status import count_progress, status_lines
 from fuseflow.report.tables import print_table
-from fuseflow.sweep import Pool, Store, Sweep, read_sweep, space
+from fuseflow.sweep import Pool, Store, Sweep, build_space, read_sweep
 from fuseflow.sweep.progress import SweepProgress
 from fuseflow.sweep.runner import Runner
 
@@ -54,7 +54,7 @@ def sweep_options(command: Any) -> Any:
 def open_sweep(file: Path, store: Path | None, must_exist: bool, again: tuple[str, ...] = ()) -> Iterator[Sweep]:
     """Open a sweep with its store. Raises `SweepError` if it `must_exist` and has no results."""
     description = read_sweep(file)
-    points = space(description)
+    points = build_space(description)
     path = store or Path("out") / f"{file.stem}.sqlite"
     if must_exist and not path.exists():
         raise SweepError(
@@ -96,9 +96,9 @@ def run(
     limit = None if memory is None else _bytes(memory)
     with open_sweep(file, store, must_exist=False, again=again) as opened, opened.store.writing():
         tally = count_progress(opened)
-        if tally.left or opened.again:
+        if tally.left or opened.redo:
             _run(opened, tally, jobs or _cores(), limit, scheduler, quiet)
-        opened = replace(opened, again=frozenset())
+        opened = replace(opened, redo=frozenset())
         tally = count_progress(opened)
         if not quiet:
             for line in status_lines(opened, tally):

@@ -14,7 +14,7 @@ from fuseflow.cli.common import FILE, require_writable, write_out
 from fuseflow.errors import UsageError
 from fuseflow.explain.trace import Tracer
 from fuseflow.report.trace import trace_file, trace_line
-from fuseflow.run.compiled import Progress
+from fuseflow.run.compiled import ProgressCallback
 from fuseflow.sim import Machine
 from fuseflow.sim.events.log import CycleSpan
 
@@ -26,7 +26,7 @@ class TraceRequest:
     file: Path
     span: CycleSpan
 
-    def tracer(self, machine: Machine, regions: int, progress: Progress | None) -> Tracer:
+    def tracer(self, machine: Machine, regions: int, progress: ProgressCallback | None) -> Tracer:
         return Tracer(machine, regions, self.span, progress)
 
     def write(self, tracer: Tracer, model: str) -> str:

@@ -1,4 +1,4 @@
-"""Statistics as a user states them: `adj.density=0.001,degree=powerlaw:2.3`, `adj&x=0.3`."""
+"""Tensor statistics that a user states, such as `adj.density=0.001,degree=powerlaw:2.3` or `adj&x=0.3`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,20 @@ from fuseflow.estimate.overlap import AssumedOverlap, MeasuredOverlap
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.filesystem import read_text
 
-KEYS = ("density", "stored", "degree", "neighbours")
+STATISTIC_KEYS = ("density", "stored", "degree", "neighbours")
+"""The statistics that can be stated of a tensor."""
 Degrees = npt.NDArray[np.float64]
+"""Numbers of stored entries of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Of one tensor. `degree`: `uniform`, `regular`, `powerlaw:ALPHA` or the numbers of stored entries of its rows; `neighbours`: stored
-    entries of a row, on average over the stored columns."""
+    """What a user stated of one tensor.
+
+    `density` is the share of elements that are stored, `stored` their number. `degree` is `uniform`, `regular`, `powerlaw:ALPHA`, or the
+    number of stored entries of each row. `neighbours` is the number of stored entries of a row, averaged over the rows that the stored
+    columns name.
+    """
 
     density: float | None = None
     stored: float | None = None
@@ -35,16 +41,16 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """Statements by tensor, and the share of the coordinates of one tensor that another one has, by pair."""
+    """What a user stated: assumptions by tensor, and for pairs of tensors the share of the coordinates of one that the other has."""
 
     tensors: Mapping[str, Assumption] = field(default_factory=dict)
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    _found: dict[str, TensorStatistics] = field(default_factory=dict)
-    _neighbours: dict[str, float] = field(default_factory=dict)
+    _statistics: dict[str, TensorStatistics] = field(default_factory=dict)
+    _mean_neighbours: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, specs: Iterable[str]) -> Assumptions:
-        """Raises `UsageError`."""
+        """Parse the arguments of `--stats`. Raises `UsageError` for what is not a statistic."""
         tensors: dict[str, Assumption] = {}
         rates: dict[tuple[str, str], float] = {}
         for spec in specs:
@@ -63,16 +69,16 @@ class Assumptions:
                 name = head if dot else name
                 if not name:
                     raise UsageError(f"`--stats {spec}`: `{item}` names no tensor", hint=f"as in `A.{item}`")
-                if key not in KEYS:
-                    raise UsageError(f"`--stats {spec}`: there is no statistic `{key}`", hint=did_you_mean(key, KEYS))
-                before = tensors.get(name, Assumption())
-                if getattr(before, key) not in (None, ""):
+                if key not in STATISTIC_KEYS:
+                    raise UsageError(f"`--stats {spec}`: there is no statistic `{key}`", hint=did_you_mean(key, STATISTIC_KEYS))
+                assumption = tensors.get(name, Assumption())
+                if getattr(assumption, key) not in (None, ""):
                     raise UsageError(f"`--stats`: `{name}.{key}` is given twice")
-                tensors[name] = replace(before, **{key: _value(item, key, value)})  # type: ignore[arg-type]
+                tensors[name] = replace(assumption, **{key: _value(item, key, value)})  # type: ignore[arg-type]
         return cls(tensors, rates)
 
     def check(self, program: Program) -> None:
-        """Raise `UsageError` for a tensor that the program does not read, or that has nothing to state."""
+        """Raise `UsageError` for a tensor that the program does not read, and for one that is stored dense."""
         inputs = {t.name: t for t in program.inputs}
         for name in (*self.tensors, *(name for pair in self.rates for name in pair)):
             if name not in inputs:
@@ -85,21 +91,22 @@ class Assumptions:
                 )
 
     def statistics(self, declared: TensorType) -> TensorStatistics | None:
-        """What was said of an input; None if nothing was."""
+        """Return the statistics that were stated of an input; None if none were. Raises `UsageError` for contradictory ones."""
         stated = self.tensors.get(declared.name)
         if stated is None:
             return None
         if declared.block:
             raise UsageError(f"`--stats`: `{declared.name}` is stored in blocks, which take its data to count")
-        if declared.name not in self._found:
-            self._found[declared.name], neighbours = _statistics(declared, stated)
+        if declared.name not in self._statistics:
+            self._statistics[declared.name], neighbours = _stated_statistics(declared, stated)
             if neighbours is not None:
-                self._neighbours[declared.name] = neighbours
-        return self._found[declared.name]
+                self._mean_neighbours[declared.name] = neighbours
+        return self._statistics[declared.name]
 
-    def pairs(self, measured: MeasuredOverlap) -> AssumedOverlap:
-        means = {name: found.fanouts[1] for name, found in self._found.items() if len(found.fanouts) > 1}
-        return AssumedOverlap(self.rates, self._neighbours, means, measured)
+    def overlap(self, fallback: MeasuredOverlap) -> AssumedOverlap:
+        """Return the overlap of pairs of tensors as it was stated; `fallback` answers for the other pairs."""
+        means = {name: statistics.fanouts[1] for name, statistics in self._statistics.items() if len(statistics.fanouts) > 1}
+        return AssumedOverlap(self.rates, self._mean_neighbours, means, fallback)
 
 
 def _value(item: str, key: str, value: str) -> float | str | tuple[float, ...]:
@@ -132,52 +139,52 @@ def _degree(item: str, value: str) -> str | tuple[float, ...]:
     )
 
 
-def _statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatistics, float | None]:
-    """Of a tensor as stated, and the mean row over its stored columns."""
+def _stated_statistics(declared: TensorType, stated: Assumption) -> tuple[TensorStatistics, float | None]:
+    """Return the statistics of a tensor as stated, and the mean number of entries of a row over its stored columns."""
     format = declared.format
     assert format is not None
     sizes = tuple(declared.shape[d] for d in format.order)
-    said = [key for key in ("density", "stored") if getattr(stated, key) is not None]
-    listed = isinstance(stated.degree, tuple)
-    if len(said) + listed != 1:
-        problem = "says twice how much is stored" if said else "does not say how much is stored"
+    stated_totals = [key for key in ("density", "stored") if getattr(stated, key) is not None]
+    is_listed = isinstance(stated.degree, tuple)
+    if len(stated_totals) + is_listed != 1:
+        problem = "says twice how much is stored" if stated_totals else "does not say how much is stored"
         raise UsageError(f"`--stats` of `{declared.name}` {problem}", hint="give `density`, `stored` or `degree=@FILE`")
     total = stated.density * prod(sizes) if stated.density is not None else float(stated.stored or 0)
     if total > prod(sizes):
         raise UsageError(f"`--stats`: `{declared.name}` has room for {prod(sizes):,} entries, not {total:,.0f}")
     if stated.degree in ("", "uniform"):
-        found = _scattered(sizes, [level.full for level in format.levels], total)
+        statistics = _uniform_statistics(sizes, [level.full for level in format.levels], total)
         mean = total / sizes[0] if sizes and sizes[0] else 0.0
-        return found, stated.neighbours if stated.neighbours is not None else (
+        return statistics, stated.neighbours if stated.neighbours is not None else (
             mean + 1 - mean / max(1, sizes[-1]) if total else 0.0
         )
     if len(sizes) != 2:
         raise UsageError(
             f"`--stats`: `{declared.name}` has {len(sizes)} dimensions: degrees are those of a matrix", hint="`degree=uniform`"
         )
-    degrees, weights = _distribution(declared.name, stated, sizes[0], sizes[1], total)
+    degrees, weights = _degree_distribution(declared.name, stated, sizes[0], sizes[1], total)
     entries, squares = float(degrees @ weights), float(degrees**2 @ weights)
     rows = float(sizes[0]) if format.levels[0].full else float(weights[degrees > 0].sum())
     neighbours = stated.neighbours if stated.neighbours is not None else squares / entries if entries else 0.0
     return TensorStatistics(sizes, (rows, entries / rows if rows else 0.0)), neighbours
 
 
-def _scattered(sizes: tuple[int, ...], full: list[bool], stored: float) -> TensorStatistics:
-    """Entries anywhere: a coordinate is stored unless nothing is below it."""
-    above, places, fanouts = 1.0, 1.0, []
+def _uniform_statistics(sizes: tuple[int, ...], full: list[bool], stored: float) -> TensorStatistics:
+    """Return the statistics of entries that are scattered evenly. A coordinate is stored unless no entry is below it."""
+    parents, places, fanouts = 1.0, 1.0, []
     share = stored / prod(sizes) if prod(sizes) else 0.0
     for p, size in enumerate(sizes):
         places *= size
         below = prod(sizes[p + 1 :])
-        there = share if below == 1 else 1 - (1 - share) ** below
-        held = above * size if full[p] else places * there
-        fanouts.append(held / above if above else 0.0)
-        above = held
+        occupied = share if below == 1 else 1 - (1 - share) ** below
+        elements = parents * size if full[p] else places * occupied
+        fanouts.append(elements / parents if parents else 0.0)
+        parents = elements
     return TensorStatistics(sizes, tuple(fanouts))
 
 
-def _distribution(name: str, stated: Assumption, rows: int, columns: int, total: float) -> tuple[Degrees, Degrees]:
-    """Degrees, and how many rows have each."""
+def _degree_distribution(name: str, stated: Assumption, rows: int, columns: int, total: float) -> tuple[Degrees, Degrees]:
+    """Return degrees, and how many rows have each."""
     if isinstance(stated.degree, tuple):
         degrees = np.array(stated.degree)
         if len(degrees) != rows or (degrees > columns).any():
@@ -189,30 +196,35 @@ def _distribution(name: str, stated: Assumption, rows: int, columns: int, total:
 
 
 def power_law(exponent: float, rows: int, columns: int, total: float) -> tuple[Degrees, Degrees]:
-    """Degrees 1, 2, ... with P(d) ~ (d + shift)^-exponent up to the degree that one row is expected to exceed; the shift, or the share of
-    rows without entries, follows from the mean."""
+    """Return the degrees 1, 2, ... of a power law, and how many rows are expected to have each.
+
+    The probability of degree d is proportional to (d + shift)^-exponent, up to the degree that one row is expected to exceed. The shift
+    follows from the mean degree; where no shift gives so small a mean, rows without entries do.
+    """
     if not rows or not columns or not total:
         return np.zeros(1), np.array([float(rows)])
 
     def weights(shift: float) -> tuple[Degrees, Degrees]:
-        most = int(min(columns, max(1.0, (1 + shift) * rows ** (1 / (exponent - 1)) - shift)))
-        degrees = np.arange(1, most + 1, dtype=np.float64)
-        found = (degrees + shift) ** -exponent
-        return degrees, found / found.sum()
+        largest = int(min(columns, max(1.0, (1 + shift) * rows ** (1 / (exponent - 1)) - shift)))
+        degrees = np.arange(1, largest + 1, dtype=np.float64)
+        probabilities = (degrees + shift) ** -exponent
+        return degrees, probabilities / probabilities.sum()
 
-    def off(shift: float) -> float:
-        degrees, found = weights(shift)
-        return float(degrees @ found) - total / rows
+    def excess(shift: float) -> float:
+        degrees, probabilities = weights(shift)
+        return float(degrees @ probabilities) - total / rows
 
     least, most = -0.9, 1.0
-    if off(least) >= 0:  # most rows are empty
-        degrees, found = weights(least)
-        return np.append(degrees, 0.0), np.append(found * (total / float(degrees @ found)), rows - total / float(degrees @ found))
-    while off(most) < 0 and most < columns * 4:
+    if excess(least) >= 0:  # most rows are empty
+        degrees, probabilities = weights(least)
+        return np.append(degrees, 0.0), np.append(
+            probabilities * (total / float(degrees @ probabilities)), rows - total / float(degrees @ probabilities)
+        )
+    while excess(most) < 0 and most < columns * 4:
         most *= 2
-    if off(most) < 0:
+    if excess(most) < 0:
         raise UsageError(f"`--stats`: no power law has {total / rows:,.4g} of {columns:,} entries in a row on average")
     bisect: Callable[..., float] = brentq
-    shift = bisect(off, least, most, xtol=1e-6)
-    degrees, found = weights(shift)
-    return degrees, found * rows
+    shift = bisect(excess, least, most, xtol=1e-6)
+    degrees, probabilities = weights(shift)
+    return degrees, probabilities * rows

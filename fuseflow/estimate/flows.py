@@ -1,4 +1,4 @@
-"""How many tokens a stream has, counted or expected."""
+"""The flow of a stream: how many tokens it has, counted or expected."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from fuseflow.estimate.counted.nests import CountedStream
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 
 Number = float
-"""A count: whole where it is exact."""
+"""A count. It is a whole number where it is exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Of each depth, outermost first, the number of lists, and of those that are not empty; the innermost elements, how many of them are
-    `N`, and how many coordinates reading these lists from a tensor asks for."""
+    """The size of a stream.
+
+    `lists` is the number of lists at each depth, outermost first, and `filled` the number of those that are not empty. `elements` is the
+    number of innermost elements, of which `absent` are `N`. `read` is how many coordinates a scan that makes these lists reads.
+    """
 
     lists: tuple[Number, ...] = ()
     filled: tuple[Number, ...] = ()
@@ -25,32 +28,36 @@ class Flow:
 
     @property
     def depth(self) -> int:
+        """The number of depths at which the stream has lists."""
         return len(self.lists)
 
     @property
     def inner(self) -> Number:
-        """Innermost lists."""
+        """The number of innermost lists."""
         return self.lists[-1] if self.lists else 0
 
     @property
     def inner_filled(self) -> Number:
+        """The number of innermost lists that are not empty."""
         return self.filled[-1] if self.filled else 0
 
     @property
     def stops(self) -> Number:
-        """One at the end of each innermost list, and of each empty one further out."""
+        """The number of stop tokens: one ends each innermost list, and one each empty list further out."""
         return self.inner + self.empty(1, self.depth - 1)
 
     @property
     def tokens(self) -> Number:
+        """The number of all tokens, with the one that ends the stream."""
         return self.elements + self.stops + 1
 
     def empty(self, first: int, last: int) -> Number:
-        """Empty lists of these depths."""
+        """Return the number of empty lists at the depths from `first` to `last`."""
         return sum(self.lists[first - 1 : last]) - sum(self.filled[first - 1 : last])
 
 
-def counted(stream: CountedStream) -> Flow:
+def counted_flow(stream: CountedStream) -> Flow:
+    """Return the flow of a stream that was counted."""
     if stream.nest is None:
         return Flow(absent=stream.absent)
     chain, level = stream.nest.chain, stream.nest.level
@@ -58,17 +65,17 @@ def counted(stream: CountedStream) -> Flow:
     return Flow(tuple(x.lists for x in chain), tuple(x.filled for x in chain), stream.nest.elements, stream.absent, read)
 
 
-def expected(shape: ExpectedStream) -> Flow:
-    """A list is empty as often as if its elements were thrown on all lists."""
+def expected_flow(shape: ExpectedStream) -> Flow:
+    """Return the flow of an expected stream. As many lists are expected to be empty as if elements fell on lists at random."""
     if not shape.counts:
         return Flow(absent=1 - shape.present)
     lists = (1.0, *shape.counts[:-1])
-    filled = tuple(_filled(number, below) for number, below in zip(lists, shape.counts, strict=True))
+    filled = tuple(_expected_filled(number, elements) for number, elements in zip(lists, shape.counts, strict=True))
     return Flow(lists, filled, shape.elements, shape.elements * (1 - shape.present), shape.elements)
 
 
-def shape_of(stream: CountedStream) -> ExpectedStream:
-    """What the statistical model takes of a stream that was counted."""
+def expected_from_counted(stream: CountedStream) -> ExpectedStream:
+    """Return a stream that was counted as the statistical model describes it."""
     if stream.nest is None:
         return ExpectedStream(present=1.0 - stream.absent)
     counts = tuple(float(x.elements) for x in stream.nest.chain)
@@ -76,7 +83,7 @@ def shape_of(stream: CountedStream) -> ExpectedStream:
     return ExpectedStream(counts, stream.nest.level.size, present)
 
 
-def _filled(lists: Number, elements: Number) -> Number:
-    if elements >= lists * 8 or lists <= 1:  # a share of e^-8 is empty
+def _expected_filled(lists: Number, elements: Number) -> Number:
+    if elements >= lists * 8 or lists <= 1:  # fewer than a share of e^-8 are empty
         return min(lists, elements)
     return float(lists * -expm1(-elements / lists))

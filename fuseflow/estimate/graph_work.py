@@ -1,4 +1,4 @@
-"""The work of a graph: node by node, counted exactly where its streams can be, else as statistics let expect."""
+"""The work of a graph, node by node. It is counted exactly where the streams of a node can be counted, and else expected."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from fuseflow.estimate.counted.memo import Memo, Uncountable
+from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream
-from fuseflow.estimate.counted.patterns import Pattern, of_written
+from fuseflow.estimate.counted.patterns import Pattern, result_pattern
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, Overlap, of_shapes, outputs_of, union_of
-from fuseflow.estimate.flows import Flow, Number, counted, expected, shape_of
-from fuseflow.estimate.node_work import Firings, asked, firings, floating, written
+from fuseflow.estimate.expected.stream_shapes import (
+    ExpectedStream,
+    Overlap,
+    expected_comparisons,
+    output_shapes,
+    result_statistics,
+)
+from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
+from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
@@ -24,7 +30,11 @@ from fuseflow.tensors.levels.base import WORD_BYTES
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
-    """Of one node: firings of all its processes, the cycles that the busier takes at least, FLOPs, and whether they were counted."""
+    """The work of one node.
+
+    `firings` are those of all its processes, and `occupied` are the cycles that the busiest process takes at least. `exact` says that the
+    numbers were counted.
+    """
 
     name: str
     op: str
@@ -36,7 +46,7 @@ class NodeWork:
 
 @dataclass(frozen=True, slots=True)
 class ArrayTraffic:
-    """Bytes asked for of one array of a tensor."""
+    """The bytes that a graph reads or writes of one array of a tensor. `exact` says that they were counted."""
 
     tensor: str
     kind: str
@@ -47,8 +57,10 @@ class ArrayTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of a graph: its nodes, its FLOPs by operator, its bytes by array; `flows` of its streams; and what is known of the tensors that it
-    writes: their patterns, where they could be counted, and their statistics."""
+    """The work of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
+
+    `statistics` are those of the tensors that it writes; `patterns` are their patterns, where these could be counted.
+    """
 
     nodes: tuple[NodeWork, ...]
     operators: Mapping[str, Number]
@@ -59,56 +71,63 @@ class Work:
 
     @property
     def exact(self) -> bool:
+        """Whether the work of all nodes was counted."""
         return all(node.exact for node in self.nodes)
 
 
 @dataclass(slots=True)
-class _Walk:
+class _StreamWalk:
+    """A walk through the nodes of a graph that finds the streams of each, exact ones where they can be counted."""
+
     graph: n.Graph
-    known: Mapping[str, TensorStatistics]
-    pairs: Overlap | None
+    statistics: Mapping[str, TensorStatistics]
+    overlap: Overlap | None
     rules: StreamRules
     exact: dict[n.Port, CountedStream] = field(default_factory=dict)
     shapes: dict[n.Port, ExpectedStream] = field(default_factory=dict)
     flows: dict[n.Port, Flow] = field(default_factory=dict)
 
     def visit(self, node: n.Primitive) -> tuple[Number, bool]:
-        """Find the streams of a node; returns its comparisons, and whether all of that was counted."""
+        """Find the streams of a node. Returns its comparisons, and whether they and the streams were counted."""
         if all(port in self.exact for port in node.inputs):
             try:
-                made = self.rules.make(node, [self.exact[port] for port in node.inputs])
+                outputs = self.rules.make(node, [self.exact[port] for port in node.inputs])
             except Uncountable:
                 pass
             else:
-                for k, stream in enumerate(made.streams):
+                for k, stream in enumerate(outputs.streams):
                     self.exact[n.Port(node.name, k)] = stream
-                    self.flows[n.Port(node.name, k)] = counted(stream)
-                return made.steps, not node.by_value
+                    self.flows[n.Port(node.name, k)] = counted_flow(stream)
+                return outputs.steps, not node.by_value
         inputs = [self.shape(port) for port in node.inputs]
-        for k, shape in enumerate(outputs_of(node, inputs, self.graph.declared, self.known, self.pairs)):
+        for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.statistics, self.overlap)):
             self.shapes[n.Port(node.name, k)] = shape
-            self.flows[n.Port(node.name, k)] = expected(shape)
-        return union_of(node, inputs), False
+            self.flows[n.Port(node.name, k)] = expected_flow(shape)
+        return expected_comparisons(node, inputs), False
 
     def shape(self, port: n.Port) -> ExpectedStream:
+        """Return a stream as the statistical model describes it."""
         if port not in self.shapes:
-            self.shapes[port] = shape_of(self.exact[port])
+            self.shapes[port] = expected_from_counted(self.exact[port])
         return self.shapes[port]
 
 
-def count(
+def count_work(
     graph: n.Graph,
     machine: Machine,
-    known: Mapping[str, TensorStatistics],
+    statistics: Mapping[str, TensorStatistics],
     patterns: Mapping[str, Pattern],
-    memo: Memo,
-    pairs: Overlap | None = None,
+    memo: CountMemo,
+    overlap: Overlap | None = None,
 ) -> Work:
-    """The work of a verified graph. `known` are the statistics of all tensors that it reads, `pairs` what is known of two of them
-    together, `patterns` those that can be counted."""
+    """Count the work of a verified graph.
+
+    `statistics` are those of all tensors that it reads, `patterns` the patterns of those that can be counted, and `overlap` what is known
+    of pairs of them.
+    """
     types = graph.types()
-    walk = _Walk(graph, known, pairs, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
-    nodes, operators, moved = list[NodeWork](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
+    walk = _StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
+    nodes, operators, accesses = list[NodeWork](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
     certain: dict[str, bool] = {}  # by node: whether whatever its streams have was counted
     for node in graph.nodes:
         steps, exact = walk.visit(node)
@@ -121,56 +140,58 @@ def count(
         interval = node_timing(node, graph, machine, tiles)[1]
         pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
         occupied = max(values * interval + closings * pause for values, closings in processes)
-        floats = floating(node, inputs, tiles)
+        flops = node_flops(node, inputs, tiles)
         if node.operator:
-            operators[node.operator] += floats  # type: ignore[assignment]
-        nodes.append(NodeWork(node.name, node.op, _total(processes), occupied, floats, exact))
+            operators[node.operator] += flops  # type: ignore[assignment]
+        nodes.append(NodeWork(node.name, node.op, _total_firings(processes), occupied, flops, exact))
         if isinstance(node, n.Scan | n.Locate | n.Load):
-            for kind, words in asked(node, graph.declared[node.tensor], inputs, outputs).items():
-                moved.setdefault((node.tensor, kind, "read"), []).append((words, exact))
-    patterns_, statistics = {}, {}
+            for kind, words in elements_read(node, graph.declared[node.tensor], inputs, outputs).items():
+                accesses.setdefault((node.tensor, kind, "read"), []).append((words, exact))
+    result_patterns, result_statistics_ = {}, {}
     for name in graph.outputs:
-        made = _result(walk, name, certain)
+        result = _result_streams(walk, name, certain)
         decl = graph.declared[name]
-        flows = [walk.flows[port] for port in made.levels]
-        for kind, words in written(decl, flows, walk.flows[made.values]).items():
-            moved.setdefault((name, kind, "write"), []).append((words, made.certain))
-        if all(port in walk.exact for port in made.levels) and made.certain:
-            nest = walk.exact[made.levels[-1]].nest if made.levels else None
-            what = ("written", str(decl.format), decl.shape)
-            patterns_[name] = memo.once(what, (nest,), partial(of_written, nest, decl.format, decl.shape))
-        statistics[name] = of_shapes([walk.shape(port) for port in made.levels])
-    found = {function: total for function, total in sorted(operators.items()) if total}
-    return Work(tuple(nodes), found, _traffic(graph, moved), walk.flows, patterns_, statistics)
+        flows = [walk.flows[port] for port in result.levels]
+        for kind, words in elements_written(decl, flows, walk.flows[result.values]).items():
+            accesses.setdefault((name, kind, "write"), []).append((words, result.certain))
+        if all(port in walk.exact for port in result.levels) and result.certain:
+            nest = walk.exact[result.levels[-1]].nest if result.levels else None
+            key = ("written", str(decl.format), decl.shape)
+            result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
+        result_statistics_[name] = result_statistics([walk.shape(port) for port in result.levels])
+    flops_by_operator = {function: total for function, total in sorted(operators.items()) if total}
+    return Work(tuple(nodes), flops_by_operator, _traffic(graph, accesses), walk.flows, result_patterns, result_statistics_)
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class _ResultStreams:
+    """The streams that the writers of a result read. `certain` says that they were counted."""
+
     levels: tuple[n.Port, ...]
     values: n.Port
     certain: bool
 
 
-def _result(walk: _Walk, name: str, certain: Mapping[str, bool]) -> _Result:
-    """What the writers of a result get."""
+def _result_streams(walk: _StreamWalk, name: str, certain: Mapping[str, bool]) -> _ResultStreams:
+    """Return the streams that the writers of a result read."""
     levels = {node.level: node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteLevel) and node.tensor == name}
     values = next(node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteValues) and node.tensor == name)
     ports = tuple(levels[p] for p in sorted(levels))
-    return _Result(ports, values, all(certain[port.node] for port in (*ports, values)))
+    return _ResultStreams(ports, values, all(certain[port.node] for port in (*ports, values)))
 
 
-def _total(processes: Sequence[Firings]) -> Number:
+def _total_firings(processes: Sequence[ProcessFirings]) -> Number:
     return sum(values + closings for values, closings in processes)
 
 
-def _traffic(graph: n.Graph, moved: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:
-    """In the order of the graph's tensors."""
-    found = []
+def _traffic(graph: n.Graph, accesses: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:
+    """Add up the accesses of each array, in the order of the tensors of the graph."""
+    traffic = []
     for decl in graph.tensors:
         for kind, width in (*WORD_BYTES.items(), ("val", DTYPES[decl.dtype].itemsize)):
             for direction in ("read", "write"):
-                parts = moved.get((decl.name, kind, direction), [])
+                parts = accesses.get((decl.name, kind, direction), [])
                 words = sum(number for number, _ in parts)
                 if words:
-                    found.append(ArrayTraffic(decl.name, kind, direction, words * width, all(exact for _, exact in parts)))
-    return tuple(found)
+                    traffic.append(ArrayTraffic(decl.name, kind, direction, words * width, all(exact for _, exact in parts)))
+    return tuple(traffic)

@@ -1,4 +1,4 @@
-"""What a node does with its streams: firings, FLOPs, and the elements that it asks memory for."""
+"""The work of a node on its streams: firings, FLOPs, and the elements that it reads or writes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.tile_ops import TileShape, flops, work_count
 
-Firings: TypeAlias = tuple[Number, Number]
-"""Of one process: on values, and on stops or `D`."""
+ProcessFirings: TypeAlias = tuple[Number, Number]
+"""The firings of one process: those on values, and those on stops or `D`."""
 
 
-def firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine) -> list[Firings]:
-    """Of every process of the node; `steps` are the comparisons of one that merges."""
-    if machine.rules == "comal" and (taken := _comal(node, inputs, outputs)) is not None:
-        return taken
+def firings(
+    node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine
+) -> list[ProcessFirings]:
+    """Return the firings of every process of a node; `steps` are the comparisons of a node that merges."""
+    if machine.rules == "comal" and (processes := _comal_firings(node, inputs, outputs)) is not None:
+        return processes
     match node:
         case n.Root():
             return [(1, 1)]
@@ -51,14 +53,14 @@ def firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], 
             return [(inputs[0].elements, inputs[0].stops + outputs[0].elements - inputs[0].inner_filled + 1)]
         case n.Merge():
             return [(outputs[0].elements, outputs[0].stops + 1)]
-        case n.Pointwise() | n.Fork() | n.TensorWriter():  # one a token
+        case n.Pointwise() | n.Fork() | n.TensorWriter():  # one firing for each token
             return [(inputs[0].elements, inputs[0].stops + 1)]
         case unknown:
             assert_never(unknown)
 
 
-def _comal(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[Firings] | None:
-    """Where the rules of `comal` take other firings."""
+def _comal_firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[ProcessFirings] | None:
+    """Return the firings by the rules of `comal`, where these differ; else None."""
     if isinstance(node, n.Repeat):
         return [(inputs[1].tokens, 0)] * 2
     if isinstance(node, n.Reduce):
@@ -73,8 +75,8 @@ def _comal(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -
     return None
 
 
-def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:
-    """FLOPs by the operator table, one for a value that a reduction folds."""
+def node_flops(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:
+    """Return the FLOPs of a node by the table of operators. A reduction has one for each value that it folds."""
     if not node.operator:
         return 0
     if node.grain == "fold":
@@ -82,10 +84,10 @@ def floating(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShap
     return flops(node.operator, tiles) * inputs[0].elements
 
 
-def asked(
+def elements_read(
     node: n.Scan | n.Locate | n.Load, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow]
 ) -> dict[str, Number]:
-    """Elements that a reader asks for, by array."""
+    """Return the number of elements that a node reads from memory, by kind of array."""
     present = inputs[0].elements - inputs[0].absent
     match node:
         case n.Load():
@@ -94,21 +96,21 @@ def asked(
             read = outputs[0].read
             return {array.kind: array.scanned * present + array.entry * read for array in decl.stored_arrays(node.level)}
         case n.Locate():
-            present = min(flow.elements - flow.absent for flow in inputs)  # coordinates are there, but for repeated ones
+            present = min(flow.elements - flow.absent for flow in inputs)  # only repeated coordinates can be `N`
             return {array.kind: present for array in decl.stored_arrays(node.level) if array.told}
         case unknown:
             assert_never(unknown)
 
 
-def written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
-    """Elements of each array of a result, given what its level writers and its value writer get."""
+def elements_written(decl: n.TensorDecl, levels: Sequence[Flow], values: Flow) -> dict[str, Number]:
+    """Return the number of elements written to each array of a result, given the flows that its writers read."""
     entries = levels[-1].elements if levels else 1
     parents: Number = 1
-    found: dict[str, Number] = {"pos": 0, "crd": 0}
+    words: dict[str, Number] = {"pos": 0, "crd": 0}
     for p, (kind, flow, dimension) in enumerate(zip(decl.format.levels, levels, decl.format.order, strict=True)):
         own = flow.elements if kind.unique and not kind.follows else entries
-        below = parents * decl.shape[dimension] if kind.full else own
+        children = parents * decl.shape[dimension] if kind.full else own
         for array in decl.stored_arrays(p):
-            found[array.kind] += array.count(parents, below)
-        parents = below
-    return {**found, "val": values.elements * prod(decl.tile)}
+            words[array.kind] += array.count(parents, children)
+        parents = children
+    return {**words, "val": values.elements * prod(decl.tile)}

@@ -1,7 +1,7 @@
-"""What statistics say of two tensors together: how often coordinates that one stores are found in the other, and how much is below them.
+"""The overlap of two tensors: how often the coordinates of one are stored in the other, and how many elements are below these.
 
-A row that many edges lead to is read many times. Where such rows are longer than others, the mean row says too little: what counts is the
-mean over the edges, sum(in degree * out degree) / sum(in degree).
+A row of a graph that many edges lead to is read many times. If such rows are longer than others, the mean length of a row is too small an
+estimate. What counts is the mean over the edges: sum(in degree * out degree) / sum(in degree).
 """
 
 from __future__ import annotations
@@ -11,71 +11,77 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fuseflow.estimate.counted.memo import Memo
-from fuseflow.estimate.counted.nests import chosen, summed
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import sum_by_group, take
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.expected.stream_shapes import LookupRate, Place
+from fuseflow.estimate.expected.stream_shapes import LookupRate, TensorLevel
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOverlap:
-    """Measured when asked for: two numbers of two tensors."""
+    """The overlap of tensors with patterns, measured when it is asked for."""
 
     patterns: Mapping[str, Pattern]
-    memo: Memo
+    memo: CountMemo
 
-    def reached(self, drawn: Place, level: Place) -> LookupRate | None:
-        """Raises nothing; None for what has no pattern, and below the second level."""
-        (source, p), (tensor, q) = drawn, level
+    def lookup_rate(self, source_level: TensorLevel, level: TensorLevel) -> LookupRate | None:
+        """Return the rate as `Overlap.lookup_rate` does. None for a tensor without a pattern, and for any level but the second."""
+        (source, p), (tensor, q) = source_level, level
         if q != 1 or source not in self.patterns or tensor not in self.patterns:
             return None
         return self.memo.once(
             ("reached", p),
             (self.patterns[source], self.patterns[tensor]),
-            lambda: measured(self.patterns[source], p, self.patterns[tensor]),
+            lambda: measure_lookup_rate(self.patterns[source], p, self.patterns[tensor]),
         )
 
 
-def measured(source: Pattern, level: int, tensor: Pattern) -> LookupRate | None:
-    """Of coordinates as often as they are in `level` of `source`, in level 0 of `tensor`."""
+def measure_lookup_rate(source: Pattern, level: int, tensor: Pattern) -> LookupRate | None:
+    """Measure how coordinates, as often as they occur in `level` of `source`, are found in level 0 of `tensor`."""
     if len(tensor.levels) < 2:
         return None
     times = np.ones(1, dtype=np.int64)
     for upper, links, lower in zip(source.levels[:level], source.below, source.levels[1:], strict=False):
-        each = np.repeat(times, upper.lengths)
-        times = summed(np.zeros(len(each), dtype=np.int64) if links is None else links, each, lower.fibers)
-    found = source.levels[level]
-    often = np.bincount(found.crd, weights=np.repeat(times, found.lengths), minlength=found.size)
+        element_times = np.repeat(times, upper.lengths)
+        times = sum_by_group(
+            np.zeros(len(element_times), dtype=np.int64) if links is None else links, element_times, lower.fibers
+        )
+    fibers = source.levels[level]
+    weights_by_coordinate = np.bincount(fibers.crd, weights=np.repeat(times, fibers.lengths), minlength=fibers.size)
     rows = tensor.levels[0]
-    if rows.size != found.size or not often.any():
+    if rows.size != fibers.size or not weights_by_coordinate.any():
         return None
-    crd = np.flatnonzero(often)
+    crd = np.flatnonzero(weights_by_coordinate)
     at = rows.find(np.zeros(len(crd), dtype=np.int64), crd)
     hit = at >= 0
     below = tensor.below[0]
-    fiber = np.zeros(len(at), dtype=np.int64) if below is None else chosen(below, at, 0)
+    fiber = np.zeros(len(at), dtype=np.int64) if below is None else take(below, at, 0)
     lengths = tensor.levels[1].lengths[fiber]
-    weights = often[crd]
+    weights = weights_by_coordinate[crd]
     total = float(weights[hit].sum())
     return LookupRate(total / float(weights.sum()), float(weights[hit] @ lengths[hit]) / total if total else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class AssumedOverlap:
-    """As stated: `rates` by pair of names; by name the `neighbours`, what a row of a tensor stores on average over its stored columns, and
-    the `means` over its rows. What is not stated is as `measured`."""
+    """The overlap of tensors as a user stated it.
+
+    `rates` are by pair of names. `neighbours` is by name the number of entries that a row stores on average over the stored columns, and
+    `means` the number on average over the rows. `fallback` answers where nothing was stated.
+    """
 
     rates: Mapping[tuple[str, str], float] = field(default_factory=dict)
     neighbours: Mapping[str, float] = field(default_factory=dict)
     means: Mapping[str, float] = field(default_factory=dict)
-    measured: MeasuredOverlap | None = None
+    fallback: MeasuredOverlap | None = None
 
-    def reached(self, drawn: Place, level: Place) -> LookupRate | None:
-        (source, _), (tensor, q) = drawn, level
+    def lookup_rate(self, source_level: TensorLevel, level: TensorLevel) -> LookupRate | None:
+        """Return the rate as `Overlap.lookup_rate` does."""
+        (source, _), (tensor, q) = source_level, level
         if q != 1:
             return None
         rate = self.rates.get((source, tensor), self.rates.get((tensor, source)))
         fanout = self.neighbours.get(tensor) if source == tensor else self.means.get(tensor)
         if fanout is None or (rate is None and source != tensor):
-            return self.measured.reached(drawn, level) if self.measured else None
+            return self.fallback.lookup_rate(source_level, level) if self.fallback else None
         return LookupRate(1.0 if rate is None else rate, fanout)

@@ -1,4 +1,4 @@
-"""The estimate of a program: region after region, each on what is known of the tensors that the regions before it write."""
+"""The estimate of a program: region after region, each on what the estimate knows of the tensors written before it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
-from fuseflow.estimate import AssumedOverlap, Assumptions, MeasuredOverlap, Memo, TensorStatistics, measure
+from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
 from fuseflow.estimate.bound import Bound, bound
-from fuseflow.estimate.counted.patterns import Pattern, of_dense, of_seen, of_tensor
-from fuseflow.estimate.graph_work import Work, count
-from fuseflow.estimate.roofline import moved, peak
-from fuseflow.estimate.statistics import assume, view_statistics
+from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
+from fuseflow.estimate.graph_work import Work, count_work
+from fuseflow.estimate.roofline import bytes_moved, peak_bandwidth
+from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
 from fuseflow.sim.memory.layout import tensors_in_memory
@@ -28,7 +28,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """The tensor `source` under another name, in other dimensions: the same memory."""
+    """The tensor `source` in other dimensions, under another name. It is the same memory."""
 
     name: str
     source: str
@@ -37,8 +37,8 @@ class StoredView:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionGraph:
-    """The graph of a region, to estimate, and the views that it reads."""
+class EstimatorRegion:
+    """A region as the estimator reads it: its graph, and the views that it reads."""
 
     name: str
     einsums: tuple[str, ...]
@@ -48,7 +48,7 @@ class RegionGraph:
 
 @dataclass(frozen=True, slots=True)
 class RegionEstimate:
-    """What one region does, and the regions that do the same. All numbers are those of one of them."""
+    """The estimate of one region, and the regions that do the same. All numbers are those of one of them."""
 
     name: str
     einsums: tuple[str, ...]
@@ -58,6 +58,7 @@ class RegionEstimate:
 
     @property
     def times(self) -> int:
+        """How many regions of the program do the same."""
         return 1 + len(self.repeats)
 
     @property
@@ -69,12 +70,13 @@ class RegionEstimate:
         return sum(node.firings for node in self.work.nodes)
 
     def bytes(self, direction: str) -> float:
+        """Return the bytes read or written, by `direction`."""
         return sum(row.bytes for row in self.work.traffic if row.direction == direction)
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramEstimate:
-    """What a program does: the regions run one after the other."""
+    """The estimate of a program. Its regions run one after the other."""
 
     model: str
     data: str | None
@@ -84,6 +86,7 @@ class ProgramEstimate:
 
     @property
     def cycles(self) -> float:
+        """The cycles of all regions together."""
         return sum(region.times * region.bound.cycles for region in self.regions)
 
     @property
@@ -96,21 +99,21 @@ class ProgramEstimate:
 
     @property
     def exact(self) -> bool:
-        """Whether FLOPs, bytes and firings were counted; cycles are always an estimate."""
+        """Whether FLOPs, bytes and firings were counted. Cycles are always an estimate."""
         return all(region.work.exact for region in self.regions)
 
     @property
     def operators(self) -> dict[str, float]:
-        """FLOPs by operator."""
-        found: Counter[str] = Counter()
+        """The FLOPs of each operator."""
+        totals: Counter[str] = Counter()
         for region in self.regions:
             for function, number in region.work.operators.items():
-                found[function] += region.times * number  # type: ignore[assignment]
-        return dict(sorted(found.items()))
+                totals[function] += region.times * number  # type: ignore[assignment]
+        return dict(sorted(totals.items()))
 
     @property
     def stats(self) -> dict[str, Any]:
-        """FLOPs and bytes, by tensor, kind of array and direction: as `Result.stats` has them."""
+        """FLOPs, and bytes by tensor, kind of array and direction, in the form of `Result.stats`."""
         by_tensor: dict[str, dict[str, dict[str, float]]] = {}
         total: dict[str, float] = {"read": 0, "write": 0}
         for region in self.regions:
@@ -122,7 +125,7 @@ class ProgramEstimate:
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values; counts are whole where they are exact."""
+        """Return the estimate as plain values. All counts are rounded."""
         return {
             "schema": SCHEMA,
             "model": self.model,
@@ -134,7 +137,7 @@ class ProgramEstimate:
             "firings": _plain(self.firings),
             "flops": _plain(self.flops),
             "operators": {name: _plain(number) for name, number in self.operators.items()},
-            "bytes": _rounded(self.stats["bytes"]),
+            "bytes": _plain_values(self.stats["bytes"]),
             "regions": [_region_json(region) for region in self.regions],
             "notices": list(self.notices),
         }
@@ -173,46 +176,47 @@ def _plain(number: float) -> int:
     return round(number)
 
 
-def _rounded(values: Any) -> Any:
-    return {key: _rounded(value) for key, value in values.items()} if isinstance(values, Mapping) else _plain(values)
+def _plain_values(values: Any) -> Any:
+    return {key: _plain_values(value) for key, value in values.items()} if isinstance(values, Mapping) else _plain(values)
 
 
 @dataclass(slots=True)
 class TensorKnowledge:
-    """What is known of the tensors in memory: where they store something, how much, in which formats; and of pairs of inputs."""
+    """What the estimate knows of the tensors in memory: their patterns, statistics and formats, and the overlap of inputs."""
 
     patterns: dict[str, Pattern]
-    known: dict[str, TensorStatistics]
+    statistics: dict[str, TensorStatistics]
     formats: dict[str, Format]
-    pairs: AssumedOverlap
+    overlap: AssumedOverlap
 
     def copy(self) -> TensorKnowledge:
-        return TensorKnowledge(dict(self.patterns), dict(self.known), dict(self.formats), self.pairs)
+        """Return a copy to which regions can be added."""
+        return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap)
 
-    def write(self, graph: Graph, work: Work, called: Mapping[str, str]) -> None:
-        """Add what a graph writes; `called`: what the tensors of `work` are called here."""
-        self.patterns |= {called[name]: pattern for name, pattern in work.patterns.items()}
-        self.known |= {called[name]: each for name, each in work.statistics.items()}
+    def write(self, graph: Graph, work: Work, names: Mapping[str, str]) -> None:
+        """Add what a graph writes; `names` maps the tensors of `work` to those of the graph."""
+        self.patterns |= {names[name]: pattern for name, pattern in work.patterns.items()}
+        self.statistics |= {names[name]: statistics for name, statistics in work.statistics.items()}
         self.formats |= {t.name: t.format for t in graph.tensors}
 
 
 @dataclass(slots=True)
 class Estimator:
-    """Estimates programs on the same tensors; keeps what it counted, so that the next schedule finds it.
+    """An estimator of programs on the same tensors. It keeps what it counted for the next schedule.
 
-    `statistics_only`: forget where tensors store what they store; keep how much that is, and two numbers of each two tensors of which
-    one is looked up by the coordinates of the other. `assumed`: of a sparse input of which nothing is known, expect what the compiler
-    does.
+    With `statistics_only`, it uses no coordinates of tensors. It uses only their statistics, and two numbers for each pair of tensors of
+    which one is looked up by the coordinates of the other. `assumptions` are statistics that a user stated. With `assume_unknown`, the
+    default statistics of the compiler are assumed for a sparse input of which nothing is known.
     """
 
     statistics_only: bool = False
-    given: Assumptions = field(default_factory=Assumptions)
-    memo: Memo = field(default_factory=Memo)
-    assumed: bool = False
+    assumptions: Assumptions = field(default_factory=Assumptions)
+    memo: CountMemo = field(default_factory=CountMemo)
+    assume_unknown: bool = False
 
     def estimate(
         self,
-        regions: Iterable[RegionGraph],
+        regions: Iterable[EstimatorRegion],
         program: Program,
         tensors: Mapping[str, Tensor],
         machine: Machine,
@@ -220,103 +224,103 @@ class Estimator:
         data: str | None = None,
         notices: tuple[str, ...] = (),
     ) -> ProgramEstimate:
-        """Raises `UsageError` for a sparse input of which nothing is known."""
+        """Estimate a program, region by region. Raises `UsageError` for a sparse input of which nothing is known."""
         knowledge = self.knowledge(program, tensors)
-        found: list[RegionEstimate] = []
-        first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the region that did the same, and how it calls its tensors
+        estimates: list[RegionEstimate] = []
+        first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
         for region in regions:
-            self._see(region, knowledge)
+            self._add_views(region, knowledge)
             names, shape = self._shape(region.graph)
-            key = (shape, tuple(_same(knowledge.patterns.get(name), knowledge.known.get(name)) for name in names))
+            key = (shape, tuple(_knowledge_key(knowledge.patterns.get(name), knowledge.statistics.get(name)) for name in names))
             if key not in first:
-                first[key] = len(found), names
-                found.append(self._region(region, machine, knowledge))
-            at, theirs = first[key]
-            called = dict(zip(theirs, names, strict=True))
-            if found[at].name != region.name:
-                again = RegionRepeat(region.name, region.einsums, called)
-                found[at] = replace(found[at], repeats=(*found[at].repeats, again))
-            knowledge.write(region.graph, found[at].work, called)
-        return ProgramEstimate(model, data, machine, tuple(found), notices)
+                first[key] = len(estimates), names
+                estimates.append(self._region(region, machine, knowledge))
+            at, first_names = first[key]
+            names_here = dict(zip(first_names, names, strict=True))
+            if estimates[at].name != region.name:
+                repeat = RegionRepeat(region.name, region.einsums, names_here)
+                estimates[at] = replace(estimates[at], repeats=(*estimates[at].repeats, repeat))
+            knowledge.write(region.graph, estimates[at].work, names_here)
+        return ProgramEstimate(model, data, machine, tuple(estimates), notices)
 
     def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
-        """What is known before the first region. Raises `UsageError` for a sparse input of which nothing is."""
-        measured, known = self._inputs(program, tensors)
+        """Return what is known before the first region. Raises `UsageError` for a sparse input of which nothing is known."""
+        patterns, statistics = self._inputs(program, tensors)
         formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
-        pairs = self.given.pairs(MeasuredOverlap(measured, self.memo))
-        return TensorKnowledge({} if self.statistics_only else dict(measured), known, formats, pairs)
+        overlap = self.assumptions.overlap(MeasuredOverlap(patterns, self.memo))
+        return TensorKnowledge({} if self.statistics_only else dict(patterns), statistics, formats, overlap)
 
-    def region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        """What one graph does; `knowledge` then knows what it writes."""
-        self._see(region, knowledge)
-        found = self._region(region, machine, knowledge)
-        knowledge.write(region.graph, found.work, {name: name for name in region.graph.declared})
-        return found
+    def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+        """Estimate one region, and add what it writes to `knowledge`."""
+        self._add_views(region, knowledge)
+        estimate = self._region(region, machine, knowledge)
+        knowledge.write(region.graph, estimate.work, {name: name for name in region.graph.declared})
+        return estimate
 
     def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
-        """Of every input where it stores something, if that is known, and how much."""
-        self.given.check(program)
+        """Return the patterns of the inputs where they are known, and the statistics of all inputs."""
+        self.assumptions.check(program)
         patterns: dict[str, Pattern] = {}
-        known: dict[str, TensorStatistics] = {}
+        statistics: dict[str, TensorStatistics] = {}
         for declared in program.inputs:
             name, format = declared.name, declared.format or Format.dense(len(declared.shape))
-            stated = self.given.statistics(declared)
+            stated = self.assumptions.statistics(declared)
             if stated is not None:
-                known[name] = stated
+                statistics[name] = stated
             elif format.all_dense:
                 sizes = tuple(declared.stored_shape[d] for d in format.order)
-                patterns[name] = of_dense(sizes)
-                known[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
+                patterns[name] = dense_pattern(sizes)
+                statistics[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
             elif name in tensors:
                 tensor = self._stored(tensors[name], declared, format)
-                patterns[name] = self.memo.once("pattern", (tensor,), partial(of_tensor, tensor))
-                known[name] = measure(tensor)
-            elif self.assumed:
-                known[name] = assume(declared)
+                patterns[name] = self.memo.once("pattern", (tensor,), partial(tensor_pattern, tensor))
+                statistics[name] = measure_statistics(tensor)
+            elif self.assume_unknown:
+                statistics[name] = assume_statistics(declared)
             else:
                 raise UsageError(
                     f"nothing is known of what `{name}` stores",
                     hint=f"`--tensors FILE.yaml`, or statistics: `--stats {name}.density=0.01`",
                 )
-        return patterns, known
+        return patterns, statistics
 
-    def _see(self, region: RegionGraph, knowledge: TensorKnowledge) -> None:
-        """Add the views that a region reads."""
-        patterns, known, formats = knowledge.patterns, knowledge.known, knowledge.formats
+    def _add_views(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> None:
+        """Add the views that a region reads to `knowledge`."""
+        patterns, statistics, formats = knowledge.patterns, knowledge.statistics, knowledge.formats
         for view in region.views:
             if view.source in patterns:
-                patterns[view.name] = self._seen(patterns[view.source], formats[view.source], view)
-            known[view.name] = view_statistics(known[view.source], formats[view.source], view.format, view.shape)
+                patterns[view.name] = self._view_pattern(patterns[view.source], formats[view.source], view)
+            statistics[view.name] = view_statistics(statistics[view.source], formats[view.source], view.format, view.shape)
             formats[view.name] = view.format
 
-    def _seen(self, pattern: Pattern, before: Format, view: StoredView) -> Pattern:
-        what = ("seen", str(before), str(view.format), view.shape)
-        return self.memo.once(what, (pattern,), lambda: of_seen(pattern, before, view.format, view.shape))
+    def _view_pattern(self, pattern: Pattern, before: Format, view: StoredView) -> Pattern:
+        key = ("seen", str(before), str(view.format), view.shape)
+        return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
-    def _region(self, region: RegionGraph, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
+    def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         graph = region.graph
-        work = count(graph, machine, knowledge.known, knowledge.patterns, self.memo, knowledge.pairs)
+        work = count_work(graph, machine, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap)
         writes: dict[str, float] = dict.fromkeys(graph.outputs, 0)
         for row in work.traffic:
             if row.direction == "write":
                 writes[row.tensor] += row.bytes
-        bytes_ = moved(graph, work.flows, machine, writes)
+        bytes_ = bytes_moved(graph, work.flows, machine, writes)
         occupied = {node.name: node.occupied for node in work.nodes}
-        limits = bound(graph, machine, occupied, work.flows, bytes_, peak(machine))
+        limits = bound(graph, machine, occupied, work.flows, bytes_, peak_bandwidth(machine))
         return RegionEstimate(region.name, region.einsums, work, limits)
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
-        """The tensor as memory has it."""
+        """Return the tensor in its format and blocks, as it is in memory."""
 
-        def made() -> Tensor:
+        def convert() -> Tensor:
             return to_blocks(tensor if tensor.format == format else repack(tensor, format), declared.block)
 
-        return self.memo.once(("stored", str(format), declared.block), (tensor,), made)
+        return self.memo.once(("stored", str(format), declared.block), (tensor,), convert)
 
     def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
-        """The tensors of a graph in the order of its nodes, and what two graphs that differ in names alone have in common."""
+        """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
         return self.memo.once("shape", (graph,), lambda: (tensors_in_memory(graph), signature(graph, {}) or graph))
 
 
-def _same(pattern: Pattern | None, known: TensorStatistics | None) -> Hashable:
-    return known if pattern is None else pattern.fingerprint
+def _knowledge_key(pattern: Pattern | None, statistics: TensorStatistics | None) -> Hashable:
+    return statistics if pattern is None else pattern.fingerprint

@@ -1,4 +1,4 @@
-"""Tensor statistics: how many coordinates a fiber has on average, level by level."""
+"""Tensor statistics: the mean number of coordinates in a fiber, level by level."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.tensors import Format, Tensor
 
 DEFAULT_DENSITY = 0.1
-"""Assumed share of stored coordinates in a compressed level of which nothing is known."""
+"""The share of stored coordinates that is assumed of a compressed level of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorStatistics:
-    """`sizes[p]` is the extent of storage level p, `fanouts[p]` the mean number of coordinates in one of its fibers."""
+    """The statistics of a tensor: `sizes[p]` is the size of level p, and `fanouts[p]` the mean number of coordinates in its fibers."""
 
     sizes: tuple[int, ...]
     fanouts: tuple[float, ...]
 
     @property
     def stored(self) -> float:
-        """Expected number of stored values."""
+        """The expected number of stored values."""
         count = 1.0
         for fanout in self.fanouts:
             count *= fanout
         return count
 
     def permuted(self, levels: Sequence[int]) -> TensorStatistics:
-        """Those of a copy that stores what these levels store, in this order, all compressed; entries taken as scattered evenly.
+        """Return the statistics of a copy that stores these levels, in this order, all compressed. Entries are taken as scattered evenly.
 
         >>> TensorStatistics((4, 8), (4.0, 2.0)).permuted((1, 0)).stored
         8.0
         """
         sizes = tuple(self.sizes[p] for p in levels)
-        above, places, fanouts = 1.0, 1.0, []
+        parents, places, fanouts = 1.0, 1.0, []
         for p, size in enumerate(sizes):
             places *= size
             missed = (1 - 1 / places) ** self.stored if places > 1 else 0.0
-            found = self.stored if p == len(sizes) - 1 else min(self.stored, places * (1 - missed))
-            fanouts.append(found / above if above else 0.0)
-            above = found
+            elements = self.stored if p == len(sizes) - 1 else min(self.stored, places * (1 - missed))
+            fanouts.append(elements / parents if parents else 0.0)
+            parents = elements
         return TensorStatistics(sizes, tuple(fanouts))
 
 
-def measure(tensor: Tensor) -> TensorStatistics:
-    """The statistics of a packed tensor."""
+def measure_statistics(tensor: Tensor) -> TensorStatistics:
+    """Measure the statistics of a packed tensor."""
     parents, fanouts = 1, []
     for level in tensor.levels:
         fanouts.append(level.elements / parents if parents else 0.0)
@@ -53,8 +53,8 @@ def measure(tensor: Tensor) -> TensorStatistics:
     return TensorStatistics(tuple(tensor.shape[d] for d in tensor.format.order), tuple(fanouts))
 
 
-def assume(tensor: TensorType) -> TensorStatistics:
-    """Statistics for a tensor without data: full dense levels, compressed ones at the default density."""
+def assume_statistics(tensor: TensorType) -> TensorStatistics:
+    """Return statistics for a tensor without data: dense levels are full, compressed ones have the default density."""
     if tensor.format is None:
         return TensorStatistics(tensor.stored_shape, tuple(map(float, tensor.stored_shape)))
     sizes = tuple(tensor.stored_shape[d] for d in tensor.format.order)
@@ -62,14 +62,16 @@ def assume(tensor: TensorType) -> TensorStatistics:
     return TensorStatistics(sizes, tuple(fanouts))
 
 
-def statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
-    """Measured where there is data, assumed elsewhere."""
-    return {name: measure(tensors[name]) if name in tensors else assume(t) for name, t in types.items()}
+def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:
+    """Return the statistics of tensors by name, measured where there is data and assumed elsewhere."""
+    return {name: measure_statistics(tensors[name]) if name in tensors else assume_statistics(t) for name, t in types.items()}
 
 
-def view_statistics(known: TensorStatistics, before: Format, format: Format, shape: tuple[int, ...]) -> TensorStatistics:
-    """What is expected of the levels of a stored tensor, seen in another format: sparse ones are the same, dense ones full."""
-    sparse = iter(f for f, level in zip(known.fanouts, before.levels, strict=True) if not level.full)
+def view_statistics(
+    statistics: TensorStatistics, source_format: Format, format: Format, shape: tuple[int, ...]
+) -> TensorStatistics:
+    """Return the statistics of a view of a stored tensor. Its sparse levels have the same statistics, and its dense levels are full."""
+    sparse = iter(f for f, level in zip(statistics.fanouts, source_format.levels, strict=True) if not level.full)
     sizes = tuple(shape[d] for d in format.order)
     fanouts = (float(n) if level.full else next(sparse) for n, level in zip(sizes, format.levels, strict=True))
     return TensorStatistics(sizes, tuple(fanouts))

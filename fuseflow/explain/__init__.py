@@ -1,1 +1,4 @@
-"""Explanations as values: what is fused and why, in which orders loops run, what takes the cycles. `fuseflow.report` renders them."""
+"""Explanations of a program as values: what is fused and why, in which orders loops run, and what takes the cycles.
+
+`fuseflow.report` renders them.
+"""

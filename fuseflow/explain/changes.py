@@ -1,6 +1,8 @@
-"""The schedules and machines next to those of a run, and what they are expected to take.
+"""Changes of the schedule or the machine of a run, and the cycles that the program is expected to take with each.
 
-Schedules are estimated (`fuseflow estimate`): the cycles of each region change as its estimate does. Machines are tried."""
+A changed schedule is estimated, as by `fuseflow estimate`: the cycles of each region change in proportion to its estimate. On a changed
+machine the region that takes most of the cycles is simulated.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +22,28 @@ from fuseflow.sim import Machine, Simulation, simulate
 from fuseflow.sim.events.critical_path import CriticalPath
 from fuseflow.tensors import Tensor
 
-LOOPS = 3
-"""Outermost loops of a region that are tried with lanes."""
-MORE = 4
-"""Lanes that are tried, or times as many as there are."""
-ORDERS = 2
-"""Other orders that are tried."""
-NOTABLE = 0.05
-"""Share of the critical path that waits for the memory, from which on other memories are tried."""
-MORE_MEMORY = {"channels": 16, "outstanding": 1024, "prefetch": 1024}
-"""Settings of a memory that are doubled, below these values."""
-SHORT = 20_000_000
-"""Firings of a region up to which it is run on other machines."""
+MAX_LOOPS = 3
+"""The number of outermost loops of a region that are tried with lanes."""
+GROWTH_FACTOR = 4
+"""The factor by which the number of lanes, or the depth of the FIFOs, grows in a change."""
+MAX_ORDERS = 2
+"""The number of other orders that are tried."""
+NOTABLE_SHARE = 0.05
+"""The share of the critical path that waits for the memory from which on larger memories are tried."""
+MEMORY_SETTING_LIMITS = {"channels": 16, "outstanding": 1024, "prefetch": 1024}
+"""The settings of a memory that a change doubles, and the values from which on they are left alone."""
+MAX_FIRINGS = 20_000_000
+"""The most firings of a region that is simulated on other machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What to change, as flags, and the cycles of the whole program that it is expected to take. With it the program runs by `schedule` on
-    `machine`."""
+    """A change, as the flags of the command line that make it, and the cycles that the whole program is expected to take with it.
 
-    what: str
+    With the change the program runs by `schedule` on `machine`. `measured` says that the cycles were simulated.
+    """
+
+    flags: str
     cycles: int
     schedule: Schedule
     machine: Machine
@@ -48,7 +52,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RegionRun:
-    """A region, what it read, the simulation of it and its critical path."""
+    """A region with the tensors that it read, its simulation and its critical path."""
 
     region: CompiledRegion
     read: Mapping[str, Tensor]
@@ -56,88 +60,90 @@ class RegionRun:
     path: CriticalPath
 
 
-def changes(compiled: Compiled, result: Result, ran: RegionRun, times: int) -> tuple[Change, ...]:
-    """The changes that compile, the best first. `ran` is the region that takes most of the cycles, and counts `times`."""
+def find_changes(compiled: Compiled, result: Result, longest: RegionRun, times: int) -> tuple[Change, ...]:
+    """Return the changes that compile, the best first. `longest` is the region that takes most of the cycles; it runs `times` times."""
     estimator, graphs = Estimator(), tuple(r.graph for r in compiled.regions)
-    now = _by_region(compiled.estimate(estimator))
-    found = list(_on_other_machines(compiled, result, ran, times))
-    for flags, schedule in candidates(compiled, ran.region):
+    now = _cycles_by_region(compiled.estimate(estimator))
+    options = list(_machine_changes(compiled, result, longest, times))
+    for flags, schedule in schedule_candidates(compiled, longest.region):
         with suppress(FuseFlowError):
-            made = with_schedule(compiled, schedule)
-            if tuple(r.graph for r in made.regions) != graphs:
-                cycles = expected(result, now, _by_region(made.estimate(estimator)))
-                found.append(Change(flags, cycles, schedule, compiled.machine))
-    return tuple(sorted(found, key=lambda change: change.cycles))
+            recompiled = reschedule(compiled, schedule)
+            if tuple(r.graph for r in recompiled.regions) != graphs:
+                cycles = scaled_cycles(result, now, _cycles_by_region(recompiled.estimate(estimator)))
+                options.append(Change(flags, cycles, schedule, compiled.machine))
+    return tuple(sorted(options, key=lambda change: change.cycles))
 
 
-def with_schedule(compiled: Compiled, schedule: Schedule) -> Compiled:
-    """The same program by another schedule."""
+def reschedule(compiled: Compiled, schedule: Schedule) -> Compiled:
+    """Lower the same program by another schedule."""
     program, regions = lower(compiled.source.program, schedule, compiled.source.tensors)
     return replace(compiled, program=program, schedule=schedule, regions=regions)
 
 
-ByRegion = dict[tuple[str, ...], float]
-"""Cycles by the Einsums of a region, which tell it from all others, or by the name of a copy."""
+CyclesByRegion = dict[tuple[str, ...], float]
+"""Cycles of regions. A region is known by its Einsums, and a copy, which has none, by its name."""
 
 
-def _by_region(found: ProgramEstimate) -> ByRegion:
-    return {key: region.bound.cycles for region in found.regions for key in _keys(region)}
+def _cycles_by_region(estimate: ProgramEstimate) -> CyclesByRegion:
+    return {key: region.bound.cycles for region in estimate.regions for key in _region_keys(region)}
 
 
-def _keys(region: RegionEstimate | RegionResult) -> tuple[tuple[str, ...], ...]:
-    """The keys of a region and of those that run like it."""
-    return tuple(one.einsums or (one.name,) for one in (region, *region.repeats))
+def _region_keys(region: RegionEstimate | RegionResult) -> tuple[tuple[str, ...], ...]:
+    """Return the keys of a region and of the regions that run like it."""
+    return tuple(run.einsums or (run.name,) for run in (region, *region.repeats))
 
 
-def expected(result: Result, now: ByRegion, then: ByRegion) -> int:
-    """The cycles of a program that is estimated at `then`, and at `now` as it ran: what the estimate of a region is off by it is off by
-    in another order, too; of a region of other Einsums, by what it is off on the whole."""
-    ran = {key: region.cycles for region in result.regions for key in _keys(region)}
-    usual = result.cycles / sum(now.values())
-    return round(sum(cycles * (ran[key] / now[key] if key in ran else usual) for key, cycles in then.items()))
+def scaled_cycles(result: Result, now: CyclesByRegion, then: CyclesByRegion) -> int:
+    """Return the cycles that a program is expected to take, given its estimates `then`, and `now` for the program that ran.
+
+    Each estimate is scaled by the ratio of measured to estimated cycles of the same region, or, for a region of other Einsums, by that
+    ratio of the whole program.
+    """
+    measured = {key: region.cycles for region in result.regions for key in _region_keys(region)}
+    ratio = result.cycles / sum(now.values())
+    return round(sum(cycles * (measured[key] / now[key] if key in measured else ratio) for key, cycles in then.items()))
 
 
-def _on_other_machines(compiled: Compiled, result: Result, ran: RegionRun, times: int) -> Iterator[Change]:
-    """The estimate knows no FIFOs, and no order of requests in the memory: a region that waits for them is run with more."""
-    if ran.simulation.firings > SHORT:
+def _machine_changes(compiled: Compiled, result: Result, longest: RegionRun, times: int) -> Iterator[Change]:
+    """Yield changes of the machine. The estimate knows neither FIFOs nor the order of requests in the memory, so these are simulated."""
+    if longest.simulation.firings > MAX_FIRINGS:
         return
-    for setting, value, other in machines(compiled.machine, ran.path):
+    for setting, value, other in machine_candidates(compiled.machine, longest.path):
         with suppress(FuseFlowError):
-            cycles = simulate(ran.region.graph, ran.read, other, engine=ran.simulation.engine).cycles
-            less = times * (ran.simulation.cycles - cycles)
-            yield Change(f"--set {setting}={value}", result.cycles - less, compiled.schedule, other, measured=True)
+            cycles = simulate(longest.region.graph, longest.read, other, engine=longest.simulation.engine).cycles
+            saved = times * (longest.simulation.cycles - cycles)
+            yield Change(f"--set {setting}={value}", result.cycles - saved, compiled.schedule, other, measured=True)
 
 
-def machines(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:
-    """A setting with a value, and the machine that has it: more of what the path waits for."""
-    full = any(
-        step.kind == "full" and step.edge is not None for step in path.steps
-    )  # a cycle each, but each with all that made it wait
+def machine_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:
+    """Yield settings with a value and the machine that has it: each gives more of what the critical path waits for."""
+    # A wait for a full FIFO is one cycle of the path, but all that made it wait stands behind it: so one is enough.
+    full = any(step.kind == "full" and step.edge is not None for step in path.steps)
     if full and machine.first_depth is not None:
         key = "fifo_depth_start" if machine.fifo_depth == "auto" else "fifo_depth"
-        yield key, MORE * machine.first_depth, machine.model_copy(update={key: MORE * machine.first_depth})
-    if sum(step.cycles for step in path.steps if step.kind == "memory") < NOTABLE * path.cycles:
+        yield key, GROWTH_FACTOR * machine.first_depth, machine.model_copy(update={key: GROWTH_FACTOR * machine.first_depth})
+    if sum(step.cycles for step in path.steps if step.kind == "memory") < NOTABLE_SHARE * path.cycles:
         return
     for key, value in machine.memory.model_dump().items():
-        if key in MORE_MEMORY and 0 < value < MORE_MEMORY[key]:
+        if key in MEMORY_SETTING_LIMITS and 0 < value < MEMORY_SETTING_LIMITS[key]:
             memory = machine.memory.model_copy(update={key: 2 * value})
             yield f"memory.{key}", 2 * value, machine.model_copy(update={"memory": memory})
 
 
-def candidates(compiled: Compiled, region: CompiledRegion) -> Iterator[tuple[str, Schedule]]:
-    """Flags with the schedule that they make of that of the run: more lanes of an outer loop, another order, more or less fusion."""
+def schedule_candidates(compiled: Compiled, region: CompiledRegion) -> Iterator[tuple[str, Schedule]]:
+    """Yield flags with the schedule that they make: more lanes of an outer loop, another order, or more or less fusion."""
     schedule = compiled.schedule
     if region.einsums:
-        there = scheduled_lanes(schedule, region.fused)
-        for index in region.fused.order[:LOOPS]:
-            count = MORE * there.get(index, 1)
+        lanes = scheduled_lanes(schedule, region.fused)
+        for index in region.fused.order[:MAX_LOOPS]:
+            count = GROWTH_FACTOR * lanes.get(index, 1)
             key = f"{region.name}.{index}" if len(compiled.regions) > 1 else index
             if count <= region.fused.sizes[index]:
                 yield f"--par {key}={count}", schedule.par(**{key: count})
         cheapest = sorted((c for c in region.fused.compared if c.cost is not None), key=lambda c: c.rank)
-        for candidate in [c for c in cheapest if c.order != region.fused.order][:ORDERS]:
+        for candidate in [c for c in cheapest if c.order != region.fused.order][:MAX_ORDERS]:
             order = ",".join(candidate.order)
             yield f"--order {region.name}={order}", schedule.order(region.name, order)
-    for how in ("none", "layerwise", "full"):
-        if (how,) != schedule.fuse_regions:
-            yield f"--fuse {how}", replace(schedule, fuse_regions=(how,), orders=())
+    for granularity in ("none", "layerwise", "full"):
+        if (granularity,) != schedule.fuse_regions:
+            yield f"--fuse {granularity}", replace(schedule, fuse_regions=(granularity,), orders=())

@@ -1,13 +1,13 @@
-"""What makes a run take its cycles: the critical path of every region, and what changes of schedule and machine are expected to take."""
+"""The causes of the cycles of a run: the critical path of every region, and the changes that are expected to take fewer cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fuseflow.explain.changes import Change, RegionRun, changes
+from fuseflow.explain.changes import Change, RegionRun, find_changes
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.compiled import Compiled, Progress
+from fuseflow.run.compiled import Compiled, ProgressCallback
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
 from fuseflow.sim.events.critical_path import CriticalPath, StepKind
@@ -17,7 +17,7 @@ from fuseflow.tensors import Tensor
 
 @dataclass(frozen=True, slots=True)
 class RegionCycles:
-    """The run of a region, and its critical path."""
+    """The run of a region with its critical path."""
 
     region: CompiledRegion
     result: RegionResult
@@ -26,8 +26,10 @@ class RegionCycles:
 
 @dataclass(frozen=True, slots=True)
 class CyclesReport:
-    """The critical path of every region that ran (one that runs like another has that one's), and what `changes` are expected to give; the
-    most promising first."""
+    """The critical path of every region that was simulated, and the changes that were considered, the most promising first.
+
+    A region that runs like another one has the critical path of that one.
+    """
 
     compiled: Compiled
     result: Result
@@ -36,14 +38,16 @@ class CyclesReport:
 
 
 def explain_cycles(
-    compiled: Compiled, engine: Engine = "auto", progress: Progress | None = None, with_changes: bool = True
+    compiled: Compiled, engine: Engine = "auto", progress: ProgressCallback | None = None, with_changes: bool = True
 ) -> CyclesReport:
-    """Run a program, and every region once more for its critical path. `with_changes`: compile the schedules next to its own, too, and
-    compare their costs. Values are not checked."""
+    """Run a program, and every region once more for its critical path. The outputs are not checked.
+
+    With `with_changes`, similar schedules are compiled and compared with its own, too.
+    """
     paths: dict[str, RegionRun] = {}
 
     def watch(region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        report = None if progress is None else _named(progress, region.name)
+        report = None if progress is None else _path_progress(progress, region.name)
         path = find_critical_path(region.graph, read, compiled.machine, simulation, report)
         paths[region.name] = RegionRun(region, read, simulation, path)
 
@@ -52,25 +56,27 @@ def explain_cycles(
     if not with_changes:
         return CyclesReport(compiled, result, regions)
     longest = max(regions, key=lambda r: r.result.times * r.result.cycles).result
-    return CyclesReport(compiled, result, regions, changes(compiled, result, paths[longest.name], longest.times))
+    return CyclesReport(compiled, result, regions, find_changes(compiled, result, paths[longest.name], longest.times))
 
 
-def _named(progress: Progress, region: str) -> Callable[[int], None]:
+def _path_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:
     return lambda firings: progress(f"{region} (critical path)", firings)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Cycles of the path that one node takes in one way, over all its FIFOs and ports."""
+class PathShare:
+    """The cycles of a critical path that one node takes in one kind of step, over all its FIFOs and ports."""
 
     node: str
     kind: StepKind
     cycles: int
 
 
-def shares(path: CriticalPath) -> tuple[Share, ...]:
-    """The path by node and kind, the largest share first."""
-    found: dict[tuple[str, StepKind], int] = {}
+def path_shares(path: CriticalPath) -> tuple[PathShare, ...]:
+    """Return the cycles of a path by node and kind of step, the largest share first."""
+    cycles_by_node: dict[tuple[str, StepKind], int] = {}
     for step in path.steps:
-        found[step.node, step.kind] = found.get((step.node, step.kind), 0) + step.cycles
-    return tuple(sorted((Share(*key, cycles) for key, cycles in found.items()), key=lambda s: (-s.cycles, s.node, s.kind)))
+        cycles_by_node[step.node, step.kind] = cycles_by_node.get((step.node, step.kind), 0) + step.cycles
+    return tuple(
+        sorted((PathShare(*key, cycles) for key, cycles in cycles_by_node.items()), key=lambda s: (-s.cycles, s.node, s.kind))
+    )

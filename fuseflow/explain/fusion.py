@@ -1,4 +1,7 @@
-"""What is fused and why: every pair of neighbouring Einsums, and every producer with what fusing it costs and what storing it would."""
+"""The fusion of a program and its reasons.
+
+There is a decision for every Einsum and each of its producers, and for every producer what fusing it costs and what storing it would cost.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass, replace
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.storage import tensors_to_blocks
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate import TensorStatistics, statistics, traffic
+from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
 from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.partition import PartitionedProgram, partition_program
@@ -20,8 +23,11 @@ from fuseflow.schedule.region_borders import detour, why_cut, why_fused
 
 @dataclass(frozen=True, slots=True)
 class FusionDecision:
-    """Whether `consumer`, an Einsum that reads `producer`, is fused with it. `why`: the rule of the schedule that decided it. If they are
-    not fused, `refusal` is what the compiler says to one region of both their regions, empty if that compiles."""
+    """Whether `consumer`, an Einsum that reads `producer`, is fused with it.
+
+    `why` is the rule of the schedule that decided it. If they are not fused, `refusal` is the error that the compiler raises for one
+    region made of both their regions; it is empty if that region compiles.
+    """
 
     producer: str
     consumer: str
@@ -31,6 +37,7 @@ class FusionDecision:
 
     @property
     def fused(self) -> bool:
+        """Whether both are in one region."""
         return self.regions[0] == self.regions[1]
 
 
@@ -38,10 +45,11 @@ class FusionDecision:
 class Producer:
     """An Einsum that others read. All numbers are expected from tensor statistics.
 
-    `instances` are the places where its region computes it, `once` the evaluations when it is run alone, which computes each of its
-    values once. `flops` and `firings` are what running it alone takes. `extra_flops`, `extra_firings`: what its region spends on
-    computing it again, and on what it is made from in there: the most that storing it would save. `entries`, `written`, `read`:
-    what storing it means, in values and in bytes: written once, read back by each of its consumers once. `stored`: its region stores it.
+    `stored` says whether its region stores it. `instances` are the places where its region computes it. `once` is the number of
+    evaluations when it runs alone, which computes each of its values once; `flops` and `firings` are what that takes. `extra_flops` and
+    `extra_firings` are what its region spends on computing it again, and on computing again what it is made from in that region. They
+    are the most that storing it would save. Storing it would mean `entries` values and `written` bytes, and `read` bytes if each of its
+    consumers reads it once.
     """
 
     name: str
@@ -59,34 +67,36 @@ class Producer:
 
     @property
     def times(self) -> float | None:
-        """How often each of its values is computed, on average. None: it has no operator, or nothing needs it."""
-        return _ratio(self.instances, self.once)
+        """How often each of its values is computed, on average. It is None without an operator, and where nothing needs it."""
+        return _recompute_ratio(self.instances, self.once)
 
 
 @dataclass(frozen=True, slots=True)
 class FusionReport:
-    """The decision on every pair of neighbouring Einsums, and the costs of every producer."""
+    """The decision on every Einsum and each of its producers, and the costs of every producer."""
 
-    pairs: tuple[FusionDecision, ...]
+    decisions: tuple[FusionDecision, ...]
     producers: tuple[Producer, ...]
 
 
 def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
-    """Say of every pair of neighbouring Einsums whether and why they are fused. Statistics are assumed for tensors without data.
-    Raises a `FuseFlowError` where the schedule itself does not compile."""
+    """Say of every Einsum and each of its producers whether and why they are fused. Statistics are assumed for tensors without data.
+
+    Raises a `FuseFlowError` if the schedule itself does not compile.
+    """
     partitioned = partition_program(source.program, schedule)
     program, compiled = partitioned.program, tuple(lower_regions(partitioned, source.tensors))
-    pairs = _pairs(partitioned, compiled)
-    each = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
+    decisions = _decisions(partitioned, compiled)
+    singletons = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
-    known = statistics(inputs, tensors_to_blocks(inputs, source.tensors))
-    stored = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
-    _, alone = lower(source.program, stored, source.tensors, regions=each)
-    return FusionReport(pairs, _producers(program, compiled, alone, known))
+    input_statistics = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
+    unfused = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
+    _, alone = lower(source.program, unfused, source.tensors, regions=singletons)
+    return FusionReport(decisions, _producers(program, compiled, alone, input_statistics))
 
 
-def _pairs(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
-    """The neighbouring Einsums of the program as the user wrote it: a reshape is an Einsum of it."""
+def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
+    """Return the decisions on the Einsums of the program as the user wrote it, in which a reshape is an Einsum."""
     program, schedule = partitioned.original, partitioned.schedule
     regions = form_regions(program, schedule)
     home = {e: region.name for region in regions for e in region.einsums}
@@ -94,18 +104,18 @@ def _pairs(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) 
     for region in compiled:
         stored |= {**region.fused.stored, **region.result_types}
     refusals: dict[tuple[str, str], str] = {}
-    found = []
+    decisions = []
     for einsum in program.einsums:
         for producer in (n for n in einsum.operands if n in home):
             both = home[producer], home[einsum.name]
             if both[0] == both[1]:
-                found.append(FusionDecision(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
+                decisions.append(FusionDecision(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
                 continue
             why = why_cut(program, schedule, regions, producer, einsum.name)
             if both not in refusals:
                 refusals[both] = _refusal(partitioned, regions, stored, producer, einsum.name)
-            found.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))
-    return tuple(found)
+            decisions.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))
+    return tuple(decisions)
 
 
 def _refusal(
@@ -115,7 +125,7 @@ def _refusal(
     producer: str,
     consumer: str,
 ) -> str:
-    """Why the regions of two Einsums cannot be one; empty if they can."""
+    """Return why the regions of two Einsums cannot be one region; empty if they can."""
     parts = [r for r in regions if producer in r.einsums or consumer in r.einsums]
     members = tuple(e.name for e in partitioned.original.einsums if any(e.name in r.einsums for r in parts))
     if stuck := [e for e in members if e in partitioned.reshapes.barriers]:
@@ -142,21 +152,23 @@ def _producers(
     program: Program,
     compiled: Sequence[CompiledRegion],
     alone: Sequence[CompiledRegion],
-    known: Mapping[str, TensorStatistics],
+    input_statistics: Mapping[str, TensorStatistics],
 ) -> tuple[Producer, ...]:
-    streams, _ = expected_streams(compiled, known)
-    streams_alone, written = expected_streams(alone, known)
+    streams, _ = expected_streams(compiled, input_statistics)
+    streams_alone, written = expected_streams(alone, input_statistics)
     home = {e: region for region in compiled for e in region.einsums}
     single = {e: region for region in alone for e in region.einsums}
-    moved = {e: traffic(region.graph, streams_alone[region.name]) for e, region in single.items()}
+    moved = {e: expected_traffic(region.graph, streams_alone[region.name]) for e, region in single.items()}
     places = {e: i for region in compiled for e, i in instances(region, program, streams[region.name]).items()}
     once = {e: sum(p.evaluations for p in i) for r in alone for e, i in instances(r, program, streams_alone[r.name]).items()}
-    times = {e: _ratio(found, once.get(e, 0.0)) for e, found in places.items()}
+    times = {e: _recompute_ratio(evaluations, once.get(e, 0.0)) for e, evaluations in places.items()}
     consumers = {e.name: [c.name for c in program.einsums if e.name in c.operands] for e in program.einsums}
     rows = []
     for name in (n for n, readers in consumers.items() if readers and n in home):
-        again = 1 - 1 / max(1.0, times.get(name) or 1.0)  # the share of the work that falls to all but the first time
-        made = [(single[n].estimate, again * (times.get(n) or 1.0)) for n in _sources(program, home[name].einsums, name)]
+        repeated_share = 1 - 1 / max(1.0, times.get(name) or 1.0)  # the share of the work that falls to all but the first time
+        sources = [
+            (single[n].estimate, repeated_share * (times.get(n) or 1.0)) for n in _sources(program, home[name].einsums, name)
+        ]
         rows.append(
             Producer(
                 name=name,
@@ -166,8 +178,8 @@ def _producers(
                 once=once.get(name, 0.0),
                 flops=single[name].estimate.flops,
                 firings=single[name].estimate.firings,
-                extra_flops=sum(cost.flops * more for cost, more in made),
-                extra_firings=sum(cost.firings * more for cost, more in made),
+                extra_flops=sum(cost.flops * extra for cost, extra in sources),
+                extra_firings=sum(cost.firings * extra for cost, extra in sources),
                 entries=written[name].stored,
                 written=moved[name][name],
                 read=sum(moved[c][name] for c in consumers[name] if c in moved),
@@ -176,14 +188,14 @@ def _producers(
     return tuple(rows)
 
 
-def _ratio(found: Sequence[Instance], once: float) -> float | None:
-    return sum(place.evaluations for place in found) / once if found and once else None
+def _recompute_ratio(evaluations: Sequence[Instance], once: float) -> float | None:
+    return sum(place.evaluations for place in evaluations) / once if evaluations and once else None
 
 
 def _sources(program: Program, region: Sequence[str], name: str) -> tuple[str, ...]:
-    """An Einsum and those of its region that it is made from, directly or not."""
-    found, todo = dict[str, None](), [name]
+    """Return an Einsum and the Einsums of its region that it is made from, directly or not."""
+    sources, todo = dict[str, None](), [name]
     while todo:
-        found[(now := todo.pop())] = None
-        todo += [n for n in program.defined[now].operands if n in region and n not in found]
-    return tuple(found)
+        sources[(current := todo.pop())] = None
+        todo += [n for n in program.defined[current].operands if n in region and n not in sources]
+    return tuple(sources)

@@ -1,4 +1,4 @@
-"""Why each region runs in the order it does: what its loops run over, and how many orders there are by each rule of counting."""
+"""The order of the loops of each region: what the loops run over, and how many orders there are by each rule of counting."""
 
 from __future__ import annotations
 
@@ -13,49 +13,52 @@ from fuseflow.fusion.tree import reductions
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 
-Rule: TypeAlias = Literal["reference", "merged"]
-"""The rule by which orders are counted: as the published compiler does, or with equal views merged."""
+CountingRule: TypeAlias = Literal["reference", "merged"]
+"""A rule by which orders are counted: `reference` as the published compiler does, `merged` with equal views merged."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderReport:
-    """A region and how many orders it has, by rule (none were asked for: empty)."""
+    """A region and how many orders it has, by rule. `counts` is empty if no rule was asked for."""
 
     region: CompiledRegion
     counts: Mapping[str, OrderCount] = field(default_factory=dict)
 
 
-def explain_order(compiled: Compiled, rule: Rule | None = None) -> tuple[OrderReport, ...]:
-    """Every region; with a `rule`, its orders are counted by that, and beside it with views merged and as they are legal here."""
+def explain_order(compiled: Compiled, rule: CountingRule | None = None) -> tuple[OrderReport, ...]:
+    """Return a report for every region. With a `rule`, its orders are counted by that rule, and also as `merged` and as `legal` here."""
     if rule is None:
         return tuple(OrderReport(region) for region in compiled.regions)
     stored = {t.name: t for t in compiled.program.inputs}
-    found = []
+    reports = []
     for region in compiled.regions:
         stored |= region.fused.stored
         counts: dict[str, OrderCount] = {}
         if region.einsums:  # a copy has no Einsums that could be inlined
             counts |= {"reference": count_reference(compiled.program, region.fused, stored)} if rule == "reference" else {}
             counts["merged"] = count_merged(compiled.program, region.fused, stored)
-        found.append(OrderReport(region, counts | {"legal": count_legal(region.fused)}))
+        reports.append(OrderReport(region, counts | {"legal": count_legal(region.fused)}))
         stored |= region.result_types
-    return tuple(found)
+    return tuple(reports)
 
 
-def without_data(compiled: Compiled) -> tuple[str, ...]:
-    """Inputs whose statistics had to be assumed."""
+def inputs_without_data(compiled: Compiled) -> tuple[str, ...]:
+    """Return the inputs without data, whose statistics had to be assumed."""
     return tuple(t.name for t in compiled.program.inputs if t.name not in compiled.source.tensors)
 
 
-def sampled(region: FusedRegion) -> bool:
-    """Whether there were more orders than were compared."""
+def is_sampled(region: FusedRegion) -> bool:
+    """Return whether a region has more orders than were compared."""
     return len(region.compared) >= candidate_limit(region) and count_legal(region).constrained.orders > len(region.compared)
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
-    """What an index stands for: its size, and that of the blocks that it runs over (1: single elements); the results that keep it, the
-    reductions over it, the views that read along it, and what it is called in the Einsums where that is something else."""
+class LoopSummary:
+    """A loop of a region, for a table: its index, the size of the index and of the blocks that it runs over (1 for single elements).
+
+    `results` keep the index, `reduced` are the reductions over it, and `views` read along it. `names` are the names that it has in
+    Einsums that call it something else.
+    """
 
     index: str
     size: int
@@ -66,15 +69,16 @@ class Loop:
     names: tuple[str, ...]
 
 
-def loops(region: FusedRegion) -> list[Loop]:
-    made, blocks = reductions(*region.trees), region.blocks
+def summarize_loops(region: FusedRegion) -> list[LoopSummary]:
+    """Return the loops of a region, in the order of its indices."""
+    folds, blocks = reductions(*region.trees), region.blocks
     return [
-        Loop(
+        LoopSummary(
             index=v,
             size=region.sizes[v],
             block=blocks.get(v, 1),
             results=tuple(r.name for r in region.results if v in r.indices),
-            reduced=tuple(dict.fromkeys(f"{r.op} {r}" for r in made if v in r.over)),
+            reduced=tuple(dict.fromkeys(f"{r.op} {r}" for r in folds if v in r.over)),
             views=tuple(str(view) for view in region.views if v in view.indices),
             names=tuple(f"{e}.{own}" for e, names in region.local_names.items() for own, now in names.items() if now == v != own),
         )

@@ -1,8 +1,9 @@
-"""How often a region computes each of its producers, read off its table: a producer is run again in every loop around it that it lacks.
+"""How often a region computes each of its producers, read off its fusion table.
 
-The measure are the elements of a stream. A producer that reduces is computed once for each value that it folds, any other once for each
-value of its own; `times` are those of the region, expected from tensor statistics, over those of the producer run alone, where each of its
-values is computed once. It is below 1 where a consumer visits only some of the values: a mask prunes what it samples.
+A producer is computed again in every loop around it whose index it lacks. Evaluations are counted as elements of a stream: a producer that
+reduces has one for each value that it folds, any other one for each value of its own. `times` are the evaluations in the region, expected
+from tensor statistics, divided by those of the producer run alone, where each of its values is computed once. It is below 1 where a
+consumer visits only some of the values, as a mask does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate import TensorStatistics, estimate, shapes
+from fuseflow.estimate import TensorStatistics, estimate_graph, stream_shapes
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream
 from fuseflow.fusion.producers import producer_views
 from fuseflow.fusion.tree import Operation, Reduction, free_indices
@@ -21,8 +22,11 @@ from fuseflow.samml.nodes import Port
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One place where a region computes a producer: the view `T[k, j]` in the region's indices, the node of its graph that makes the
-    values, the loops around it that the producer lacks, outermost first, and how many evaluations are expected there."""
+    """One place where a region computes a producer.
+
+    `view` is the view of the producer in the indices of the region, such as `T[k, j]`. `node` is the node of the graph that makes the
+    values, `inside` are the loops around it that the producer lacks, outermost first, and `evaluations` are how many are expected there.
+    """
 
     view: str
     node: str
@@ -33,13 +37,13 @@ class Instance:
 def instances(
     region: CompiledRegion, program: Program, streams: Mapping[Port, ExpectedStream]
 ) -> dict[str, tuple[Instance, ...]]:
-    """For every Einsum of `region`, the places where it is computed; `streams` are the expected shapes of the graph's streams.
+    """Return for every Einsum of `region` the places where it is computed; `streams` are the expected shapes of the streams of its graph.
 
-    None for an Einsum without an operator, which is another name of its operand, for one that nothing reads, and where a global
-    iteration has no producers.
+    There is no place for an Einsum without an operator, which is another name of its operand, for one that nothing reads, and for any
+    Einsum of a region with a global iteration, which has no producers.
     """
     free = free_indices(*region.fused.trees)
-    found: dict[str, tuple[Instance, ...]] = {}
+    instances_by_einsum: dict[str, tuple[Instance, ...]] = {}
     for einsum, views in producer_views(region.fused, program).items():
         places: dict[Port, Instance] = {}
         for place in region.table.evaluations:
@@ -49,18 +53,18 @@ def instances(
                 inside = tuple(v for v in place.around if v not in own)
                 view = f"{einsum}[{', '.join(views[node])}]"
                 places[place.port] = Instance(view, place.port.node, inside, streams[place.port].elements)
-        found[einsum] = tuple(places.values())
-    return found
+        instances_by_einsum[einsum] = tuple(places.values())
+    return instances_by_einsum
 
 
 def expected_streams(
-    regions: Iterable[CompiledRegion], known: Mapping[str, TensorStatistics]
+    regions: Iterable[CompiledRegion], input_statistics: Mapping[str, TensorStatistics]
 ) -> tuple[dict[str, dict[Port, ExpectedStream]], dict[str, TensorStatistics]]:
-    """By region, the expected shapes of its streams; and the statistics of all tensors: those `known`, and what the regions write."""
-    found, statistics = {}, dict(known)
+    """Return the expected shapes of the streams of each region, and the statistics of the inputs and of the tensors that regions write."""
+    streams_by_region, statistics = {}, dict(input_statistics)
     for region in regions:
         statistics |= {step.name: step.statistics for step in region.views_before}
-        found[region.name] = shapes(region.serial, statistics)
-        statistics |= estimate(region.serial, statistics)[1]
+        streams_by_region[region.name] = stream_shapes(region.serial, statistics)
+        statistics |= estimate_graph(region.serial, statistics)[1]
         statistics |= {step.name: step.statistics for step in region.views_after}
-    return found, statistics
+    return streams_by_region, statistics

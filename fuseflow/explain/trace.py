@@ -1,4 +1,4 @@
-"""The timelines of the regions of a run, one after the other: what a trace of it shows."""
+"""The trace of a run: the timelines of its regions, one after the other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.compiled import Progress
+from fuseflow.run.compiled import ProgressCallback
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine, Simulation
 from fuseflow.sim.events.log import NEVER, CycleSpan
@@ -26,21 +26,24 @@ class TracedRegion:
 
 
 class Tracer:
-    """Traces region after region as they run; one that repeats stands once. `span`: the cycles to show, from the first region's start on;
-    `regions`: how many there are at most."""
+    """A tracer of regions as they run, one after the other. A region that repeats stands once.
+
+    `span` are the cycles to show, counted from the start of the first region. `regions` is how many regions there are at most.
+    """
 
     def __init__(
-        self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: Progress | None = None
+        self, machine: Machine, regions: int = 1, span: CycleSpan | None = None, progress: ProgressCallback | None = None
     ) -> None:
         self.machine, self.count, self.span, self.progress = machine, regions, span or CycleSpan(), progress
         self.cycles = 0
         self.regions: list[TracedRegion] = []
 
     def watch(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> None:
+        """Trace a region that was simulated."""
         self.add(region.name, region.graph, read, simulation)
 
     def add(self, name: str, graph: Graph, read: Mapping[str, Tensor], simulation: Simulation) -> None:
-        """Run a graph again that has run, if it runs in a cycle that is to be shown."""
+        """Run a graph again and keep its timeline, if any of its cycles is to be shown."""
         start = self.cycles
         self.cycles += simulation.cycles
         span = CycleSpan(max(self.span.start - start, 0), self.span.end - start if self.span.end < self.cycles else NEVER)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fuseflow.estimate import Estimate, TensorStatistics, estimate
+from fuseflow.estimate import Estimate, TensorStatistics, estimate_graph
 from fuseflow.fusion import Copy, FusedRegion
 from fuseflow.lower.state import LoweringState
 from fuseflow.samml.nodes import Graph
@@ -28,7 +28,7 @@ def region_graph(state: LoweringState, fused: FusedRegion) -> RegionGraph:
     """Return the graph of a region in its order. Raises `FusionError` if no table can be made in this order."""
     table = build_table(fused)
     graph = emit(table)
-    cost, written = estimate(graph, readable_statistics(state, fused))
+    cost, written = estimate_graph(graph, readable_statistics(state, fused))
     return RegionGraph(table, graph, cost, written)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.estimate import Estimate, estimate
+from fuseflow.estimate import Estimate, estimate_graph
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
@@ -99,7 +99,7 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
     if request.einsums and schedule.parallel:
         parallel = with_lanes(graph, lowered.table, fused, schedule)
         graph, places = parallel.graph, parallel.places
-        cost, _ = estimate(graph, readable_statistics(state, fused))
+        cost, _ = estimate_graph(graph, readable_statistics(state, fused))
     graph = mark_fiber_fifos(graph)
     verify_region(fused)
     verify_graph(graph)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from fuseflow.einsum.nodes import Einsum, TensorType
 from fuseflow.einsum.storage import tensors_to_blocks
-from fuseflow.estimate import Estimate, TensorStatistics, statistics
+from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
 from fuseflow.fusion.search import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import TensorView, source_of
@@ -83,4 +83,4 @@ class LoweringState:
 def initial_state(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
     """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    return LoweringState(partitioned, stored, statistics(stored, tensors_to_blocks(stored, tensors)))
+    return LoweringState(partitioned, stored, collect_statistics(stored, tensors_to_blocks(stored, tensors)))

@@ -18,12 +18,12 @@ MAX_NAME_WIDTH = 60
 
 def auto_lines(choice: ScheduleChoice) -> Iterator[str | Table]:
     """Yield the lines, which are rich markup, and the tables of the report."""
-    if choice.assumed and (assumed := assumed_line(choice.compiled)):
+    if choice.without_data and (assumed := assumed_line(choice.compiled)):
         yield assumed
     searched = f"{choice.units} {choice.cut} to cut between, {choice.ranges} regions estimated " if choice.cut else "estimated "
     yield f"auto: {searched}on {escape(choice.compiled.machine.name)}"
-    if choice.tried:
-        yield _table("partition", choice, [(_short(t), f"{t.regions}", t) for t in choice.tried])
+    if choice.partitions:
+        yield _table("partition", choice, [(_short(t), f"{t.regions}", t) for t in choice.partitions])
     if choice.orders:
         yield _table("region", choice, [(escape(t.region), ",".join(t.order), t) for t in choice.orders])
     if not choice.top:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from fuseflow.explain.cycles import CyclesReport, RegionCycles, shares
+from fuseflow.explain.cycles import CyclesReport, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
 from fuseflow.samml.nodes import Fork, Graph, Merge
@@ -50,7 +50,7 @@ def path_summary(path: CriticalPath) -> str:
 
 def bottleneck_sentence(region: RegionCycles) -> str:
     """Return a sentence that names the node and the kind of step that take most cycles of the path."""
-    share = shares(region.path)[0]
+    share = path_shares(region.path)[0]
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
     percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
     stats = next(node for node in region.result.simulation.nodes if node.name == share.node)
@@ -166,7 +166,7 @@ def advice_sentence(report: CyclesReport) -> str:
     if best.cycles >= now:
         return f"no change next to this schedule is expected to take fewer than its {now:,} cycles"
     how = "takes" if best.measured else "is expected to take about"
-    return f"{best.what} {how} {best.cycles:,} of {now:,} cycles"
+    return f"{best.flags} {how} {best.cycles:,} of {now:,} cycles"
 
 
 def change_table(report: CyclesReport) -> Table:
@@ -175,7 +175,7 @@ def change_table(report: CyclesReport) -> Table:
     table.columns[3].justify = "left"
     for change in report.changes:
         how = "measured" if change.measured else "estimated"
-        table.add_row(escape(change.what), f"{change.cycles:,}", f"{change.cycles / report.result.cycles:.2f}", how)
+        table.add_row(escape(change.flags), f"{change.cycles:,}", f"{change.cycles / report.result.cycles:.2f}", how)
     return table
 
 
@@ -192,7 +192,7 @@ def cycles_json(report: CyclesReport) -> dict[str, Any]:
         "seed": s.seed,
         "cycles": report.result.cycles,
         "regions": [_region_json(region) for region in report.regions],
-        "changes": [{"change": c.what, "cycles": c.cycles, "measured": c.measured} for c in report.changes],
+        "changes": [{"change": c.flags, "cycles": c.cycles, "measured": c.measured} for c in report.changes],
     }
 
 

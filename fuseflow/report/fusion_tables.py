@@ -16,7 +16,7 @@ SCHEMA = 1
 def pair_table(report: FusionReport) -> Table:
     """Return a table with a row for each pair of neighbouring Einsums."""
     table = plain_table("producer", "consumer", "fused", "why", numbers_from=4)
-    for pair in report.pairs:
+    for pair in report.decisions:
         fused = "[green]yes[/]" if pair.fused else "no"
         table.add_row(escape(pair.producer), escape(pair.consumer), fused, escape(_why(pair)))
     return table
@@ -66,7 +66,7 @@ def fusion_json(report: FusionReport, model: str, schedule: str) -> dict[str, An
                 "can_fuse": None if pair.fused else not pair.refusal,
                 "refusal": pair.refusal,
             }
-            for pair in report.pairs
+            for pair in report.decisions
         ],
         "producers": [_producer_json(row) for row in report.producers],
     }

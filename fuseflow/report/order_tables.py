@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fuseflow.estimate import Estimate
 from fuseflow.estimate.statistics import DEFAULT_DENSITY
-from fuseflow.explain.order import OrderReport, loops, sampled, without_data
+from fuseflow.explain.order import OrderReport, inputs_without_data, is_sampled, summarize_loops
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.order_rules import OrderCount
 from fuseflow.fusion.orders import COST_TOLERANCE, OrderCandidate
@@ -56,7 +56,7 @@ def chosen_because(region: FusedRegion) -> str:
     if len(region.compared) == 1:
         return "the only legal one"
     refused = sum(c.cost is None for c in region.compared)
-    searched = "a sample and what was found from its cheapest" if sampled(region) else "all there are"
+    searched = "a sample and what was found from its cheapest" if is_sampled(region) else "all there are"
     among = f"{len(region.compared)} orders compared{f', {refused} of them refused' if refused else ''}: {searched}"
     if refused == len(region.compared) - 1:
         return f"the only one that is not refused ({among})"
@@ -79,7 +79,7 @@ def index_table(region: FusedRegion) -> Table:
     for column in table.columns[1 : 2 + len(blocked)]:
         column.justify = "right"
     place = {v: p for p, v in enumerate(region.order or region.indices)}
-    for loop in sorted(loops(region), key=lambda loop: place[loop.index]):
+    for loop in sorted(summarize_loops(region), key=lambda loop: place[loop.index]):
         cells = (", ".join(loop.results), "\n".join(loop.reduced), "\n".join(loop.views), "\n".join(loop.names))
         block = [str(loop.block) if loop.block > 1 else ""] if blocked else []
         table.add_row(loop.index, f"{loop.size:,}", *block, *map(escape, cells))
@@ -111,7 +111,7 @@ def candidate_table(region: FusedRegion) -> Table:
 
 def assumed_line(compiled: Compiled) -> str | None:
     """Return a line about the density that is assumed for tensors without data, or None if all have data."""
-    names = without_data(compiled)
+    names = inputs_without_data(compiled)
     if not names:
         return None
     return escape(
@@ -127,7 +127,7 @@ def order_json(compiled: Compiled, reports: tuple[OrderReport, ...]) -> dict[str
         "data": compiled.source.data,
         "schedule": compiled.schedule.to_yaml(),
         "seed": compiled.seed,
-        "without_data": list(without_data(compiled)),
+        "inputs_without_data": list(inputs_without_data(compiled)),
         "regions": [_region_json(report) for report in reports],
     }
 
@@ -139,7 +139,7 @@ def _region_json(report: OrderReport) -> dict[str, Any]:
         "einsums": list(report.region.einsums),
         "order": list(region.order),
         "why": chosen_because(region),
-        "loops": [
+        "summarize_loops": [
             {
                 "index": loop.index,
                 "size": loop.size,
@@ -149,7 +149,7 @@ def _region_json(report: OrderReport) -> dict[str, Any]:
                 "views": list(loop.views),
                 "names": list(loop.names),
             }
-            for loop in loops(region)
+            for loop in summarize_loops(region)
         ],
         "constraints": [{"above": above, "below": below, "why": why} for above, below, why in order_edges(region)],
         "counts": {rule: _count_json(count) for rule, count in report.counts.items()},

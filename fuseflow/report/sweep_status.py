@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Mode
 from fuseflow.sweep.progress import SweepProgress, duration
-from fuseflow.sweep.store import Row
+from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
 
 
 def count_progress(sweep: Sweep) -> SweepProgress:
     """Return the progress of a sweep."""
-    tally = SweepProgress(sweep.expected(), sweep.file.content.objective)
+    tally = SweepProgress(sweep.expected_tasks(), sweep.file.content.objective)
     rows = sweep.store.rows()
     for mode in sweep.modes:
         for place in sweep.chosen(mode):
@@ -22,7 +22,7 @@ def count_progress(sweep: Sweep) -> SweepProgress:
             row = rows.get(task.key)
             if row is not None and sweep.done(task, row):
                 tally.note(place, mode, row.outcome, reused=True)
-    if sweep.settled():
+    if sweep.tasks_are_known():
         tally.total = sum(len(sweep.chosen(mode)) for mode in sweep.modes)
     return tally
 
@@ -38,19 +38,19 @@ def status_lines(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     reasons = Counter(row.outcome.reason for row in rows if not row.outcome.ok)
     if reasons:
         yield "failed: " + ", ".join(f"{count:,} with {reason}" for reason, count in sorted(reasons.items()))
-    stale = sum(row.code != code() for row in rows)
+    stale = sum(row.code != code_version() for row in rows)
     if stale:
         yield f"{stale:,} rows are of another fuseflow than this; `--again stale` does them again"
     yield from _best(sweep, tally)
 
 
-def _rows(sweep: Sweep) -> list[Row]:
+def _rows(sweep: Sweep) -> list[ResultRow]:
     rows = sweep.store.rows()
-    keys = (place.point.key(mode) for mode in sweep.modes for place in sweep.space.places)
+    keys = (place.point.key(mode) for mode in sweep.modes for place in sweep.space.points)
     return [rows[key] for key in keys if key in rows]
 
 
-def _time_left(tally: SweepProgress, rows: list[Row]) -> str:
+def _time_left(tally: SweepProgress, rows: list[ResultRow]) -> str:
     """Return the expected time of the points that are left, by the mean of those that are done, on one core."""
     if not tally.left or not rows:
         return ""
@@ -65,7 +65,7 @@ def _best(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
         return
     objective = sweep.file.content.objective
     expected = "expected " if modes[-1] == "estimate" else ""
-    for (_, mode), (value, place) in sorted(tally.best.items(), key=lambda item: sweep.space.places.index(item[1][1])):
+    for (_, mode), (value, place) in sorted(tally.best.items(), key=lambda item: sweep.space.points.index(item[1][1])):
         if mode == modes[-1]:
-            where = place.named(sweep.space.axes)
+            where = place.name(sweep.space.axes)
             yield f"best: {value:,} {expected}{objective}" + (f" at {where}" if where else "")

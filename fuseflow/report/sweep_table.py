@@ -16,7 +16,7 @@ from rich.table import Table
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.report.tables import plain_table
 from fuseflow.sweep.point import Mode, TaskOutcome
-from fuseflow.sweep.store import Row
+from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
 
 Cell = str | int | float | None
@@ -42,12 +42,12 @@ def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepR
     rows = sweep.store.rows()
     modes = sweep.modes
     lines = [
-        _line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in modes}, modes) for place in sweep.space.places
+        _line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in modes}, modes) for place in sweep.space.points
     ]
     if others:
-        inside = {place.point.key(mode) for place in sweep.space.places for mode in ("estimate", "simulate")}
+        inside = {place.point.key(mode) for place in sweep.space.points for mode in ("estimate", "simulate")}
         lines += [_line(row.labels, {row.mode: row}, modes) for key, row in rows.items() if key not in inside]
-    axes = tuple(dict.fromkeys(axis for place in sweep.space.places for axis in place.labels))
+    axes = tuple(dict.fromkeys(axis for place in sweep.space.points for axis in place.labels))
     values = (*(f"estimated_{name}" for name in ESTIMATED if "estimate" in modes), *(SIMULATED if "simulate" in modes else ()))
     return SweepRows(
         axes, (*axes, "status", *values, "to_best", *(CLOCKED if clocked else ()), "reason", "error"), _related(sweep, lines)
@@ -59,7 +59,7 @@ def objective_column(sweep: Sweep) -> str:
     return f"estimated_{objective}" if sweep.modes == ("estimate",) else objective
 
 
-def _line(labels: Mapping[str, str], rows: Mapping[str, Row | None], modes: Sequence[Mode]) -> Record:
+def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None], modes: Sequence[Mode]) -> Record:
     line: Record = {**labels, "status": "left", "reason": "", "error": ""}
     for mode, row in rows.items():
         if row is None:
@@ -84,7 +84,7 @@ def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:
     """Return the lines with `to_best`: the value of a point of the sweep divided by the best one of its workload."""
     column = objective_column(sweep)
     least: dict[str, float] = {}
-    workloads = [place.point.workload for place in sweep.space.places]
+    workloads = [place.point.workload for place in sweep.space.points]
     for workload, line in zip(workloads, lines, strict=False):
         value = line.get(column)
         if isinstance(value, int | float):

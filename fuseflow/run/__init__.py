@@ -1,1 +1,1 @@
-"""Running a compiled program in a simulator, and what comes out of that."""
+"""The run of a compiled program in a simulator, and its results."""

@@ -1,4 +1,4 @@
-"""Every stage of a compiled program as text or bytes, and all of them as a directory that describes itself."""
+"""The artifacts of a compiled program: every stage as text or bytes, and all of them as a directory that describes itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fuseflow.samml import dot, proto
 from fuseflow.samml import text as samml_text
 from fuseflow.table import text as table_text
 
-# These load torch_mlir, which nothing else behind the front end needs.
+# The three functions below import lazily: they load torch_mlir, which nothing else behind the front end needs.
 
 
 def _program_mlir(program: Program) -> str:
@@ -53,23 +53,23 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
     "proto-text": ("graph.txtpb", lambda r: proto.to_text(r.graph)),
     "dot": ("graph.dot", lambda r: dot.dot(r.graph)),
 }
-"""Stages of one region: the name of its file, and what is in it."""
+"""The stages of one region: for each the name of its file, and the function that makes its content."""
 
 MANIFEST = "about.json"
 """The file that says what a directory of artifacts is."""
 
-REGION = "region.json"
-"""In the folder of a region: what its other files say of loops, table and lanes, for programs to read."""
+REGION_FILE = "region.json"
+"""The file in the folder of a region that holds its loops, its table and its lanes for programs to read."""
 REGION_SCHEMA = 1
 
 STAGES = ("linalg", "einsum", *REGION_STAGES)
 
-FORMS = ("einsum-mlir", "table-mlir")
-"""Second forms of stages, as MLIR: they can be shown, and a directory of artifacts does not hold them."""
+MLIR_FORMS = ("einsum-mlir", "table-mlir")
+"""Second forms of stages, in MLIR. They can be shown, but a directory of artifacts does not hold them."""
 
 
-def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
-    """One stage as text (or bytes); regions one after the other. Raises `UsageError` for a stage that is not there."""
+def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
+    """Return one stage as text or bytes, with the regions one after the other. Raises `UsageError` for a stage that does not exist."""
     if stage == "einsum":
         return einsum_text.show(program)
     if stage == "einsum-mlir":
@@ -80,7 +80,7 @@ def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], st
         return source.mlir
     shows = {name: show for name, (_, show) in REGION_STAGES.items()} | {"table-mlir": _table_mlir}
     if stage not in shows:
-        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, *FORMS, "fibertree"]))
+        raise UsageError(f"unknown stage `{stage}`", hint=did_you_mean(stage, [*STAGES, *MLIR_FORMS, "fibertree"]))
     shown = [shows[stage](r) for r in regions]
     if len(shown) > 1 and stage == "proto":
         names = ", ".join(r.name for r in regions)
@@ -90,7 +90,7 @@ def emit(source: Source, program: Program, regions: Sequence[CompiledRegion], st
     return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
 
 
-def save(
+def save_program(
     directory: Path,
     source: Source,
     program: Program,
@@ -98,8 +98,11 @@ def save(
     settings: Settings,
     result: Result | None = None,
 ) -> None:
-    """One file for each stage of the program, one folder for each region, the outputs and numbers of a run if there was one, and
-    `about.json` to say what they are."""
+    """Write a directory of artifacts.
+
+    It has one file for each stage of the program, one folder for each region, and `about.json`, which says what the files are. The
+    outputs and numbers of a run are there if `result` is given.
+    """
     with replace_directory(directory, MANIFEST) as folder:
         _write(folder / "schedule.yaml", settings.schedule)
         _write(folder / "program.ein", einsum_text.show(program))
@@ -110,19 +113,19 @@ def save(
             inside.mkdir()
             for name, show in REGION_STAGES.values():
                 _write(inside / name, show(region))
-            _write(inside / REGION, json_text(region_values(region)))
+            _write(inside / REGION_FILE, json_text(region_values(region)))
         if result is not None:
             result.save_outputs(folder)
             _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**about(settings, regions), "files": list_files(folder)}))
+        _write(folder / MANIFEST, json_text({**manifest(settings, regions), "files": list_files(folder)}))
 
 
 def save_run(directory: Path, result: Result) -> None:
-    """The outputs and numbers of a run whose graph came from elsewhere, with `about.json`."""
+    """Write the outputs and numbers of a run whose graph came from elsewhere, with `about.json`."""
     with replace_directory(directory, MANIFEST) as folder:
         result.save_outputs(folder)
         _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**about(result.settings, ()), "files": list_files(folder)}))
+        _write(folder / MANIFEST, json_text({**manifest(result.settings, ()), "files": list_files(folder)}))
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -130,12 +133,12 @@ def _write(path: Path, content: str | bytes) -> None:
 
 
 def region_folder(number: int, region: str) -> str:
-    """Where the files of a region are; regions are counted from 1, in the order in which they run."""
+    """Return the name of the folder of a region. Regions are counted from 1, in the order in which they run."""
     return f"{number:02}-{file_name(region)}"
 
 
 def region_values(region: CompiledRegion) -> dict[str, Any]:
-    """The loops of a region, what orders them, its fusion table and the lanes of its nodes, as plain values."""
+    """Return the loops of a region, what orders them, its fusion table and the lanes of its nodes, as plain values."""
     fused, table = region.fused, region.table
     return {
         "schema": REGION_SCHEMA,
@@ -152,7 +155,7 @@ def region_values(region: CompiledRegion) -> dict[str, Any]:
 
 
 def file_name(region: str) -> str:
-    """A region's name as part of a file name: a module may be called `a/b`, and names may be longer than those of files.
+    """Return the name of a region as a part of a file name: a module may be called `a/b`, and names may be longer than file names may be.
 
     >>> file_name("layer1.a/b")
     'layer1.a_b'
@@ -160,8 +163,8 @@ def file_name(region: str) -> str:
     return re.sub(r"[^\w.-]", "_", region)[:100]
 
 
-def about(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
-    """What was compiled, how, and what every region is expected to cost."""
+def manifest(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
+    """Return the values of `about.json`: what was compiled, how, and what every region is expected to cost."""
     return {
         "schema": 1,
         "model": settings.model,

@@ -1,4 +1,4 @@
-"""Checking a run: every model output against PyTorch, or against the dense interpreter where there is no PyTorch."""
+"""The check of a run: every model output is compared with PyTorch, or with the dense interpreter where there is no PyTorch."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import numpy.typing as npt
 from fuseflow.tensors import Tensor
 
 TOLERANCE = {"f": 1e-4, "d": 1e-9}
-"""Largest error relative to the largest magnitude of an output, by NumPy type character; integers are exact."""
+"""The largest error that passes, relative to the largest magnitude of an output, by NumPy type character. Integers must be exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`max_rel_error` is the largest absolute difference over the largest finite magnitude of its output.
+    """The outcome of a comparison with a reference.
 
-    `masked_rows` counts rows that are NaN in the reference and empty here (fully masked: PyTorch divides 0 by 0, a sparse row stores
-    nothing); they are left out of the comparison.
+    `max_rel_error` is the largest absolute difference, divided by the largest finite magnitude of its output; `worst` names that output.
+    `masked_rows` counts the rows that are NaN in the reference and empty in the run, and that the comparison leaves out. Such a row is
+    fully masked: PyTorch divides 0 by 0, where a sparse row stores nothing.
     """
 
     reference: str
@@ -29,29 +30,32 @@ class Check:
     worst: str = ""
 
 
-def check(got: Mapping[str, Tensor], expected: Mapping[str, npt.NDArray[np.generic]], reference: str) -> Check:
-    """Compare all outputs; the error reported is that of the worst one."""
+def check_outputs(outputs: Mapping[str, Tensor], expected: Mapping[str, npt.NDArray[np.generic]], reference: str) -> Check:
+    """Compare all outputs. The check reports the error of the worst one."""
     worst, masked, passed, name = 0.0, 0, True, ""
-    for output, want in expected.items():
-        dense = got[output].to_dense()
+    for output, array in expected.items():
+        dense = outputs[output].to_dense()
         with np.errstate(over="ignore"):  # the dense interpreter computes in 64 bits what overflows in 32
-            error, rows = compare(dense, want.astype(dense.dtype) if dense.dtype.kind == "f" else want, got[output].fill)
-        passed &= error <= TOLERANCE.get(got[output].dtype.char, 0.0)
+            error, rows = compare_arrays(
+                dense, array.astype(dense.dtype) if dense.dtype.kind == "f" else array, outputs[output].fill
+            )
+        passed &= error <= TOLERANCE.get(outputs[output].dtype.char, 0.0)
         masked += rows
         if error > worst or not name:
             worst, name = error, output
     return Check(reference, passed, worst, masked, name)
 
 
-def compare(got: npt.NDArray[np.generic], want: npt.NDArray[np.generic], fill: float = 0.0) -> tuple[float, int]:
-    """(largest relative error, rows left out): infinite where one side is not finite and the other differs.
+def compare_arrays(output: npt.NDArray[np.generic], reference: npt.NDArray[np.generic], fill: float = 0.0) -> tuple[float, int]:
+    """Return the largest relative error and the number of rows left out. The error is infinite where one side is not finite and the other
+    differs.
 
-    Left out are the rows of a matrix (or of a tensor of higher rank) that are NaN in `want` and implicit, `fill`, in `got`.
+    A row of a matrix, or of a tensor of higher rank, is left out if all of it is NaN in `reference` and equal to `fill` in `output`.
     """
-    if got.shape != want.shape:
+    if output.shape != reference.shape:
         return np.inf, 0
-    a, b = np.atleast_2d(got.astype(np.float64)), np.atleast_2d(want.astype(np.float64))
-    masked = (np.isnan(b) & (a == fill)).all(axis=-1) & (want.ndim > 1 and b.shape[-1] > 0)
+    a, b = np.atleast_2d(output.astype(np.float64)), np.atleast_2d(reference.astype(np.float64))
+    masked = (np.isnan(b) & (a == fill)).all(axis=-1) & (reference.ndim > 1 and b.shape[-1] > 0)
     a, b = a[~masked], b[~masked]
     finite = np.isfinite(b)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True) or not np.isfinite(a[finite]).all():

@@ -1,4 +1,4 @@
-"""A compiled program: every stage of every region, ready to print, save and run."""
+"""A compiled program: it holds every stage of every region, which can be printed, saved and run."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run import artifacts
-from fuseflow.run.check import Check, check
+from fuseflow.run.check import Check, check_outputs
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.history import RunHistory
-from fuseflow.run.region_graphs import region_graphs
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.settings import Settings
-from fuseflow.run.stand_ins import check_region, stand_in, worst
+from fuseflow.run.stand_ins import check_region, combine_checks, stand_in
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor, repack
 from fuseflow.tensors.fibertree_files import write_fibertree
 
-Progress = Callable[[str, int], None]
-"""Called now and then while a region runs, with its name and the number of firings so far."""
-Watch = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
-"""Called after every simulation with the region, what it read, and what came out."""
+ProgressCallback = Callable[[str, int], None]
+"""A function that is called now and then while a region runs, with the name of the region and the number of firings so far."""
+SimulationCallback = Callable[[CompiledRegion, Mapping[str, Tensor], Simulation], None]
+"""A function that is called after every simulation with the region, the tensors that it read, and the simulation."""
 
 
-class Execute(Protocol):
-    """What runs a graph: `sim.simulate`, or what remembers its results."""
+class GraphExecutor(Protocol):
+    """A function that runs a graph: `sim.simulate`, or a cache of its results."""
 
     def __call__(
         self,
@@ -55,7 +55,10 @@ class Execute(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """`program` has all formats inferred; `regions` are in the order in which they run."""
+    """A compiled program.
+
+    All formats of `program` are inferred. `regions` stand in the order in which they run. `seconds` is the time that compiling took.
+    """
 
     source: Source
     program: Program
@@ -66,76 +69,81 @@ class Compiled:
 
     @property
     def name(self) -> str:
+        """The name of the model."""
         return self.source.name
 
     @property
     def seed(self) -> int:
+        """The seed of the model and its data."""
         return self.source.seed
 
     def emit(self, stage: str) -> str | bytes:
-        """One stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text, dot.
+        """Return one stage of the program: linalg, einsum, fused, order, table, samml, mlir, proto, proto-text or dot.
 
-        Stages behind the program show one region after the other; `proto` is the binary form of a single region.
-        Raises `UsageError` for an unknown stage and for one that this program did not go through.
+        Stages behind the program show one region after the other. `proto` is the binary form of a single region.
+        Raises `UsageError` for an unknown stage and for a stage that this program did not go through.
         """
-        return artifacts.emit(self.source, self.program, self.regions, stage)
+        return artifacts.emit_stage(self.source, self.program, self.regions, stage)
 
     def save(self, directory: str | Path, result: Result | None = None) -> None:
-        """Write every stage, and the result of a run, into a directory that describes itself; it appears when it is complete.
+        """Write every stage, and the result of a run, into a directory that describes itself. The directory appears when it is complete.
 
-        Replaces a directory that was written this way and holds nothing else; raises `FileError` for any other.
+        A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory.
         """
-        artifacts.save(Path(directory), self.source, self.program, self.regions, self.settings, result)
+        artifacts.save_program(Path(directory), self.source, self.program, self.regions, self.settings, result)
 
     def save_fibertrees(self, directory: str | Path) -> None:
-        """Write what is in memory before the first region runs as text files, in the layout that other SAMML tools read; also as regions
-        see it in other dimensions."""
-        found = self.memory()
+        """Write the tensors that are in memory before the first region runs as text files, in the layout that other SAMML tools read.
+
+        Views that a region reads in other dimensions are written, too.
+        """
+        tensors = self.memory()
         for step in (step for region in self.regions for step in region.views_before):
-            if step.source in found:
-                found[step.name] = step.of(found[step.source])
-        for name, tensor in found.items():
+            if step.source in tensors:
+                tensors[step.name] = step.of(tensors[step.source])
+        for name, tensor in tensors.items():
             write_fibertree(directory, name, tensor)
 
     @property
     def settings(self) -> Settings:
+        """What was compiled, as enough to repeat it."""
         source = self.source
         return Settings(
             self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, source.notices
         )
 
     def inputs(self) -> dict[str, Tensor]:
-        """The program's inputs in their declared formats; raises `UsageError` if one has no data."""
-        found = {}
-        given = self.source.program.declared
-        for declared in (t for t in self.program.inputs if t.name in given):
+        """Return the inputs of the program in their declared formats. Raises `UsageError` if an input has no data."""
+        tensors = {}
+        user_names = self.source.program.declared
+        for declared in (t for t in self.program.inputs if t.name in user_names):
             tensor = self.source.tensors.get(declared.name)
             if tensor is None:
                 raise UsageError(f"input `{declared.name}` of `{self.name}` has no data", hint="pass `--tensors FILE.yaml`")
             fits = declared.format is None or tensor.format == declared.format
-            found[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
-        return found
+            tensors[declared.name] = tensor if fits or declared.format is None else repack(tensor, declared.format)
+        return tensors
 
     def memory(self) -> dict[str, Tensor]:
-        """What is in memory before the first region runs: the inputs in their blocks, and what the compiler added to them."""
-        found = tensors_to_blocks(self.program.declared, self.inputs())
-        return found | {t.name: guard_data(t) for t in self.program.inputs if t.name not in found}
+        """Return the tensors in memory before the first region runs: the inputs in their blocks, and the inputs that the compiler added."""
+        tensors = tensors_to_blocks(self.program.declared, self.inputs())
+        return tensors | {t.name: guard_data(t) for t in self.program.inputs if t.name not in tensors}
 
     def run(
         self,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
         check: bool = True,
         engine: Engine = "auto",
         dedup: bool = True,
-        watch: Watch | None = None,
-        execute: Execute = simulate,
+        watch: SimulationCallback | None = None,
+        execute: GraphExecutor = simulate,
     ) -> Result:
-        """Execute region after region on the intermediates of the regions before, and check every model output; or, if the schedule
-        puts dense stand-ins in the place of intermediates, every region's.
+        """Execute region after region on the intermediates of the regions before, and check every model output.
 
-        `engine`: the simulator, `reference` or `fast`; `auto` takes the reference for small regions. They give the same. `dedup`: a region
+        If the schedule puts dense stand-ins in the place of intermediates, the outputs of every region are checked instead. `engine` is
+        the simulator, `reference` or `fast`, which give the same; `auto` takes the reference for small regions. With `dedup`, a region
         that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
-        simulation; `execute` runs each graph.
+        simulation. `execute` runs each graph.
         """
         stand_ins = self.schedule.intermediates == "dense"
         if check and not stand_ins and self.source.expected is not None:
@@ -144,18 +152,18 @@ class Compiled:
         memory = self.memory()
         history, checks = RunHistory(dedup), list[Check]()
         for region in self.regions:
-            report = None if progress is None else _named(progress, region.name)
+            report = None if progress is None else _region_progress(progress, region.name)
             for step in region.views_before:
                 memory[step.name] = step.of(memory[step.source])
             read = {name: memory[name] for name in region.graph.inputs}
-            results = history.again(region, read)
+            results = history.replay(region, read)
             if results is None:
                 simulation = execute(region.graph, read, self.machine, report, engine=engine)
                 if watch is not None:
                     watch(region, read, simulation)
-                results = history.first(region, read, simulation)
-                if stand_ins and check and (one := check_region(self.program, region, memory, results)):
-                    checks.append(one)
+                results = history.record(region, read, simulation)
+                if stand_ins and check and (region_check := check_region(self.program, region, memory, results)):
+                    checks.append(region_check)
             memory |= results
             for step in region.views_after:
                 memory[step.name] = step.of(memory[step.source])
@@ -165,28 +173,28 @@ class Compiled:
         simulated = time.perf_counter() - start
         outputs = tensors_to_elements(self.program.declared, {name: memory[name] for name in self.program.outputs})
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
-        compared = None if not check else worst(checks) if stand_ins else self.compare(outputs)
-        return Result(replace(self.settings, engine=engine), outputs, history.regions, compared, seconds)
+        outcome = None if not check else combine_checks(checks) if stand_ins else self.compare(outputs)
+        return Result(replace(self.settings, engine=engine), outputs, history.regions, outcome, seconds)
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
-        """What a run would do, without one. An `Estimator` that is passed again finds what it counted for the same tensors."""
+        """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""
         source = self.source
         return (estimator or Estimator()).estimate(
-            region_graphs(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
+            estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
         )
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
-        """The check of these outputs against PyTorch, or the dense interpreter for a program that did not come from it."""
+        """Check outputs against PyTorch, or against the dense interpreter if the program did not come from PyTorch."""
         if self.source.expected is not None:
-            return check(outputs, self.source.expected, "PyTorch")
-        return check(outputs, self.interpret(), "dense interpreter")
+            return check_outputs(outputs, self.source.expected, "PyTorch")
+        return check_outputs(outputs, self.interpret(), "dense interpreter")
 
     def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The program's outputs by the dense interpreter."""
+        """Compute the outputs of the program with the dense interpreter."""
         arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in self.inputs().items()}
         results = evaluate(self.source.program, arrays, outputs_only=True)
         return {name: results[name] for name in self.program.outputs}
 
 
-def _named(progress: Progress, region: str) -> Callable[[int], None]:
+def _region_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:
     return lambda firings: progress(region, firings)

@@ -1,4 +1,4 @@
-"""What has run so far: each simulation, and how often it counts."""
+"""The history of a run: each simulation so far, and how often it counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.repeats import repeated
+from fuseflow.run.repeats import interpret_repeat
 from fuseflow.run.result import RegionResult
 from fuseflow.sim import Simulation
 from fuseflow.sim.memory.layout import tensors_in_memory
@@ -16,7 +16,7 @@ from fuseflow.tensors import Tensor
 
 @dataclass(slots=True)
 class RunHistory:
-    """The simulations of a run so far, region by region. `dedup`: whether a region that runs like one before it counts like that one."""
+    """The simulations of a run so far, region by region. With `dedup`, a region that runs like one before it counts like that one."""
 
     dedup: bool
     _results: list[RegionResult] = field(default_factory=list)
@@ -24,25 +24,26 @@ class RunHistory:
 
     @property
     def regions(self) -> tuple[RegionResult, ...]:
+        """The results of the regions that were simulated, in order."""
         return tuple(self._results)
 
-    def first(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
-        """Note a simulation; returns what it computed."""
+    def record(self, region: CompiledRegion, read: Mapping[str, Tensor], simulation: Simulation) -> Mapping[str, Tensor]:
+        """Add the simulation of a region, and return the tensors that it computed."""
         key = signature(region.graph, read) if self.dedup else None
         if key is not None:
             self._first.setdefault(key, (len(self._results), region))
         self._results.append(RegionResult(region.name, region.einsums, simulation, places=region.places))
         return simulation.outputs
 
-    def again(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:
-        """The results of a region that runs like one before it, which is counted once more; None if there is none."""
+    def replay(self, region: CompiledRegion, read: Mapping[str, Tensor]) -> Mapping[str, Tensor] | None:
+        """Count an earlier region that this one runs like once more, and return the results of this one; None without such a region."""
         key = signature(region.graph, read) if self.dedup else None
         if key is None or key not in self._first:
             return None
         at, before = self._first[key]
         names = dict(zip(tensors_in_memory(before.graph), tensors_in_memory(region.graph), strict=True))
         computed = self._results[at].simulation.outputs
-        results = repeated(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
+        results = interpret_repeat(region.fused, read, {names[name]: tensor for name, tensor in computed.items()})
         if results is None:
             return None
         repeat = RegionRepeat(region.name, region.einsums, names)

@@ -1,4 +1,4 @@
-"""How evenly the lanes of a region worked, from what a simulator measured of each node."""
+"""The loads of the lanes of a region, from what a simulator measured of each node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fuseflow.sim.outcome.statistics import NodeStatistics
 
 @dataclass(frozen=True, slots=True)
 class LaneLoad:
-    """What the nodes of one lane did: all their firings, and the cycles that the busiest of them takes at least."""
+    """The load of one lane: how many nodes it has, how often they fired in all, and the cycles that the busiest of them takes at least."""
 
     lane: int
     nodes: int
@@ -20,7 +20,7 @@ class LaneLoad:
 
 
 def lane_loads(places: LaneAssignment, nodes: Iterable[NodeStatistics]) -> dict[str, tuple[LaneLoad, ...]]:
-    """The load of every lane, by index. A lane inside lanes of another index stands for all that have its number."""
+    """Return the load of every lane, by index. Lanes inside the lanes of another index are added up where they have the same number."""
     loads: dict[tuple[str, int], LaneLoad] = {}
     for node in nodes:
         for index, lane in places.get(node.name, ()):
@@ -35,6 +35,6 @@ def _lane(load: LaneLoad) -> int:
 
 
 def imbalance(loads: Iterable[LaneLoad]) -> float:
-    """How much more the lane that fires most does than the mean: 1 where all do the same."""
+    """Return the firings of the lane that fires most, divided by the mean of all lanes. It is 1 where all lanes fire equally often."""
     firings = [load.firings for load in loads]
     return max(firings) * len(firings) / sum(firings) if sum(firings) else 1.0

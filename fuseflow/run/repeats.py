@@ -1,4 +1,4 @@
-"""The values of regions that repeat (`sim.signature`): the dense interpreter computes them, without a simulation."""
+"""The values of regions that repeat an earlier one (`sim.signature`). The dense interpreter computes them without a simulation."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from fuseflow.fusion.region import FusedRegion
 from fuseflow.fusion.region_program import as_program
 from fuseflow.tensors import Tensor
 
-LARGEST = 1 << 27
-"""Elements of a dense array in which a repeat may be computed (1 GB): where more are needed, it is simulated."""
+LARGEST_ARRAY = 1 << 27
+"""The most elements of a dense array (1 GB) in which a repeated region may be computed. Where more are needed, it is simulated."""
 
 
-def repeated(region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
-    """The results of a region, by the dense interpreter; `patterns` are tensors that store what they store. None if that takes arrays that
-    are too large."""
+def interpret_repeat(region: FusedRegion, read: Mapping[str, Tensor], patterns: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+    """Compute the results of a region with the dense interpreter. Each stores the coordinates of the tensor of its name in `patterns`.
+
+    None if that takes arrays that are too large.
+    """
     program = as_program(region)
-    if _largest(program) > LARGEST or region.blocks:
+    if _largest_array(program) > LARGEST_ARRAY or region.blocks:
         return None
     results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs})
-    found = {}
-    for name, like in patterns.items():
-        stored = (
-            results[name].transpose(like.format.order).ravel()
-            if like.format.all_dense
-            else results[name][tuple(like.coordinates())]
+    tensors = {}
+    for name, pattern in patterns.items():
+        values = (
+            results[name].transpose(pattern.format.order).ravel()
+            if pattern.format.all_dense
+            else results[name][tuple(pattern.coordinates())]
         )
-        found[name] = Tensor(like.shape, like.format, like.levels, stored.astype(like.dtype), like.fill)
-    return found
+        tensors[name] = Tensor(pattern.shape, pattern.format, pattern.levels, values.astype(pattern.dtype), pattern.fill)
+    return tensors
 
 
-def _largest(program: Program) -> int:
-    """Elements of the largest array that the interpreter makes: a tensor, or the operand of a reduction, which it takes in parts."""
+def _largest_array(program: Program) -> int:
+    """Return the number of elements of the largest array that the interpreter makes: a tensor, or an operand of a reduction."""
     return max(math.prod(shape) for shape in shapes(program).values())

@@ -1,4 +1,4 @@
-"""What a run gives: outputs, cycles, statistics, the check; as Python values, as JSON, as files."""
+"""The result of a run: outputs, cycles, statistics and the check, as Python values, as JSON and as files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy import sparse
 from fuseflow.lower.lanes import LaneAssignment
 from fuseflow.run.check import Check
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
-from fuseflow.run.memory_values import memory_values, roofline
+from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
 from fuseflow.sim import Simulation
 from fuseflow.sim.signature import RegionRepeat
@@ -23,12 +23,12 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import save_array
 
 SCHEMA = 2
-"""1: before regions that repeat counted `times`, and machines had a memory with settings of its own."""
+"""The schema of `result.json`. Schema 1 is of before regions that repeat had `times`, and machines a memory with settings of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionResult:
-    """One region's run, and the regions that run like it. `cycles` are those of one of them."""
+    """The run of one region, and the regions that run like it. `cycles` are the cycles of one of them."""
 
     name: str
     einsums: tuple[str, ...]
@@ -38,7 +38,7 @@ class RegionResult:
 
     @property
     def lanes(self) -> dict[str, tuple[LaneLoad, ...]]:
-        """What each lane did, by index."""
+        """The load of each lane, by index."""
         return lane_loads(self.places, self.simulation.nodes)
 
     @property
@@ -47,12 +47,13 @@ class RegionResult:
 
     @property
     def times(self) -> int:
+        """How many regions of the program run alike."""
         return 1 + len(self.repeats)
 
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Wall time of the stages."""
+    """The wall time of the stages, in seconds."""
 
     frontend: float
     compile: float
@@ -61,31 +62,33 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The run of a compiled program: regions one after the other, cycles added up."""
+    """The run of a compiled program. Its regions run one after the other, and their cycles add up."""
 
     settings: Settings
     tensors: Mapping[str, Tensor]
-    """Every model output, as stored."""
+    """Every model output, as it is stored."""
     regions: tuple[RegionResult, ...]
     check: Check | None
     seconds: Seconds
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
-        """Every model output: dense, or a scipy array where it is stored compressed."""
+        """Every model output, as a dense array, or as a scipy array where it is sparse."""
         return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in self.tensors.items()}
 
     @property
     def cycles(self) -> int:
+        """The cycles of all regions together."""
         return sum(r.times * r.cycles for r in self.regions)
 
     @property
     def flops(self) -> int:
+        """The FLOPs of all regions together."""
         return sum(r.times * r.simulation.flops for r in self.regions)
 
     @property
     def stats(self) -> dict[str, Any]:
-        """FLOPs and bytes, by tensor, kind of array and direction."""
+        """FLOPs, and bytes by tensor, kind of array and direction."""
         by_tensor: dict[str, dict[str, dict[str, int]]] = {}
         total = {"read": 0, "write": 0}
         for region in self.regions:
@@ -97,7 +100,7 @@ class Result:
         return {"flops": self.flops, "bytes": {**total, "by_tensor": dict(sorted(by_tensor.items()))}}
 
     def to_json(self) -> dict[str, Any]:
-        """The run as plain values (schema 2)."""
+        """Return the run as plain values (schema 2)."""
         s, stats = self.settings, self.stats
         return {
             "schema": SCHEMA,
@@ -124,7 +127,7 @@ class Result:
         }
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
-        """Write `outputs/NAME.npy`, or `.npz` where the output is sparse; returns the files."""
+        """Write each output to `outputs/NAME.npy`, or to `.npz` where it is sparse, and return the files."""
         folder = Path(directory) / "outputs"
         written = []
         for name, array in self.outputs.items():
@@ -135,15 +138,17 @@ class Result:
 
 
 def json_text(values: dict[str, Any]) -> str:
-    """Plain values as JSON that every reader takes: no NaN, no infinity."""
+    """Return plain values as JSON that every reader accepts. Raises `ValueError` for NaN and infinity."""
     return json.dumps(values, indent=1, allow_nan=False) + "\n"
 
 
 def is_sparse(tensor: Tensor) -> bool:
+    """Return whether an output is saved as a sparse array: whether it has a sparse level and the fill 0."""
     return not tensor.format.all_dense and tensor.fill == 0
 
 
 def region_json(region: RegionResult) -> dict[str, Any]:
+    """Return the run of a region as plain values."""
     run = region.simulation
     return {
         "name": region.name,
@@ -155,7 +160,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
         "nodes": len(run.nodes),
         "firings": run.firings,
         "tokens": run.tokens,
-        "roofline": roofline(run),
+        "roofline": roofline_values(run),
         "depths": {f"{edge.node}.{edge.input}": depth for edge, depth in run.depths.items()},
         "statistics": {
             "nodes": [asdict(node) for node in run.nodes],
@@ -169,6 +174,7 @@ def region_json(region: RegionResult) -> dict[str, Any]:
 
 
 def check_json(check: Check | None) -> dict[str, Any] | None:
+    """Return a check as plain values."""
     if check is None:
         return None
     error = check.max_rel_error

@@ -1,4 +1,4 @@
-"""A directory of artifacts, read again: the program and the graph of every region, without the model that they came from."""
+"""Reading a directory of artifacts: the program and the graph of every region, without the model that they came from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from fuseflow.einsum.nodes import Access
 from fuseflow.errors import FileError, UsageError
-from fuseflow.estimate.program import RegionGraph, StoredView
+from fuseflow.estimate.program import EstimatorRegion, StoredView
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
@@ -23,23 +23,23 @@ from fuseflow.samml.verify import verify
 
 @dataclass(frozen=True, slots=True)
 class SavedProgram:
-    """What `fuseflow compile -o DIR` wrote: `model` and `data` are what it was compiled from."""
+    """A program that `fuseflow compile -o DIR` wrote. `model` and `data` name what it was compiled from."""
 
     source: Source
-    regions: tuple[RegionGraph, ...]
+    regions: tuple[EstimatorRegion, ...]
     model: str
     data: str | None
     notices: tuple[str, ...]
 
 
 def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None = None) -> SavedProgram:
-    """Read a directory. Raises `FileError` for one that is not whole, `UsageError` for one that holds no compiled program."""
+    """Read a directory. Raises `FileError` for an incomplete directory, and `UsageError` for one without a compiled program."""
     if not (directory / MANIFEST).exists():
         raise UsageError(
             f"`{directory}` is no directory of a compiled program: it has no {MANIFEST}",
             hint="`fuseflow compile MODEL -o DIR` writes one",
         )
-    about = _manifest(directory / MANIFEST)
+    about = _read_manifest(directory / MANIFEST)
     if not (directory / "program.ein").exists():
         raise UsageError(
             f"`{directory}` holds the results of a graph, not a compiled program", hint="`fuseflow compile MODEL -o DIR`"
@@ -49,47 +49,47 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
     regions = about.get("regions", [])
     if len(folders) != len(regions):
         raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(regions)}", hint="compile it again")
-    graphs = [_graph(folder / "graph.samml") for folder in folders]
+    graphs = [_read_graph(folder / "graph.samml") for folder in folders]
     return SavedProgram(source, tuple(_regions(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(read_text(path))
-        for region in found["regions"]:
+        manifest = json.loads(read_text(path))
+        for region in manifest["regions"]:
             region["name"], region["einsums"]
-        found["model"], found["data"], found["notices"]
+        manifest["model"], manifest["data"], manifest["notices"]
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"`{path}` is not what `fuseflow compile` writes: {error}", hint="compile it again") from error
-    return dict(found)
+    return dict(manifest)
 
 
-def _graph(path: Path) -> Graph:
+def _read_graph(path: Path) -> Graph:
     graph = samml_text.parse(read_text(path, "the graph"), str(path))
     verify(graph)
     return graph
 
 
-def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[RegionGraph]:
-    """A tensor that no region writes is another one in other dimensions, as the program says."""
-    there = {t.name for t in source.program.inputs}
+def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[EstimatorRegion]:
+    """Yield the regions. A tensor that no region writes is a view: the program says which tensor it shows in other dimensions."""
+    stored = {t.name for t in source.program.inputs}
     for region, graph in zip(regions, graphs, strict=True):
         views: list[StoredView] = []
         for name in graph.inputs:
-            views += _views(source, graph, name, there)
-        yield RegionGraph(region["name"], tuple(region["einsums"]), graph, tuple(views))
-        there |= set(graph.outputs)
+            views += _views(source, graph, name, stored)
+        yield EstimatorRegion(region["name"], tuple(region["einsums"]), graph, tuple(views))
+        stored |= set(graph.outputs)
 
 
-def _views(source: Source, graph: Graph, name: str, there: set[str]) -> Iterator[StoredView]:
-    if name in there:
+def _views(source: Source, graph: Graph, name: str, stored: set[str]) -> Iterator[StoredView]:
+    if name in stored:
         return
     einsum = source.program.defined.get(name)
     if einsum is None or not isinstance(einsum.body, Access):
         raise FileError(f"region `{graph.name}` reads `{name}`, which nothing writes", hint="compile the model again")
-    seen = source_of(einsum).tensor
-    if seen not in there:
-        seen = next((t for t in sorted(there) if t.startswith(f"{seen}.dense")), seen)
+    viewed = source_of(einsum).tensor
+    if viewed not in stored:
+        viewed = next((t for t in sorted(stored) if t.startswith(f"{viewed}.dense")), viewed)
     decl = graph.declared[name]
-    there.add(name)
-    yield StoredView(name, seen, decl.format, decl.shape)
+    stored.add(name)
+    yield StoredView(name, viewed, decl.format, decl.shape)

@@ -1,4 +1,4 @@
-"""What was compiled and run, and with which versions: enough to do it again."""
+"""The settings of a run and the versions of packages: enough to repeat the run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import Any
 from fuseflow.sim import Machine
 
 PACKAGES = ("fuseflow", "torch", "torch-mlir", "numpy", "scipy", "networkx", "protobuf")
+"""The packages that results depend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A model with its options, its data, an engine and a seed, by name; a schedule as YAML; the machine; what must stand beside every
-    result."""
+    """What was compiled and run.
+
+    The model, its data and the engine are given by name, the schedule as YAML. `notices` are texts that must stand beside every result.
+    """
 
     model: str
     data: str | None
@@ -30,7 +33,7 @@ class Settings:
 
     @property
     def plain_options(self) -> dict[str, Any]:
-        """The options as JSON has them; anything else as its text."""
+        """The options as JSON has them. An option that JSON cannot hold is given as its text."""
         plain = (
             v is None or isinstance(v, bool | int | str) or (isinstance(v, float) and math.isfinite(v))
             for v in self.options.values()
@@ -39,11 +42,11 @@ class Settings:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that results depend on, as far as they are installed."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the packages that results depend on, as far as they are installed."""
+    versions_by_package = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions_by_package[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions_by_package

@@ -1,6 +1,6 @@
-"""Runs in which every region reads dense random stand-ins for what other regions compute, as published unfused numbers were taken.
+"""Runs in which every region reads dense random stand-ins for what other regions compute. Published unfused numbers were taken so.
 
-Nothing sparse goes from region to region then, and the model's outputs mean nothing: each region is checked by itself.
+Nothing sparse goes from region to region then. The outputs of the model mean nothing, and each region is checked by itself.
 """
 
 from __future__ import annotations
@@ -16,46 +16,48 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_operands import to_operand
 from fuseflow.einsum.storage import tensors_to_elements
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import Check, check
+from fuseflow.run.check import Check, check_outputs
 from fuseflow.tensors import Tensor, pack
 from fuseflow.tensors.blocks import to_blocks
 
-ZEROS = 0.6
-"""The share of a stand-in's elements that are zero, stored like the others."""
+ZERO_SHARE = 0.6
+"""The share of the elements of a stand-in that are zero. They are stored like the others."""
 
 
 def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
-    """Random elements in the place of those that were computed, stored alike; they follow from the name and the seed. The padding of
-    blocks stays: readers count on what it holds (`einsum.padding`)."""
+    """Return a tensor of random elements that is stored like the computed one. The elements follow from its name and the seed.
+
+    The padding of blocks keeps its values, because readers rely on them (`einsum.padding`).
+    """
     rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
     numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)
-    numbers = np.where(rng.random(shape) < ZEROS, 0, numbers)
-    made = to_blocks(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
+    numbers = np.where(rng.random(shape) < ZERO_SHARE, 0, numbers)
+    tensor = to_blocks(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
     if not (type.block and computed.format.all_dense):
-        return made
+        return tensor
     inside = to_blocks(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
-    return replace(made, values=np.where(inside.values, made.values, computed.values))
+    return replace(tensor, values=np.where(inside.values, tensor.values, computed.values))
 
 
 def check_region(
     program: Program, region: CompiledRegion, memory: Mapping[str, Tensor], outputs: Mapping[str, Tensor]
 ) -> Check | None:
-    """What a region wrote, against the dense interpreter on what it read. None for a copy: its readers are checked."""
+    """Check what a region wrote against the dense interpreter on what it read. None for a copy, whose readers are checked instead."""
     einsums = tuple(e for e in program.einsums if e.name in region.einsums)
     if not einsums:
         return None
-    made = {e.name for e in einsums}
-    read = dict.fromkeys(name for e in einsums for name in e.operands if name not in made)
-    part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in made))
-    given = tensors_to_elements(program.declared, {name: memory[name] for name in read})
-    expected = evaluate(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in given.items()})
-    return check(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
+    results = {e.name for e in einsums}
+    read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
+    part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in results))
+    operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
+    expected = evaluate(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()})
+    return check_outputs(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
 
 
-def worst(checks: Sequence[Check]) -> Check:
-    """The checks of all regions as one."""
+def combine_checks(checks: Sequence[Check]) -> Check:
+    """Return the worst of the checks of all regions, with the masked rows of all of them."""
     if not checks:
         return Check("dense interpreter, each region by itself", True, 0.0)
-    found = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
-    masked = sum(one.masked_rows for one in checks)
-    return replace(found, reference="dense interpreter, each region by itself", masked_rows=masked)
+    worst = max(checks, key=lambda one: (not one.passed, one.max_rel_error))
+    masked = sum(check.masked_rows for check in checks)
+    return replace(worst, reference="dense interpreter, each region by itself", masked_rows=masked)

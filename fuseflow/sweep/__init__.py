@@ -1,6 +1,6 @@
-"""Design spaces: schedules, data and machines compared, point by point, in a store that outlives what runs it."""
+"""Sweeps of a design space: schedules, data and machines are compared point by point, and the results are kept in a store."""
 
-from fuseflow.sweep.design_space import DesignSpace, LabeledPoint, space
+from fuseflow.sweep.design_space import DesignSpace, LabeledPoint, build_space
 from fuseflow.sweep.file import SweepFile, read_sweep
 from fuseflow.sweep.point import Point, Task, TaskOutcome
 from fuseflow.sweep.pool import Pool
@@ -17,6 +17,6 @@ __all__ = [
     "SweepFile",
     "Task",
     "TaskOutcome",
+    "build_space",
     "read_sweep",
-    "space",
 ]

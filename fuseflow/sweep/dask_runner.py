@@ -1,6 +1,6 @@
-"""Points on a Dask cluster: one at a time in each thread of its workers, in a process of its own, as here (`pool`).
+"""A runner on a Dask cluster: each thread of its workers measures one point at a time, in a process of its own as in `pool`.
 
-Dask moves tasks and outcomes, and sends the tasks of a worker that is gone to others. What the points read must be at the same paths
+Dask moves tasks and outcomes, and sends the tasks of a lost worker to other workers. The files that points read must have the same paths
 on every machine.
 """
 
@@ -15,59 +15,65 @@ from typing import Any
 from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_worker
 
 from fuseflow.errors import FuseFlowError, SweepError
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Point, Task, TaskOutcome
 from fuseflow.sweep.pool import Pool
 
 PLUGIN = "fuseflow"
-AHEAD = 1000
-"""Tasks that the scheduler has at a time."""
+"""The name of the plugin on the workers."""
+MAX_SUBMITTED = 1000
+"""The most tasks that the scheduler has at a time."""
 
 
-class Processes(WorkerPlugin):
-    """On every worker: pools of one process, one for each point that is measured at a time. They stay, and keep traced models."""
+class ProcessPlugin(WorkerPlugin):
+    """A plugin on every worker that keeps pools of one process, as many as points are measured at a time. They keep traced models."""
 
     name = PLUGIN
 
     def setup(self, worker: Any) -> None:
         self.idle: queue.SimpleQueue[Pool] = queue.SimpleQueue()
-        self.made: list[Pool] = []
+        self.pools: list[Pool] = []
 
     def teardown(self, worker: Any) -> None:
-        for pool in self.made:
+        for pool in self.pools:
             pool.close()
 
     def measure(self, task: Task) -> TaskOutcome:
+        """Measure a task in an idle pool, or in a new one."""
         try:
             pool = self.idle.get_nowait()
         except queue.Empty:
             pool = Pool(1)
-            self.made.append(pool)
+            self.pools.append(pool)
         try:
             return next(outcome for _, outcome in pool.run([task]))
         finally:
             self.idle.put(pool)
 
 
-def measure(task: dict[str, Any], wanted: str) -> dict[str, Any]:
-    """What runs on a worker; `wanted` is the fuseflow of the sweep."""
-    if code() != wanted:
-        raise SweepError(f"a worker of the cluster has fuseflow {code()}, not {wanted}", hint="install the same on all machines")
-    made = Task(Point(**task["point"]), task["mode"], task["limit"])
+def measure_on_worker(task: dict[str, Any], expected_code: str) -> dict[str, Any]:
+    """Measure a task on a worker. Raises `SweepError` if the worker has another fuseflow than the sweep, `expected_code`."""
+    if code_version() != expected_code:
+        raise SweepError(
+            f"a worker of the cluster has fuseflow {code_version()}, not {expected_code}", hint="install the same on all machines"
+        )
+    parsed = Task(Point(**task["point"]), task["mode"], task["limit"])
     processes: Any = get_worker().plugins[PLUGIN]
-    return asdict(processes.measure(made))
+    return asdict(processes.measure(parsed))
 
 
 class DaskRunner:
+    """A runner of tasks on a Dask cluster."""
+
     def __init__(self, address: str, timeout: float = 30) -> None:
-        """Raises `SweepError` if there is no cluster, or none that knows fuseflow."""
+        """Connect to a cluster. Raises `SweepError` if none answers, or if it cannot run fuseflow."""
         try:
             self.client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             hint = "give the address that `dask scheduler` prints, as in `--scheduler tcp://host:8786`"
             raise SweepError(f"no Dask scheduler answers at `{address}`: {error}", hint=hint) from error
         try:
-            self.client.register_plugin(Processes(), name=PLUGIN)
+            self.client.register_plugin(ProcessPlugin(), name=PLUGIN)
         except Exception as error:
             self.client.close()
             raise SweepError(
@@ -75,36 +81,42 @@ class DaskRunner:
             ) from error
 
     def learn(self, source: str, mode: str, peak: int) -> None:
-        """Memory is each worker's own affair: how many points it runs at a time is its number of threads."""
+        """Do nothing: each worker runs as many points at a time as it has threads, whatever memory they take."""
 
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
-        coming, sent = iter(tasks), dict[Any, Task]()
+        """Yield every task with its outcome, in the order in which they finish."""
+        pending, submitted = iter(tasks), dict[Any, Task]()
         finished = as_completed(loop=self.client.loop)
 
         def send(number: int) -> None:
-            for task in islice(coming, number):
-                future = self.client.submit(measure, asdict(task), code(), key=f"fuseflow-{task.key}", pure=False)
-                sent[future.key] = task
+            for task in islice(pending, number):
+                future = self.client.submit(
+                    measure_on_worker, asdict(task), code_version(), key=f"fuseflow-{task.key}", pure=False
+                )
+                submitted[future.key] = task
                 finished.add(future)
 
-        send(AHEAD)
+        send(MAX_SUBMITTED)
         try:
             for future in finished:
-                task = sent.pop(future.key)
+                task = submitted.pop(future.key)
                 yield task, _outcome(task, future)
                 send(1)
         finally:
-            if sent:
-                self.client.cancel([self.client.futures[key] for key in sent if key in self.client.futures])
+            if submitted:
+                self.client.cancel([self.client.futures[key] for key in submitted if key in self.client.futures])
 
     def close(self) -> None:
+        """Remove the plugin from the workers and leave the cluster."""
         self.client.unregister_worker_plugin(PLUGIN)
         self.client.close()
 
 
 def _outcome(task: Task, future: Any) -> TaskOutcome:
-    """What a worker found, or that there is none any more that could. A result that was lost with its worker, between the news of it
-    and now, is computed again."""
+    """Return the outcome that a worker computed, or the failure of a task whose workers were all lost.
+
+    A result that was lost with its worker after the task finished is computed again.
+    """
     try:
         return TaskOutcome(**future.result())
     except FuseFlowError:

@@ -1,4 +1,4 @@
-"""A design space: every model with its data, on every machine, under every schedule; as points, each with labels that say which."""
+"""A design space: every model with its data, on every machine, under every schedule, as labeled points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuseflow.frontend.data import DATASET_NAMES, FILE_READERS
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.file import read_document
 from fuseflow.sim.machine.files import load_machine, with_settings
-from fuseflow.sweep.digests import content
+from fuseflow.sweep.digests import content_digest
 from fuseflow.sweep.file import SweepFile, label
 from fuseflow.sweep.point import Point, Scalar
 from fuseflow.yaml_text import YamlText
@@ -21,35 +21,36 @@ from fuseflow.yaml_text import YamlText
 
 @dataclass(frozen=True, slots=True)
 class LabeledPoint:
-    """A point with what it is called on every axis: the columns of a table."""
+    """A point with its label on every axis. The labels are the columns of a table."""
 
     labels: Mapping[str, str]
     point: Point
 
-    def named(self, axes: Sequence[str]) -> str:
-        """What tells it from others, as text: `fuse=full par=i=4`."""
+    def name(self, axes: Sequence[str]) -> str:
+        """Return the labels of some axes as text, such as `fuse=full par=i=4`."""
         return " ".join(f"{axis}={self.labels[axis]}" for axis in axes)
 
 
 @dataclass(frozen=True, slots=True)
 class DesignSpace:
-    """All points of a sweep, in the order of its file, the last axis varying fastest; equal ones once, under their first labels.
+    """All points of a sweep, in the order of its file, with the last axis varying fastest.
 
-    `axes` are those with more than one value, `combinations` how many there are with those that are equal.
+    Equal points stand once, under the labels of the first. `axes` are the axes with more than one value. `combinations` is the number of
+    points with equal ones counted repeatedly.
     """
 
-    places: tuple[LabeledPoint, ...]
+    points: tuple[LabeledPoint, ...]
     axes: tuple[str, ...]
     combinations: int
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.points)
 
 
 def schedules(
     base: Mapping[str, Any], vary: Mapping[str, Mapping[str, Mapping[str, Any]]]
 ) -> Iterator[tuple[dict[str, str], Schedule]]:
-    """A schedule for every combination of what varies, with its labels.
+    """Yield a schedule for every combination of the values that vary, with its labels.
 
     >>> axes = {"fuse": {"none": {"fuse": ["none"]}, "full": {"fuse": ["full"]}}}
     >>> [(labels, schedule.fuse_regions) for labels, schedule in schedules({"copies": False}, axes)]
@@ -58,36 +59,41 @@ def schedules(
     for values in product(*(axis.items() for axis in vary.values())):
         sections = dict(base)
         for _, more in values:
-            sections = _merged(sections, more)
+            sections = _merge_sections(sections, more)
         labels = {axis: name for axis, (name, _) in zip(vary, values, strict=True)}
         yield labels, Schedule.from_document(read_document(sections, YamlText(sections, "<schedule>", None)))
 
 
-def _merged(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings grow, all else is replaced."""
-    found = dict(sections)
+def _merge_sections(sections: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return sections of a schedule with those of `more` added. Mappings are merged, and all else is replaced."""
+    merged = dict(sections)
     for key, value in more.items():
-        found[key] = {**found[key], **value} if isinstance(value, dict) and isinstance(found.get(key), dict) else value
-    return found
+        merged[key] = {**merged[key], **value} if isinstance(value, dict) and isinstance(merged.get(key), dict) else value
+    return merged
 
 
-def space(file: SweepFile) -> DesignSpace:
-    """The points of a sweep file. Raises a `FuseFlowError` with a place for a model, data or a machine that is not there."""
+def build_space(file: SweepFile) -> DesignSpace:
+    """Return the points of a sweep file. Raises a `FuseFlowError` with its place for a model, data or machine that is missing."""
     machines, sources = list(_machines(file)), list(_sources(file))
-    combined: list[tuple[dict[str, str], str]] = []
+    labeled_schedules: list[tuple[dict[str, str], str]] = []
     for name, base in file.schedules.items():
         with file.blame("schedules"):
-            combined += [({"schedule": name} | labels, schedule.to_yaml()) for labels, schedule in schedules(base, file.vary)]
-    found: dict[str, LabeledPoint] = {}
-    for (where, read), (on, machine), (how, schedule) in product(sources, machines, combined):
-        point = Point(schedule=schedule, machine=machine, check=file.content.check, **read)
-        found.setdefault(point.key("simulate"), LabeledPoint({**where, **on, **how}, point))
-    places = tuple(found.values())
-    axes = [axis for axis in places[0].labels if len({place.labels[axis] for place in places}) > 1]
-    return DesignSpace(places, tuple(axes), len(sources) * len(machines) * len(combined))
+            labeled_schedules += [
+                ({"schedule": name} | labels, schedule.to_yaml()) for labels, schedule in schedules(base, file.vary)
+            ]
+    points: dict[str, LabeledPoint] = {}
+    for (source_labels, source_fields), (machine_labels, machine), (schedule_labels, schedule) in product(
+        sources, machines, labeled_schedules
+    ):
+        point = Point(schedule=schedule, machine=machine, check=file.content.check, **source_fields)
+        points.setdefault(point.key("simulate"), LabeledPoint({**source_labels, **machine_labels, **schedule_labels}, point))
+    distinct = tuple(points.values())
+    axes = [axis for axis in distinct[0].labels if len({place.labels[axis] for place in distinct}) > 1]
+    return DesignSpace(distinct, tuple(axes), len(sources) * len(machines) * len(labeled_schedules))
 
 
 def _machines(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """Yield every machine with every change of its settings, as labels and as all its settings."""
     for n, name in enumerate(file.content.machine):
         path = file.folder / name
         with file.blame("machine", n):
@@ -99,58 +105,67 @@ def _machines(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]
 
 
 def _sources(file: SweepFile) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
-    """Every model with its data, options and seed."""
-    given, known = file.content, dict[tuple[str, str | None, str | None], str]()
-    data_names: list[str | None] = [*given.data] if given.data else [None]
-    tensor_files: list[str | None] = [*given.tensors] if given.tensors else [None]
-    for n, model in enumerate(given.model):
-        for options, seed, data, tensors in product(given.options, given.seed, data_names, tensor_files):
-            _refuse(file, n, model, data, tensors, options)
+    """Yield every model with its data, options and seed, as labels and as the fields of a point."""
+    settings, digests = file.content, dict[tuple[str, str | None, str | None], str]()
+    data_names: list[str | None] = [*settings.data] if settings.data else [None]
+    tensor_files: list[str | None] = [*settings.tensors] if settings.tensors else [None]
+    for n, model in enumerate(settings.model):
+        for options, seed, data, tensors in product(settings.options, settings.seed, data_names, tensor_files):
+            _check_settings(file, n, model, data, tensors, options)
             paths = {
                 "model": str(file.folder / model),
                 "tensors": None if tensors is None else str(file.folder / tensors),
-                "data_dir": str(file.folder / given.data_dir) if given.data_dir and _in_files(data) else None,
+                "data_dir": str(file.folder / settings.data_dir) if settings.data_dir and _reads_files(data) else None,
             }
-            read = (model, tensors, data)
-            if read not in known:
+            key = (model, tensors, data)
+            if key not in digests:
                 files = [None if p is None else Path(p) for p in paths.values()]
                 with file.blame("model", n):
-                    known[read] = content(files[0], files[1], data, files[2])  # type: ignore[arg-type]
+                    digests[key] = content_digest(files[0], files[1], data, files[2])  # type: ignore[arg-type]
             data_label = data or (Path(tensors).stem if tensors else "default")
-            labels = {"model": _short(model, given.model), "data": data_label, "options": label(options), "seed": str(seed)}
-            yield labels, {**paths, "content": known[read], "data": data, "options": options, "seed": seed}
+            labels = {
+                "model": _model_label(model, settings.model),
+                "data": data_label,
+                "options": label(options),
+                "seed": str(seed),
+            }
+            yield labels, {**paths, "content": digests[key], "data": data, "options": options, "seed": seed}
 
 
-def _short(model: str, among: Sequence[str]) -> str:
-    """The name of a model without its folder, unless another has the same."""
+def _model_label(model: str, among: Sequence[str]) -> str:
+    """Return the name of a model without its folder, or with it if another model has the same name."""
     stem = Path(model).stem
     return stem if [Path(other).stem for other in among].count(stem) == 1 else model
 
 
-def _refuse(file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar]) -> None:
-    """No key is silently ignored, and a name that is wrong is seen before anything runs."""
+def _check_settings(
+    file: SweepFile, n: int, model: str, data: str | None, tensors: str | None, options: Mapping[str, Scalar]
+) -> None:
+    """Raise an error for a setting that the model would ignore, and for an unknown name, before anything runs."""
     suffix = Path(model).suffix
     if suffix not in (".py", ".ein", ".mlir"):
         hint = "give a .py model file, an .ein program or an .mlir module"
         raise SweepError(f"cannot read `{model}` as a model", hint=hint, span=file.text.place("model", n))
-    python = suffix == ".py"
-    wrong = {"data": data, "data_dir": file.content.data_dir, "options": options or None} if not python else {"tensors": tensors}
-    for key, value in wrong.items():
+    is_python = suffix == ".py"
+    ignored = (
+        {"data": data, "data_dir": file.content.data_dir, "options": options or None} if not is_python else {"tensors": tensors}
+    )
+    for key, value in ignored.items():
         if value is not None:
             raise SweepError(
                 f"`{model}` takes no `{key}`",
-                hint=f"its inputs are given by `{'data' if python else 'tensors'}`",
+                hint=f"its inputs are given by `{'data' if is_python else 'tensors'}`",
                 span=file.text.place(key),
             )
-    if file.content.data_dir is not None and not any(map(_in_files, file.content.data or ())):
+    if file.content.data_dir is not None and not any(map(_reads_files, file.content.data or ())):
         hint = f"name data that are read from files: {', '.join(FILE_READERS)}"
         raise SweepError("`data_dir`: none of the data reads files", hint=hint, span=file.text.place("data_dir"))
     name = (data or "").partition(":")[0]
     if name and name not in DATASET_NAMES:
         raise DataError(f"unknown data set `{name}`", hint=did_you_mean(name, DATASET_NAMES), span=file.text.place("data"))
-    if tensors is None and not python and file.content.mode != "estimate":
+    if tensors is None and not is_python and file.content.mode != "estimate":
         raise SweepError(f"`{model}` has no data to simulate", hint="add `tensors: FILE.yaml`", span=file.text.place("mode"))
 
 
-def _in_files(data: str | None) -> bool:
+def _reads_files(data: str | None) -> bool:
     return (data or "").partition(":")[0] in FILE_READERS

@@ -1,4 +1,4 @@
-"""What a result depends on besides settings: the bytes of files. Digests of them tell points apart, wherever the files lie."""
+"""Digests of the files that a result depends on besides its settings. They do not depend on the folders of the files."""
 
 from __future__ import annotations
 
@@ -19,43 +19,46 @@ from fuseflow.frontend.data import FILE_READERS, locate_files
 
 
 @cache
-def code() -> str:
-    """The version of fuseflow and a digest of its sources: rows of another one may hold other numbers."""
+def code_version() -> str:
+    """Return the version of fuseflow with a digest of its sources. Rows that other sources made may hold other numbers."""
     root = Path(fuseflow.__file__).parent
     files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".yaml"))
-    return f"{version()}+{_digest(files, root)[:12]}"
+    return f"{package_version()}+{_files_digest(files, root)[:12]}"
 
 
 @cache
-def version() -> str:
+def package_version() -> str:
+    """Return the version of the installed fuseflow."""
     return importlib.metadata.version("fuseflow")
 
 
-def content(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:
-    """The digest of what a model reads: its file with the modules beside it that it imports, its tensors, the files of its data.
-    Raises `FileError` for a model or a list of tensors that cannot be read."""
+def content_digest(model: Path, tensors: Path | None, data: str | None, data_dir: Path | None) -> str:
+    """Return the digest of all that a model reads: its file, the modules beside it that it imports, its tensors and the files of its data.
+
+    Raises `FileError` for a model or a list of tensors that cannot be read.
+    """
     files = list(_model_files(model))
     if tensors is not None:
         files += _tensor_files(tensors)
     name = (data or "").partition(":")[0]
     if data_dir is not None and name in FILE_READERS:
         files += _data_files(name, data_dir)
-    return _digest(files)
+    return _files_digest(files)
 
 
 def _model_files(model: Path) -> Iterator[Path]:
-    """The file, then the neighbours that it imports, and those that they import."""
-    found = [model]
-    for path in found:
+    """Yield the file of a model, and the modules in its folder that it imports, directly or not."""
+    files = [model]
+    for path in files:
         yield path
         if path.suffix == ".py":
-            found += [file for file in _neighbours(path) if file not in found]
+            files += [file for file in _imported_files(path) if file not in files]
 
 
-def _neighbours(path: Path) -> Iterator[Path]:
+def _imported_files(path: Path) -> Iterator[Path]:
     try:
         tree = ast.parse(read_bytes(path, "the model"))
-    except (SyntaxError, ValueError):  # whoever runs it says so
+    except (SyntaxError, ValueError):  # the error is raised where the model is run
         return
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -72,7 +75,7 @@ def _tensor_files(tensors: Path) -> Iterator[Path]:
     yield tensors
     try:
         entries = YAML(typ="safe", pure=True).load(read_bytes(tensors, "the list of tensors"))
-    except YAMLError:  # whoever loads it says so
+    except YAMLError:  # the error is raised where it is loaded
         return
     for entry in entries.values() if isinstance(entries, dict) else ():
         if isinstance(entry, dict) and isinstance(entry.get("path"), str):
@@ -83,13 +86,13 @@ def _tensor_files(tensors: Path) -> Iterator[Path]:
 def _data_files(name: str, data_dir: Path) -> Iterable[Path]:
     try:
         folder = locate_files(name, data_dir)
-    except DataError:  # whoever loads it says so
+    except DataError:  # the error is raised where it is loaded
         return ()
     return sorted(p for p in folder.rglob("*") if p.is_file())
 
 
-def _digest(files: Iterable[Path], root: Path | None = None) -> str:
-    """Of names and contents; names below `root`, or those of the files alone: a directory may be moved."""
+def _files_digest(files: Iterable[Path], root: Path | None = None) -> str:
+    """Return a digest of the names and contents of files. Names are relative to `root`, or without folders if there is no root."""
     total = hashlib.sha256()
     for path in files:
         total.update(f"{path.relative_to(root).as_posix() if root else path.name}\0{_file_digest(path)}\n".encode())

@@ -1,4 +1,4 @@
-"""One point: its estimate, or its simulation, as the values of a row."""
+"""The measurement of a point: its estimate or its simulation, as the values of a row."""
 
 from __future__ import annotations
 
@@ -9,44 +9,46 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fuseflow.autoscheduler.autoscheduler import TOP, choose
+from fuseflow.autoscheduler.autoscheduler import DEFAULT_TOP, choose_schedule
 from fuseflow.compiler import compile_source
 from fuseflow.errors import CheckError
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.run.compiled import Compiled, Execute
+from fuseflow.run.compiled import Compiled, GraphExecutor
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
 from fuseflow.sweep.point import Point
 
-KEPT = 2
-"""Traced models that a process keeps: neighbours in a sweep share one, and large data must not pile up."""
+KEPT_SOURCES = 2
+"""How many traced models a process keeps. Neighbouring points of a sweep share one, and large data must not pile up."""
 
-COUNTED = 50_000
-"""Results of counting that are kept for the next point: many points must not pile up."""
+KEPT_COUNTS = 50_000
+"""How many results of counting are kept for the next point, so that those of many points do not pile up."""
 
-Values = dict[str, Any]
+RowValues = dict[str, Any]
+"""The values of a row by name, as JSON has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEstimator:
-    """A model with its data, and an estimator that keeps what it counted of them."""
+    """A model with its data, and an estimator that keeps what it counted of the data."""
 
     source: Source
-    estimator: Estimator = field(default_factory=lambda: Estimator(assumed=True))
+    estimator: Estimator = field(default_factory=lambda: Estimator(assume_unknown=True))
 
 
 @dataclass(slots=True)
 class SourceCache:
-    """Models with their data, loaded once for all points that share them; the latest `KEPT`."""
+    """A cache of models with their data, which are loaded once for all points that share them. It keeps the latest `KEPT_SOURCES`."""
 
     _kept: OrderedDict[str, SourceEstimator] = field(default_factory=OrderedDict)
 
-    def of(self, point: Point) -> SourceEstimator:
+    def get(self, point: Point) -> SourceEstimator:
+        """Return the model and the data of a point, and load them if they are not in the cache."""
         key = point.source
         if key not in self._kept:
-            while len(self._kept) >= KEPT:
+            while len(self._kept) >= KEPT_SOURCES:
                 self._kept.popitem(last=False)
             self._kept[key] = SourceEstimator(_load(point))
         self._kept.move_to_end(key)
@@ -66,59 +68,59 @@ def _load(point: Point) -> Source:
             )
         )
     finally:
-        _forget(Path(point.model).resolve().parent)
+        _forget_modules(Path(point.model).resolve().parent)
 
 
-def _forget(folder: Path) -> None:
-    """Modules that a model file imported from its folder: those of the next model may have the same names."""
+def _forget_modules(folder: Path) -> None:
+    """Forget the modules that a model file imported from its folder, because those of the next model may have the same names."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if file and Path(file).parent == folder:
             del sys.modules[name]
 
 
-def compiled(loaded: SourceEstimator, point: Point, top: int) -> tuple[Compiled, Execute]:
-    """The program, and what runs its graphs. `top`: how many schedules `auto` simulates, where the point leaves something to it."""
+def compile_point(loaded: SourceEstimator, point: Point, top: int) -> tuple[Compiled, GraphExecutor]:
+    """Compile a point; returns the program and what runs its graphs. `top` is how many candidates `auto` simulates, if it has a choice."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:
-        choice = choose(loaded.source, schedule, machine, top=top, estimator=loaded.estimator)
-        return choice.compiled, choice.ran.exactly()
+        choice = choose_schedule(loaded.source, schedule, machine, top=top, estimator=loaded.estimator)
+        return choice.compiled, choice.cache.exactly()
     return compile_source(loaded.source, schedule, machine), simulate
 
 
-def estimated(loaded: SourceEstimator, point: Point) -> Values:
-    """What the regions are expected to do on the machine, one after the other."""
-    loaded.estimator.memo.forget(COUNTED)
-    program, _ = compiled(loaded, point, top=0)
-    found = program.estimate(loaded.estimator)
-    moved, orders = found.stats["bytes"], {r.name: list(r.fused.order) for r in program.regions}
+def estimate_point(loaded: SourceEstimator, point: Point) -> RowValues:
+    """Estimate a point, and return the values of its row."""
+    loaded.estimator.memo.forget(KEPT_COUNTS)
+    program, _ = compile_point(loaded, point, top=0)
+    estimate = program.estimate(loaded.estimator)
+    traffic, orders = estimate.stats["bytes"], {r.name: list(r.fused.order) for r in program.regions}
     return {
-        "cycles": round(found.cycles),
-        "bytes": round(moved["read"] + moved["write"]),
-        "flops": round(found.flops),
-        "firings": round(found.firings),
+        "cycles": round(estimate.cycles),
+        "bytes": round(traffic["read"] + traffic["write"]),
+        "flops": round(estimate.flops),
+        "firings": round(estimate.firings),
         "nodes": sum(len(r.graph.nodes) for r in program.regions),
-        **_chosen(point, program),
+        **_chosen_schedule(point, program),
         "regions": [
-            {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in found.regions
+            {"name": r.name, "order": orders[r.name], "times": r.times, "cycles": round(r.bound.cycles)} for r in estimate.regions
         ],
     }
 
 
-def simulated(loaded: SourceEstimator, point: Point) -> Values:
-    """What the simulator counts; raises `CheckError` for outputs that are wrong."""
-    program, execute = compiled(loaded, point, TOP)
+def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
+    """Simulate a point, and return the values of its row. Raises `CheckError` for outputs that are wrong."""
+    program, execute = compile_point(loaded, point, DEFAULT_TOP)
     result = program.run(check=point.check, execute=execute)
     if result.check is not None and not result.check.passed:
         raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}")
     orders = {r.name: list(r.fused.order) for r in program.regions}
-    moved = result.stats["bytes"]
+    traffic = result.stats["bytes"]
     return {
         "cycles": result.cycles,
-        "bytes": moved["read"] + moved["write"],
-        "bytes_read": moved["read"],
-        "bytes_written": moved["write"],
+        "bytes": traffic["read"] + traffic["write"],
+        "bytes_read": traffic["read"],
+        "bytes_written": traffic["write"],
         "flops": result.flops,
         "firings": sum(r.times * r.simulation.firings for r in result.regions),
         "tokens": sum(r.times * r.simulation.tokens for r in result.regions),
@@ -126,15 +128,16 @@ def simulated(loaded: SourceEstimator, point: Point) -> Values:
         "roofline": sum(r.times * r.simulation.bound for r in result.regions),
         "checked": result.check is not None,
         "notices": list(loaded.source.notices),
-        **_chosen(point, program),
+        **_chosen_schedule(point, program),
         "regions": [{"name": r.name, "order": orders[r.name], "times": r.times, "cycles": r.cycles} for r in result.regions],
     }
 
 
-def _chosen(point: Point, program: Compiled) -> Values:
-    """What `auto` chose."""
+def _chosen_schedule(point: Point, program: Compiled) -> RowValues:
+    """Return the schedule that `auto` chose, as a value of the row; nothing if the point has it in full."""
     chosen = program.schedule.to_yaml()
     return {} if chosen == point.schedule else {"schedule": chosen}
 
 
-MEASURES: dict[str, Callable[[SourceEstimator, Point], Values]] = {"estimate": estimated, "simulate": simulated}
+MEASURES: dict[str, Callable[[SourceEstimator, Point], RowValues]] = {"estimate": estimate_point, "simulate": simulate_point}
+"""The function that measures a point, by mode."""

@@ -1,4 +1,4 @@
-"""Memory of a sweep: what points are expected to take, and what there is, so that heavy ones run alone."""
+"""The memory budget of a sweep: what points are expected to take and what is free, so that heavy points run alone."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import psutil
 
 from fuseflow.sweep.point import Task
 
-SHARE = 0.85
-"""Of the memory that is free when a sweep begins: what it may use."""
-RESERVE = 0.04
-"""Of all memory: if less is free, something is ended before the system ends anything."""
+BUDGET_SHARE = 0.85
+"""The share of the memory that is free when a sweep begins that it may use."""
+RESERVE_SHARE = 0.04
+"""The share of all memory that stays free. If less is free, a task is ended before the system ends a process."""
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def peak() -> int:
-    """The most bytes of memory that this process had, since `forget_peak` where the system can forget."""
+def peak_memory() -> int:
+    """Return the most bytes of memory that this process had, since `reset_peak_memory` where the system can reset it."""
     try:
         line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
@@ -29,25 +29,27 @@ def peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def forget_peak() -> None:
+def reset_peak_memory() -> None:
+    """Reset the peak of this process, where the system can."""
     try:
         _CLEAR.write_text("5")
     except OSError:
         return
 
 
-def available() -> int:
+def available_memory() -> int:
+    """Return the bytes of memory that are free."""
     return int(psutil.virtual_memory().available)
 
 
-def scarce() -> bool:
-    """Whether the system is about to run out of memory."""
-    found = psutil.virtual_memory()
-    return bool(found.available < RESERVE * found.total)
+def memory_is_scarce() -> bool:
+    """Return whether the system is about to run out of memory."""
+    memory = psutil.virtual_memory()
+    return bool(memory.available < RESERVE_SHARE * memory.total)
 
 
-def used(pid: int) -> int:
-    """The bytes that a process has now; 0 if it is gone."""
+def memory_of(pid: int) -> int:
+    """Return the bytes that a process has now; 0 if it is gone."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
@@ -56,19 +58,24 @@ def used(pid: int) -> int:
 
 @dataclass(slots=True)
 class MemoryForecast:
-    """What tasks are expected to take, of a `budget`: what those of the same source and mode took at most; before one has run, the
-    share of one of `jobs`."""
+    """A forecast of the bytes of memory that tasks take, of a `budget`.
+
+    A task is expected to take what tasks of the same source and mode took at most. Before one of them has run, it is expected to take the
+    share of one of `jobs`.
+    """
 
     budget: int
     jobs: int
     _peaks: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def learn(self, source: str, mode: str, peak: int) -> None:
+        """Take the peak of a task into account."""
         self._peaks[source, mode] = max(peak, self._peaks.get((source, mode), 0))
 
-    def of(self, task: Task) -> int:
+    def bytes_of(self, task: Task) -> int:
+        """Return the bytes that a task is expected to take."""
         return self._peaks.get((task.point.source, task.mode), self.budget // self.jobs)
 
     def fits(self, task: Task, beside: Iterable[tuple[Task, int]]) -> bool:
-        """Whether a task can start beside those that run, each with what it uses now."""
-        return self.of(task) + sum(max(self.of(other), now) for other, now in beside) <= self.budget
+        """Return whether a task can start beside the tasks that run, each with the bytes that it uses now."""
+        return self.bytes_of(task) + sum(max(self.bytes_of(other), now) for other, now in beside) <= self.budget

@@ -1,4 +1,4 @@
-"""A point of a sweep: all that decides its numbers, as plain values with a name that is made of them."""
+"""Points of a sweep: all that decides the numbers of a point, as plain values, and a key that is made of them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from fuseflow.sweep.digests import version
+from fuseflow.sweep.digests import package_version
 
 Mode = Literal["estimate", "simulate"]
+"""How a point is measured."""
 Scalar = str | int | float | bool | None
+"""The value of an option."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A model with its data, a schedule and a machine. `content` is the digest of the files that it reads; their paths say where
-    they are, and are no part of what the point is."""
+    """A model with its data, a schedule and a machine.
+
+    `content` is the digest of the files that the point reads. Their paths say where they are, and are no part of its key.
+    """
 
     model: str
     content: str
     schedule: str
-    """In canonical YAML."""
+    """The schedule in canonical YAML."""
     machine: Mapping[str, Any]
-    """All its settings."""
+    """All settings of the machine."""
     data: str | None = None
     data_dir: str | None = None
     tensors: str | None = None
@@ -34,18 +38,18 @@ class Point:
 
     @property
     def source(self) -> str:
-        """What points that share a traced model have in common."""
+        """A key that points share if they share a traced model."""
         return _hashed(self._read())
 
     @property
     def workload(self) -> str:
-        """What points that can be compared have in common: everything but the schedule."""
+        """A key that points share if they can be compared: if they differ in the schedule alone."""
         return _hashed([self._read(), self._hardware()])
 
     def key(self, mode: Mode) -> str:
-        """The name of its row: equal for points with equal numbers, whatever files and machines are called."""
+        """Return the key of the row of the point. It is equal for points with equal numbers, whatever files and machines are called."""
         checked = mode == "estimate" or self.check
-        return _hashed([version(), mode, self._read(), self._hardware(), self.schedule, checked])
+        return _hashed([package_version(), mode, self._read(), self._hardware(), self.schedule, checked])
 
     def _read(self) -> list[Any]:
         return [self.content, self.data, dict(self.options), self.seed]
@@ -54,12 +58,13 @@ class Point:
         return {name: value for name, value in self.machine.items() if name != "name"}
 
     def to_json(self) -> dict[str, Any]:
+        """Return the point as plain values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A point to estimate or to simulate, in `limit` seconds (None: as long as it takes)."""
+    """A point to estimate or to simulate in at most `limit` seconds. None is no limit."""
 
     point: Point
     mode: Mode
@@ -67,13 +72,17 @@ class Task:
 
     @property
     def key(self) -> str:
+        """The key of the row of the task."""
         return self.point.key(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What became of a task: its values, or why there are none. `reason` is the code of an error, `limit`, `memory` or `crash`.
-    `seconds` and `peak` (bytes of memory) are of this machine, and differ from run to run."""
+    """The outcome of a task: its values, or why it has none.
+
+    `reason` is the code of an error, `limit`, `memory` or `crash`; it is empty after success. `seconds` and `peak`, in bytes of memory,
+    depend on the machine, and differ from run to run.
+    """
 
     key: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +93,7 @@ class TaskOutcome:
 
     @property
     def ok(self) -> bool:
+        """Whether the task has values."""
         return not self.reason
 
 

@@ -1,4 +1,4 @@
-"""How far a sweep is: counts, the time that is left, the best so far."""
+"""The progress of a sweep: how many tasks are done, the time that is left, and the best points so far."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from fuseflow.sweep.point import Mode, TaskOutcome
 
 @dataclass(slots=True)
 class SweepProgress:
-    """`total`: tasks, as far as known; `objective`: the value of which less is better; `reused`: tasks that were done before."""
+    """The progress of a sweep.
+
+    `total` is the number of tasks, as far as it is known. `objective` names the value of which less is better. `reused` is how many of
+    the tasks that are done were done in an earlier run.
+    """
 
     total: int
     objective: str
@@ -21,7 +25,7 @@ class SweepProgress:
     reused: int = 0
     clock: Callable[[], float] = time.monotonic
     best: dict[tuple[str, Mode], tuple[float, LabeledPoint]] = field(default_factory=dict)
-    """By workload and mode: the least value, and where."""
+    """The least value and its point, by workload and mode."""
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -29,40 +33,43 @@ class SweepProgress:
 
     @property
     def left(self) -> int:
+        """The number of tasks that are left."""
         return max(0, self.total - self.done)
 
-    def note(self, place: LabeledPoint, mode: Mode, outcome: TaskOutcome, reused: bool = False) -> None:
+    def note(self, labeled: LabeledPoint, mode: Mode, outcome: TaskOutcome, reused: bool = False) -> None:
+        """Count the outcome of a task."""
         self.done += 1
         self.reused += reused
         if not outcome.ok:
             self.failed += 1
             return
-        value, which = outcome.values[self.objective], (place.point.workload, mode)
-        if which not in self.best or value < self.best[which][0]:
-            self.best[which] = value, place
+        value, key = outcome.values[self.objective], (labeled.point.workload, mode)
+        if key not in self.best or value < self.best[key][0]:
+            self.best[key] = value, labeled
 
     @property
     def seconds_left(self) -> float | None:
-        """At the rate of this run; None before anything was done in it."""
+        """The seconds that are left at the rate of this run. None before a task was done in it."""
         new = self.done - self.reused
         return None if not new else self.left * (self.clock() - self._began) / new
 
     def line(self, axes: tuple[str, ...]) -> str:
-        """All of it in a line; of several workloads the best of the one that was seen last."""
+        """Return the progress as one line of text, with the best point of the workload that was noted last."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
         if self.left and self.seconds_left is not None:
             parts.append(f"{duration(self.seconds_left)} left")
         if self.best:
-            (_, mode), (value, place) = list(self.best.items())[-1]
-            where = place.named(axes)
+            (_, mode), (value, labeled) = list(self.best.items())[-1]
+            name = labeled.name(axes)
             expected = "expected " if mode == "estimate" else ""
-            parts.append(f"best {value:,} {expected}{self.objective}{f' at {where}' if where else ''}")
+            parts.append(f"best {value:,} {expected}{self.objective}{f' at {name}' if name else ''}")
         return ", ".join(parts)
 
 
 def duration(seconds: float) -> str:
-    """
+    """Return a time as text.
+
     >>> duration(8.2), duration(100), duration(9000)
     ('8 s', '2 min', '2.5 h')
     """

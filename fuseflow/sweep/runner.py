@@ -1,4 +1,4 @@
-"""What a sweep asks of whatever runs its points: a pool of processes here, or a cluster."""
+"""The interface of the runners of a sweep: a pool of processes on this machine, or a cluster. And a queue of tasks for them."""
 
 from __future__ import annotations
 
@@ -11,47 +11,56 @@ from fuseflow.sweep.point import Task, TaskOutcome
 
 
 class Runner(Protocol):
+    """A runner of tasks."""
+
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
-        """Every task with what became of it, as soon as that is known, in any order. Whatever happens to a task is an outcome. To close
-        the iterator ends what runs."""
+        """Yield every task with its outcome as soon as it is known, in any order. Whatever happens to a task is an outcome.
+
+        Closing the iterator ends the tasks that run.
+        """
         ...
 
     def learn(self, source: str, mode: str, peak: int) -> None:
-        """What a point of this source took in an earlier run."""
+        """Take into account how many bytes a point of this source took in an earlier run."""
         ...
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """End all that the runner started."""
         ...
 
 
 @dataclass(slots=True)
 class TaskQueue:
-    """Tasks that have not begun. Those of one source are in turn, so that the model is traced once for all of them; those that must
-    run with nothing beside them come last."""
+    """A queue of tasks that have not begun.
 
-    _of_source: dict[str, deque[Task]] = field(default_factory=dict)
+    Tasks of one source stand together, so that the model is traced once for all of them. Tasks that must run alone come last.
+    """
+
+    _by_source: dict[str, deque[Task]] = field(default_factory=dict)
     _alone: deque[Task] = field(default_factory=deque)
 
     def __bool__(self) -> bool:
-        return bool(self._of_source or self._alone)
+        return bool(self._by_source or self._alone)
 
     def add(self, task: Task) -> None:
-        self._of_source.setdefault(task.point.source, deque()).append(task)
+        """Add a task behind those of its source."""
+        self._by_source.setdefault(task.point.source, deque()).append(task)
 
     def add_alone(self, task: Task) -> None:
+        """Add a task that must run alone."""
         self._alone.append(task)
 
     def take(self, loaded: Iterable[str], fits: Callable[[Task], bool]) -> Task | None:
-        """The next task that fits beside others, of a source that is `loaded` if there is one."""
-        sources = [*(s for s in loaded if s in self._of_source), *self._of_source]
-        source = next((s for s in sources if fits(self._of_source[s][0])), None)
+        """Remove and return the next task that fits beside others, preferring the `loaded` sources. None if no task fits."""
+        sources = [*(s for s in loaded if s in self._by_source), *self._by_source]
+        source = next((s for s in sources if fits(self._by_source[s][0])), None)
         if source is None:
             return None
-        task = self._of_source[source].popleft()
-        if not self._of_source[source]:
-            del self._of_source[source]
+        task = self._by_source[source].popleft()
+        if not self._by_source[source]:
+            del self._by_source[source]
         return task
 
     def take_alone(self) -> Task | None:
-        return self._alone.popleft() if self._alone and not self._of_source else None
+        """Remove and return the next task that must run alone. None if there is none, or if other tasks are left."""
+        return self._alone.popleft() if self._alone and not self._by_source else None

@@ -1,4 +1,4 @@
-"""Results of sweeps: a row a point and mode, in SQLite. A row is there as a whole or not at all, whenever the process is killed."""
+"""The store of results of sweeps, in SQLite, with a row for each point and mode. A row is complete or absent, even after a crash."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from typing import Any
 
 from fuseflow.errors import FileError, SweepError
 from fuseflow.run.settings import versions
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Task, TaskOutcome
 
 SCHEMA = 1
+"""The version of the table, in `user_version`."""
 APPLICATION = 0x66756673
-"""Says in the header of the file that it is one of these: `fufs`."""
+"""The `application_id` in the header of the file, `fufs`, which says that it is a store of a sweep."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS rows (
@@ -42,8 +43,12 @@ CREATE TABLE IF NOT EXISTS rows (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """What is known of a point in a mode. `limit`: seconds that it was given, 0 without a limit. `code`: the fuseflow that ran it."""
+class ResultRow:
+    """The result of a point in a mode, as it is stored.
+
+    `limit` is the limit of time in seconds, 0 without one. `finished` is the time at which it finished, in seconds since 1970. `code` is
+    the version of the fuseflow that ran it.
+    """
 
     mode: str
     source: str
@@ -56,7 +61,7 @@ class Row:
 
 @dataclass(slots=True)
 class Store:
-    """An open store. Only whoever holds it as `writing` adds rows; others may read at any time."""
+    """An open store. One process at a time may add rows, inside `writing`; others may read at any time."""
 
     path: Path
     _database: sqlite3.Connection = field(repr=False)
@@ -64,8 +69,8 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        """Open a store, or make one. Raises `FileError` for a file that is no store, or that of a later version."""
-        with _blamed(path):
+        """Open a store, and create it if it does not exist. Raises `FileError` for a file that is no store of this schema."""
+        with _file_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             database = sqlite3.connect(path, timeout=30, isolation_level=None)
             try:
@@ -86,8 +91,8 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one who adds rows; raises `SweepError` if another process is. The lock ends with the process, however it ends."""
-        with _blamed(self.path), open(f"{self.path}.lock", "w") as lock:
+        """Take the right to add rows. Raises `SweepError` if another process has it. The lock ends with the process, however it ends."""
+        with _file_errors(self.path), open(f"{self.path}.lock", "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -102,7 +107,7 @@ class Store:
 
     @property
     def is_written_by_another(self) -> bool:
-        """Whether another process adds rows."""
+        """Whether another process has the right to add rows."""
         if self._writing:
             return False
         try:
@@ -115,7 +120,7 @@ class Store:
         return False
 
     def add(self, task: Task, labels: Mapping[str, str], outcome: TaskOutcome) -> None:
-        """Keep what became of a task, in place of what is known of it."""
+        """Store the outcome of a task. It replaces an earlier one."""
         row = (
             task.key,
             task.mode,
@@ -129,18 +134,18 @@ class Store:
             outcome.seconds,
             outcome.peak,
             time.time(),
-            code(),
+            code_version(),
             json.dumps(versions()),
         )
-        with _blamed(self.path):
+        with _file_errors(self.path):
             self._database.execute(f"INSERT OR REPLACE INTO rows VALUES ({','.join('?' * len(row))})", row)
 
-    def rows(self) -> dict[str, Row]:
-        """All that is known, by key."""
+    def rows(self) -> dict[str, ResultRow]:
+        """Return all rows, by key."""
         columns = 'key, mode, source, labels, "values", reason, error, seconds, peak, attempt, finished, code'
-        with _blamed(self.path):
-            found = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
-        return {key: _row(key, *values) for key, *values in found}
+        with _file_errors(self.path):
+            records = self._database.execute(f"SELECT {columns} FROM rows ORDER BY key").fetchall()
+        return {key: _row(key, *values) for key, *values in records}
 
 
 def _row(
@@ -156,9 +161,9 @@ def _row(
     limit: float,
     finished: float,
     code: str,
-) -> Row:
+) -> ResultRow:
     outcome = TaskOutcome(key, json.loads(values), reason, error, seconds, peak)
-    return Row(mode, source, json.loads(labels), outcome, limit, finished, code)
+    return ResultRow(mode, source, json.loads(labels), outcome, limit, finished, code)
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:
@@ -183,7 +188,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def _blamed(path: Path) -> Iterator[None]:
+def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:

@@ -1,4 +1,4 @@
-"""A sweep: its points, what is known of them, and what is left to do."""
+"""A sweep: its points, their results, and the tasks that are left."""
 
 from __future__ import annotations
 
@@ -6,98 +6,104 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from fuseflow.sweep.design_space import DesignSpace, LabeledPoint
-from fuseflow.sweep.digests import code
+from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.file import SweepFile
 from fuseflow.sweep.point import Mode, Task, TaskOutcome
 from fuseflow.sweep.runner import Runner
-from fuseflow.sweep.store import Row, Store
+from fuseflow.sweep.store import ResultRow, Store
 
-Report = Callable[[LabeledPoint, Task, TaskOutcome], None]
-"""Called with every point that was done."""
+PointCallback = Callable[[LabeledPoint, Task, TaskOutcome], None]
+"""A function that is called with every point that was done."""
 
 
 @dataclass(slots=True)
 class Sweep:
-    """`again`: rows that do not count as done, `failed` or `stale` (of another fuseflow)."""
+    """A sweep of a design space. `redo` names rows that do not count as done: `failed` ones, and `stale` ones of another fuseflow."""
 
     file: SweepFile
     space: DesignSpace
     store: Store
-    again: frozenset[str] = frozenset()
+    redo: frozenset[str] = frozenset()
 
     @property
     def modes(self) -> tuple[Mode, ...]:
+        """The modes in which points are measured, in order."""
         match self.file.content.mode:
             case "estimate":
                 return ("estimate",)
             case "simulate":
                 return ("simulate",)
-            case _:
+            case "prune":
                 return ("estimate", "simulate")
+            case unknown:
+                raise AssertionError(f"`read_sweep` lets no mode `{unknown}` pass")
 
-    def task(self, place: LabeledPoint, mode: Mode) -> Task:
-        return Task(place.point, mode, self.file.content.limit)
+    def task(self, labeled: LabeledPoint, mode: Mode) -> Task:
+        """Return the task of a point in a mode."""
+        return Task(labeled.point, mode, self.file.content.limit)
 
-    def run(self, runner: Runner, report: Report = lambda place, task, outcome: None) -> None:
-        """Do what is left; every point is in the store before it is reported."""
-        known = self.store.rows()
-        for row in known.values():
+    def run(self, runner: Runner, report: PointCallback = lambda point, task, outcome: None) -> None:
+        """Run the tasks that are left. Every outcome is in the store before it is reported."""
+        rows = self.store.rows()
+        for row in rows.values():
             if row.outcome.peak:
                 runner.learn(row.source, row.mode, row.outcome.peak)
         for mode in self.modes:
-            chosen = self.chosen(mode)
-            named = {place.point.key(mode): place for place in chosen}
-            tasks = [self.task(place, mode) for place in chosen]
-            for task, outcome in runner.run([t for t in tasks if not self.done(t, known.get(t.key))]):
+            points = self.chosen(mode)
+            points_by_key = {labeled.point.key(mode): labeled for labeled in points}
+            tasks = [self.task(labeled, mode) for labeled in points]
+            for task, outcome in runner.run([t for t in tasks if not self.done(t, rows.get(t.key))]):
                 outcome = replace(outcome, error=outcome.error.replace(f"{self.file.folder}/", ""))
-                place = named[task.key]
-                self.store.add(task, place.labels, outcome)
-                report(place, task, outcome)
+                labeled = points_by_key[task.key]
+                self.store.add(task, labeled.labels, outcome)
+                report(labeled, task, outcome)
 
-    def done(self, task: Task, row: Row | None) -> bool:
-        """Whether a row is an answer to a task; one that ran into a limit is none to a task with more time."""
-        if row is None or ("stale" in self.again and row.code != code()):
+    def done(self, task: Task, row: ResultRow | None) -> bool:
+        """Return whether a row answers a task. A row that ran into its limit does not answer a task with more time."""
+        if row is None or ("stale" in self.redo and row.code != code_version()):
             return False
         if row.outcome.ok:
             return True
         longer = row.outcome.reason == "limit" and (task.limit is None or task.limit > row.limit)
-        return not longer and "failed" not in self.again
+        return not longer and "failed" not in self.redo
 
     def chosen(self, mode: Mode) -> tuple[LabeledPoint, ...]:
-        """The points to do in a mode: all of them; or, for the simulations of `prune`, those with the best estimates. Of equal ones the
-        first in the file."""
+        """Return the points to measure in a mode: all of them, or, for the simulations of `prune`, those with the best estimates.
+
+        Of points with equal estimates, the first in the file are taken.
+        """
         if self.file.content.mode != "prune" or mode == "estimate":
-            return self.space.places
-        estimates = known(self.store.rows(), self.space, "estimate")
-        good = [place for place in self.space.places if (o := estimates.get(place.point.key("estimate"))) and o.ok]
+            return self.space.points
+        estimates = recorded_outcomes(self.store.rows(), self.space, "estimate")
+        good = [labeled for labeled in self.space.points if (o := estimates.get(labeled.point.key("estimate"))) and o.ok]
         top = set[str]()
         for group in _by_workload(good).values():
             ranked = sorted(group, key=lambda p: estimates[p.point.key("estimate")].values[self.file.content.objective])
-            top |= {place.point.key("simulate") for place in ranked[: self.file.content.top]}
-        return tuple(place for place in self.space.places if place.point.key("simulate") in top)
+            top |= {labeled.point.key("simulate") for labeled in ranked[: self.file.content.top]}
+        return tuple(labeled for labeled in self.space.points if labeled.point.key("simulate") in top)
 
-    def settled(self) -> bool:
-        """Whether all tasks are known: of `prune`, whether all estimates are there."""
+    def tasks_are_known(self) -> bool:
+        """Return whether all tasks are known. Those of `prune` are known when all estimates are done."""
         rows = self.store.rows()
-        return self.file.content.mode != "prune" or len(known(rows, self.space, "estimate")) == len(self.space)
+        return self.file.content.mode != "prune" or len(recorded_outcomes(rows, self.space, "estimate")) == len(self.space)
 
-    def expected(self) -> int:
-        """How many tasks there are, as far as that is known: of `prune`, with as many simulations as there may be."""
+    def expected_tasks(self) -> int:
+        """Return the number of tasks, as far as it is known. For `prune` it counts as many simulations as there may be."""
         if self.file.content.mode != "prune":
             return len(self.space)
-        groups = _by_workload(list(self.space.places)).values()
+        groups = _by_workload(list(self.space.points)).values()
         return len(self.space) + sum(min(len(group), self.file.content.top) for group in groups)
 
 
-def known(rows: Mapping[str, Row], space: DesignSpace, mode: Mode) -> dict[str, TaskOutcome]:
-    """What is known of the points of a space in a mode, by key."""
-    keys = (place.point.key(mode) for place in space.places)
+def recorded_outcomes(rows: Mapping[str, ResultRow], space: DesignSpace, mode: Mode) -> dict[str, TaskOutcome]:
+    """Return the outcomes that the store has of the points of a space in a mode, by key."""
+    keys = (labeled.point.key(mode) for labeled in space.points)
     return {key: rows[key].outcome for key in keys if key in rows}
 
 
-def _by_workload(places: list[LabeledPoint]) -> dict[str, list[LabeledPoint]]:
-    """Points that can be compared: of one model, data and machine."""
-    found: dict[str, list[LabeledPoint]] = {}
-    for place in places:
-        found.setdefault(place.point.workload, []).append(place)
-    return found
+def _by_workload(points: list[LabeledPoint]) -> dict[str, list[LabeledPoint]]:
+    """Group the points that can be compared: those of one model, data and machine."""
+    groups: dict[str, list[LabeledPoint]] = {}
+    for labeled in points:
+        groups.setdefault(labeled.point.workload, []).append(labeled)
+    return groups

@@ -1,4 +1,4 @@
-"""A process that measures points, seen from outside: it is given a task, and says what it found, unless it dies."""
+"""The handle of a process that measures points: it is given a task, and sends the outcome unless it dies."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ from typing import IO, Any
 
 import fuseflow
 from fuseflow.errors import SweepError
-from fuseflow.sweep.digests import code
-from fuseflow.sweep.measurement import KEPT
+from fuseflow.sweep.digests import code_version
+from fuseflow.sweep.measurement import KEPT_SOURCES
 from fuseflow.sweep.point import Task, TaskOutcome
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-"""Points run side by side, one core each; and sums are added up in the same order everywhere."""
+"""The environment of a worker. Points run side by side on one core each, and sums are added up in the same order everywhere."""
 
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """`sources`: what it has loaded, the latest last. `ready`: it can begin. `task`: what it is at, since `started`."""
+    """A process that measures points.
+
+    `log` is the file of its standard error. `task` is the task that it runs, since the time `started`; `alone` says that nothing runs
+    beside it. `ready` says that it can begin, and `sources` are the models that it has loaded, the latest last.
+    """
 
     process: subprocess.Popen[bytes]
-    said: IO[bytes]
+    log: IO[bytes]
     task: Task | None = None
     alone: bool = False
     ready: bool = False
@@ -40,14 +44,15 @@ class WorkerProcess:
 
     @classmethod
     def start(cls) -> WorkerProcess:
+        """Start a process."""
         path = [str(Path(fuseflow.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(path)}
-        said = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         command = [sys.executable, "-P", "-m", "fuseflow.sweep.worker"]
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=environment, start_new_session=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True
         )
-        return cls(process, said)
+        return cls(process, log)
 
     @property
     def pid(self) -> int:
@@ -55,19 +60,22 @@ class WorkerProcess:
 
     @property
     def output(self) -> IO[bytes]:
+        """The messages of the process."""
         assert self.process.stdout is not None
         return self.process.stdout
 
     @property
     def alive(self) -> bool:
+        """Whether the process has not ended."""
         return self.process.poll() is None
 
     @property
     def late(self) -> bool:
+        """Whether the task takes longer than its limit."""
         return self.task is not None and self.task.limit is not None and time.monotonic() > self.started + self.task.limit
 
     def give(self, task: Task, alone: bool) -> None:
-        """Begin a task; whether the process is still there is seen when it is read."""
+        """Send a task. A process that is gone is noticed when it is read."""
         self.task, self.alone = task, alone
         self.started = time.monotonic() if self.ready else math.inf
         line = json.dumps({"key": task.key, "mode": task.mode, "point": asdict(task.point)}) + "\n"
@@ -77,18 +85,18 @@ class WorkerProcess:
             self.process.stdin.flush()
 
     def read(self) -> TaskOutcome | None:
-        """What it says now; an outcome if its task is done. Raises `EOFError` if it is gone."""
+        """Read what the process sent; returns an outcome if its task is done. Raises `EOFError` if the process is gone."""
         data = os.read(self.output.fileno(), 1 << 16)
         if not data:
             raise EOFError
         *lines, self._unread = (self._unread + data).split(b"\n")
-        return next(filter(None, [self._heard(json.loads(line)) for line in lines]), None)
+        return next(filter(None, [self._handle(json.loads(line)) for line in lines]), None)
 
-    def _heard(self, message: dict[str, Any]) -> TaskOutcome | None:
+    def _handle(self, message: dict[str, Any]) -> TaskOutcome | None:
         if "code" in message:
-            if message["code"] != code():
+            if message["code"] != code_version():
                 raise SweepError(
-                    f"workers run another fuseflow: {message['code']}, not {code()}",
+                    f"workers run another fuseflow: {message['code']}, not {code_version()}",
                     hint="its files have changed since the sweep began: begin again, what is done stays",
                 )
             self.ready, self.started = True, time.monotonic()
@@ -103,22 +111,22 @@ class WorkerProcess:
     def _note_source(self) -> None:
         assert self.task is not None
         others = [source for source in self.sources if source != self.task.point.source]
-        self.sources = [*others, self.task.point.source][-KEPT:]
+        self.sources = [*others, self.task.point.source][-KEPT_SOURCES:]
 
     def last_words(self) -> str:
-        """How it ended, and the last that it said."""
+        """Return how the process ended, and the last line that it wrote to standard error."""
         status = self.process.wait()
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-        self.said.seek(0)
-        lines = self.said.read().decode(errors="replace").strip().splitlines()
-        return f"its process ended with {how}" + (f": {lines[-1][:200]}" if lines else "")
+        ending = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+        self.log.seek(0)
+        lines = self.log.read().decode(errors="replace").strip().splitlines()
+        return f"its process ended with {ending}" + (f": {lines[-1][:200]}" if lines else "")
 
     def kill(self) -> None:
-        """End it now, and whatever it started."""
+        """End the process now, and all that it started."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.said):
+        for stream in (self.process.stdin, self.process.stdout, self.log):
             if stream is not None:
                 with suppress(BrokenPipeError):
                     stream.close()

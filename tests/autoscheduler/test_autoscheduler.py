@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import fuseflow as ff
-from fuseflow.autoscheduler.autoscheduler import choose
-from fuseflow.autoscheduler.costs import Costs
+from fuseflow.autoscheduler.autoscheduler import choose_schedule
+from fuseflow.autoscheduler.costs import PartCosts
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import operators, partition, products
+from fuseflow.autoscheduler.units import operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
@@ -32,62 +32,62 @@ def gcn() -> Source:
     return load(ModelSpec(PAPER / "gcn.py", options={"small": "true"}))
 
 
-def costs(source: Source, level: str = "operators") -> Costs:
+def costs(source: Source, level: str = "operators") -> PartCosts:
     partitioned = partition_program(source.program, NONE)
-    units = operators(partitioned, NONE)
-    units = units if level == "operators" else products(partitioned, units)
-    return Costs.of(partitioned, units, NONE, source.tensors, IDEAL, Estimator())
+    units = operator_units(partitioned, NONE)
+    units = units if level == "operators" else product_units(partitioned, units)
+    return PartCosts.of(partitioned, units, NONE, source.tensors, IDEAL, Estimator())
 
 
 def test_it_is_near_the_best_of_all_partitions(gcn: Source) -> None:
-    choice, ran = choose(gcn, AUTO, IDEAL), SimulationCache()
-    units = operators(partition_program(gcn.program, NONE), NONE)
+    choice, ran = choose_schedule(gcn, AUTO, IDEAL), SimulationCache()
+    units = operator_units(partition_program(gcn.program, NONE), NONE)
     cycles = []
     for cut in ((), (2,), (3,), (4,), (4, 7), *combinations((1, 3, 4), 2), tuple(range(1, 8))):
-        program = compile_source(gcn, units.scheduled(NONE, partition(cut, len(units))), IDEAL)
+        program = compile_source(gcn, units.scheduled(NONE, partition_at(cut, len(units))), IDEAL)
         cycles.append(program.run(check=False, execute=ran).cycles)
     assert choice.run().cycles <= 1.1 * min(cycles)
     assert choice.cut == "operators" and choice.units == 8
 
 
 def test_costs_add_up_to_the_estimate_of_the_whole(gcn: Source) -> None:
-    found = costs(gcn)
+    part_costs = costs(gcn)
     for cut in ((), (3,), (2, 4, 7)):
-        parts = partition(cut, 8)
-        whole = compile_source(gcn, found.units.scheduled(NONE, parts), IDEAL).estimate().cycles
-        assert sum(map(found, parts)) == pytest.approx(whole, rel=0.01)
+        parts = partition_at(cut, 8)
+        whole = compile_source(gcn, part_costs.units.scheduled(NONE, parts), IDEAL).estimate().cycles
+        assert sum(map(part_costs, parts)) == pytest.approx(whole, rel=0.01)
 
 
 def test_decoders_that_are_alike_are_estimated_once() -> None:
-    found = costs(load(ModelSpec(PAPER / "gpt.py", options={"small": "true", "decoders": "2"})), "products")
+    part_costs = costs(load(ModelSpec(PAPER / "gpt.py", options={"small": "true", "decoders": "2"})), "products")
     first, second = (6, 8), (15, 17)
-    assert found(first) == found(second)
-    assert found.estimated == 1
+    assert part_costs(first) == part_costs(second)
+    assert part_costs.estimated == 1
 
 
 def test_what_is_simulated_decides(gcn: Source) -> None:
-    choice = choose(gcn, AUTO, IDEAL, top=2)
-    simulated = [t for t in choice.tried if t.cycles is not None]
+    choice = choose_schedule(gcn, AUTO, IDEAL, top=2)
+    simulated = [t for t in choice.partitions if t.cycles is not None]
     assert len(simulated) == 2
-    (chosen,) = (t for t in choice.tried if t.chosen)
+    (chosen,) = (t for t in choice.partitions if t.chosen)
     assert chosen.cycles == min(t.cycles for t in simulated if t.cycles is not None)
-    assert {"layerwise", "full", "none"} <= {t.name for t in choice.tried}
-    assert [t.estimate for t in choice.tried] == sorted(t.estimate for t in choice.tried if t.estimate is not None)
+    assert {"layerwise", "full", "none"} <= {t.name for t in choice.partitions}
+    assert [t.estimate for t in choice.partitions] == sorted(t.estimate for t in choice.partitions if t.estimate is not None)
 
 
 def test_a_choice_runs_without_simulating_again_and_as_its_schedule_does(gcn: Source) -> None:
-    choice = choose(gcn, AUTO.lower(order_policy="auto"), IDEAL)
-    simulated = choice.ran.simulations
+    choice = choose_schedule(gcn, AUTO.lower(order_policy="auto"), IDEAL)
+    simulated = choice.cache.simulations
     result = choice.run()
     assert result.check is not None and result.check.passed
-    assert choice.ran.simulations == simulated
-    again = compile_source(gcn, Schedule.from_yaml(choice.schedule.to_yaml()), IDEAL).run()
-    assert again.cycles == result.cycles
+    assert choice.cache.simulations == simulated
+    recompiled = compile_source(gcn, Schedule.from_yaml(choice.schedule.to_yaml()), IDEAL).run()
+    assert recompiled.cycles == result.cycles
 
 
 def test_orders_are_never_worse_than_those_that_rank_best(gcn: Source) -> None:
     schedule = Schedule.fuse("layerwise")
-    choice = choose(gcn, schedule.lower(order_policy="auto"), IDEAL, top=2)
+    choice = choose_schedule(gcn, schedule.lower(order_policy="auto"), IDEAL, top=2)
     assert choice.run().cycles <= compile_source(gcn, schedule, IDEAL).run(check=False).cycles
     for region in ("layer1", "layer2"):
         rows = [t for t in choice.orders if t.region == region]
@@ -96,15 +96,15 @@ def test_orders_are_never_worse_than_those_that_rank_best(gcn: Source) -> None:
 
 
 def test_an_order_that_the_user_gives_stays(gcn: Source) -> None:
-    choice = choose(gcn, Schedule.fuse("layerwise").order("layer1", "i,f,k,h").lower(order_policy="auto"), IDEAL, top=0)
+    choice = choose_schedule(gcn, Schedule.fuse("layerwise").order("layer1", "i,f,k,h").lower(order_policy="auto"), IDEAL, top=0)
     assert dict(choice.schedule.orders)["layer1"] == ("i", "f", "k", "h")
     assert {t.region for t in choice.orders} == {"layer2"}
 
 
 def test_it_chooses_by_estimate_alone(gcn: Source) -> None:
-    choice = choose(gcn, AUTO.lower(order_policy="auto"), IDEAL, top=0)
-    assert choice.ran.simulations == 0
-    assert all(t.cycles is None for t in (*choice.tried, *choice.orders))
+    choice = choose_schedule(gcn, AUTO.lower(order_policy="auto"), IDEAL, top=0)
+    assert choice.cache.simulations == 0
+    assert all(t.cycles is None for t in (*choice.partitions, *choice.orders))
 
 
 def test_without_data_it_assumes_statistics() -> None:
@@ -115,24 +115,24 @@ def test_without_data_it_assumes_statistics() -> None:
             )
         )
     )
-    choice = choose(source, AUTO, IDEAL, top=0)
-    assert choice.assumed == ("A", "B")
+    choice = choose_schedule(source, AUTO, IDEAL, top=0)
+    assert choice.without_data == ("A", "B")
     with pytest.raises(FuseFlowError, match="input `A` of `program` has no data"):
-        choose(source, AUTO, IDEAL)
+        choose_schedule(source, AUTO, IDEAL)
 
 
 def test_zeros_are_dropped_where_they_are_written(gcn: Source) -> None:
-    choice = choose(gcn, AUTO.format("H", "csr").lower(drop_zeros=["H"]), IDEAL)
+    choice = choose_schedule(gcn, AUTO.format("H", "csr").lower(drop_zeros=["H"]), IDEAL)
     assert any("H" in [r.name for r in region.fused.results] for region in choice.compiled.regions)
     result = choice.run()
     assert result.check is not None and result.check.passed
-    assert "H" in {t.refused.split("`")[1] for t in choice.tried if t.refused}
+    assert "H" in {t.refused.split("`")[1] for t in choice.partitions if t.refused}
 
 
 def test_a_program_without_a_legal_partition_says_why() -> None:
     source = load(ModelSpec(parse("tensor A[4, 4] dcsr\nY[i, j] = A[i, j] + A[j, i]\noutput Y")))
     with pytest.raises(FuseFlowError, match="has no legal order"):
-        choose(source, AUTO.lower(copies=False), IDEAL, top=0)
+        choose_schedule(source, AUTO.lower(copies=False), IDEAL, top=0)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_program_without_a_legal_partition_says_why() -> None:
 )
 def test_it_refuses(gcn: Source, schedule: Schedule, message: str) -> None:
     with pytest.raises(FuseFlowError, match=message):
-        choose(gcn, schedule, IDEAL)
+        choose_schedule(gcn, schedule, IDEAL)
 
 
 def test_a_schedule_that_is_open_cannot_be_compiled() -> None:
@@ -161,4 +161,4 @@ def test_a_schedule_that_is_open_cannot_be_compiled() -> None:
 
 def test_it_is_the_same_every_time(gcn: Source) -> None:
     schedule = AUTO.lower(order_policy="auto")
-    assert choose(gcn, schedule, IDEAL, top=1).to_json() == choose(gcn, schedule, IDEAL, top=1).to_json()
+    assert choose_schedule(gcn, schedule, IDEAL, top=1).to_json() == choose_schedule(gcn, schedule, IDEAL, top=1).to_json()

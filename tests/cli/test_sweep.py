@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from sweeps import Here, opened, write_model, write_program
+from sweeps import InProcessRunner, opened, write_model, write_program
 
 from fuseflow.cli.main import main
-from fuseflow.sweep import read_sweep, space
+from fuseflow.sweep import build_space, read_sweep
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\
@@ -151,7 +151,7 @@ def test_figures_that_cannot_be_are_not_drawn(tmp_path: Path) -> None:
     sweep = opened(tmp_path, "model: p.ein\ntensors: t.yaml\n")
     words = ["sweep", "plot", tmp_path / "s.yaml", "--store", tmp_path / "s.sqlite", "-o", tmp_path / "figures"]
     assert "no point has a result yet" in fuseflow(*words).stderr
-    sweep.run(Here())
+    sweep.run(InProcessRunner())
     assert fuseflow(*words).stdout.count("no figure") == 4
     assert list((tmp_path / "figures").iterdir()) == []
 
@@ -187,9 +187,9 @@ def test_the_example_in_the_documentation_is_a_sweep(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "s.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
-    assert len(space(read_sweep(tmp_path / "docs" / "s.yaml"))) == 2 * 2 * 3
+    assert len(build_space(read_sweep(tmp_path / "docs" / "s.yaml"))) == 2 * 2 * 3
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "schedules" / "sweeps").glob("*.yaml")), ids=lambda file: file.stem)
 def test_sweeps_that_are_there_can_be_read(file: Path) -> None:
-    assert len(space(read_sweep(file)))
+    assert len(build_space(read_sweep(file)))

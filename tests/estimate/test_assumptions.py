@@ -7,11 +7,11 @@ import pytest
 
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
-from fuseflow.estimate import Assumptions, MeasuredOverlap, Memo, TensorStatistics
+from fuseflow.estimate import Assumptions, CountMemo, MeasuredOverlap, TensorStatistics
 from fuseflow.estimate.assumptions import power_law
-from fuseflow.estimate.counted.patterns import of_tensor
+from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.expected.stream_shapes import LookupRate
-from fuseflow.estimate.overlap import measured
+from fuseflow.estimate.overlap import measure_lookup_rate
 from fuseflow.tensors import Format, pack
 
 PROGRAM = parse(
@@ -31,19 +31,19 @@ def test_density_and_stored_say_the_same():
 
 
 def test_rows_that_are_stored_at_all():
-    found = statistics("B.density=0.02", "B")
-    assert found is not None
-    assert found.fanouts[0] == pytest.approx(100 * (1 - 0.98**50)) and found.stored == pytest.approx(100)
+    stated = statistics("B.density=0.02", "B")
+    assert stated is not None
+    assert stated.fanouts[0] == pytest.approx(100 * (1 - 0.98**50)) and stated.stored == pytest.approx(100)
     assert statistics("B.stored=100,degree=regular", "B") == TensorStatistics((100, 50), (100.0, 1.0))
 
 
 def test_listed_degrees(tmp_path):
     path = tmp_path / "degrees"
     path.write_text("0 4 " + "1 " * 98)
-    given = Assumptions.parse([f"B.degree=@{path}"])
-    assert given.statistics(PROGRAM.declared["B"]) == TensorStatistics((100, 50), (99.0, 102 / 99))
-    found = given.pairs(MeasuredOverlap({}, Memo())).reached(("B", 1), ("B", 1))
-    assert found == LookupRate(1.0, (16 + 98) / 102)
+    assumptions = Assumptions.parse([f"B.degree=@{path}"])
+    assert assumptions.statistics(PROGRAM.declared["B"]) == TensorStatistics((100, 50), (99.0, 102 / 99))
+    rate = assumptions.overlap(MeasuredOverlap({}, CountMemo())).lookup_rate(("B", 1), ("B", 1))
+    assert rate == LookupRate(1.0, (16 + 98) / 102)
 
 
 @pytest.mark.parametrize(("exponent", "mean"), [(2.1, 10), (2.5, 10), (3.5, 4), (2.3, 0.5), (2.5, 300)])
@@ -63,8 +63,8 @@ def test_steeper_laws_have_fewer_neighbours_of_neighbours():
 
 def test_pairs_are_measured_over_what_is_stored():
     """Column 0 is stored twice, column 2 once; row 0 stores two entries, row 2 none."""
-    a = of_tensor(pack([[1, 0, 1], [1, 0, 0], [0, 0, 0]], Format.parse("dcsr", 2)))
-    assert measured(a, 1, a) == LookupRate(2 / 3, 2.0)
+    a = tensor_pattern(pack([[1, 0, 1], [1, 0, 0], [0, 0, 0]], Format.parse("dcsr", 2)))
+    assert measure_lookup_rate(a, 1, a) == LookupRate(2 / 3, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from random_graphs import random_case
 from random_programs import Case, cases
 
 from fuseflow.errors import FusionError
-from fuseflow.estimate import Memo, Work, count, measure
-from fuseflow.estimate.counted.patterns import Pattern, of_tensor
+from fuseflow.estimate import CountMemo, Work, count_work, measure_statistics
+from fuseflow.estimate.counted.patterns import Pattern, tensor_pattern
 from fuseflow.lower.program import lower
 from fuseflow.samml.nodes import Drop, Graph, Permute
 from fuseflow.samml.text import parse
@@ -24,22 +24,22 @@ from fuseflow.tensors import Format, Tensor, pack
 IDEAL = load_machine("ideal")
 
 
-def counted(graph: Graph, tensors: Mapping[str, Tensor], machine: Machine = IDEAL, memo: Memo | None = None) -> Work:
-    known = {name: measure(tensor) for name, tensor in tensors.items()}
-    patterns = {name: of_tensor(tensor) for name, tensor in tensors.items()}
-    return count(graph, machine, known, patterns, memo or Memo())
+def counted(graph: Graph, tensors: Mapping[str, Tensor], machine: Machine = IDEAL, memo: CountMemo | None = None) -> Work:
+    statistics = {name: measure_statistics(tensor) for name, tensor in tensors.items()}
+    patterns = {name: tensor_pattern(tensor) for name, tensor in tensors.items()}
+    return count_work(graph, machine, statistics, patterns, memo or CountMemo())
 
 
 def differences(work: Work, run: Simulation) -> list[object]:
-    """What was counted and is not so."""
-    found: list[object] = [] if dict(work.operators) == dict(run.operators) else [(work.operators, run.operators)]
-    ours = {(t.tensor, t.kind, t.direction): t.bytes for t in work.traffic}
-    theirs = {(t.tensor, t.kind, t.direction): t.bytes for t in run.traffic}
-    found += [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+    """Return the counts that differ from those of a simulation."""
+    wrong: list[object] = [] if dict(work.operators) == dict(run.operators) else [(work.operators, run.operators)]
+    counted_bytes = {(t.tensor, t.kind, t.direction): t.bytes for t in work.traffic}
+    simulated = {(t.tensor, t.kind, t.direction): t.bytes for t in run.traffic}
+    wrong += [key for key in {**counted_bytes, **simulated} if counted_bytes.get(key) != simulated.get(key)]
     for node, other in zip(work.nodes, run.nodes, strict=True):
         if (node.firings, node.occupied) != (other.firings, other.occupied):
-            found.append((node, other))
-    return found
+            wrong.append((node, other))
+    return wrong
 
 
 @pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(0, 120, 40)], ids=str)
@@ -59,7 +59,7 @@ def test_random_graphs(seeds: range):
 
 @pytest.mark.parametrize("seeds", [range(k, k + 40) for k in range(2000, 2080, 40)], ids=str)
 def test_random_graphs_with_bitmaps(seeds: range):
-    """Bits, ranks and what a locate does not find are counted as well."""
+    """Bits, ranks and coordinates that a locate does not find are counted, too."""
     exact = 0
     for seed in seeds:
         case = in_graph(random_case(seed), seed)
@@ -75,24 +75,24 @@ def test_random_graphs_with_bitmaps(seeds: range):
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(case=cases(max_einsums=3))
 def test_random_programs(machine: str, case: Case):
-    """Each region on what the regions before it were counted to write."""
+    """Each region is counted on the tensors that the regions before it were counted to write."""
     try:
         _, regions = lower(case.program, Schedule.fuse("none"), case.tensors)
     except FusionError:
         return
-    hardware, memo = load_machine(machine), Memo()
+    hardware, memo = load_machine(machine), CountMemo()
     memory = dict(case.tensors)
-    patterns = {name: of_tensor(tensor) for name, tensor in memory.items()}
-    known = {name: measure(tensor) for name, tensor in memory.items()}
+    patterns = {name: tensor_pattern(tensor) for name, tensor in memory.items()}
+    statistics = {name: measure_statistics(tensor) for name, tensor in memory.items()}
     for region in regions:
         if machine == "comal" and any(isinstance(node, Permute) for node in region.graph.nodes):
             return  # it has no times for them
         run = simulate(region.graph, {name: memory[name] for name in region.graph.inputs}, hardware)
-        work = count(region.graph, hardware, known, patterns, memo)
+        work = count_work(region.graph, hardware, statistics, patterns, memo)
         assert not (work.exact and differences(work, run))
         memory |= run.outputs
-        patterns |= work.patterns if work.exact else {name: of_tensor(tensor) for name, tensor in run.outputs.items()}
-        known |= work.statistics
+        patterns |= work.patterns if work.exact else {name: tensor_pattern(tensor) for name, tensor in run.outputs.items()}
+        statistics |= work.statistics
 
 
 SPMM = """graph g
@@ -121,14 +121,14 @@ w2 = write(drop.val) Y.vals
 
 
 def stored(pattern: Pattern, level: int = 0, fiber: int = 0) -> list[list[int]]:
-    """The coordinates of every entry."""
-    here, below = pattern.levels[level], pattern.below[level]
-    found: list[list[int]] = []
-    for at in range(here.pos[fiber], here.pos[fiber + 1]):
+    """Return the coordinates of every entry."""
+    fibers, below = pattern.levels[level], pattern.below[level]
+    coordinates: list[list[int]] = []
+    for at in range(fibers.pos[fiber], fibers.pos[fiber + 1]):
         deeper = level + 1 < len(pattern.levels)
         inner = stored(pattern, level + 1, 0 if below is None else below[at]) if deeper else [[]]
-        found += [[here.crd[at], *rest] for rest in inner]
-    return found
+        coordinates += [[fibers.crd[at], *rest] for rest in inner]
+    return coordinates
 
 
 @pytest.mark.parametrize("a", ["csr", "coo", "dcsr", "dense"])
@@ -142,7 +142,11 @@ def test_formats_and_empty_rows(a: str):
     work = counted(graph, tensors)
     run = simulate(graph, tensors, IDEAL)
     assert work.exact and not differences(work, run)
-    assert stored(work.patterns["Y"]) == stored(of_tensor(run.outputs["Y"])) == list(map(list, run.outputs["Y"].coordinates().T))
+    assert (
+        stored(work.patterns["Y"])
+        == stored(tensor_pattern(run.outputs["Y"]))
+        == list(map(list, run.outputs["Y"].coordinates().T))
+    )
 
 
 def test_a_count_that_takes_too_much_is_estimated_and_says_so():
@@ -151,17 +155,17 @@ def test_a_count_that_takes_too_much_is_estimated_and_says_so():
     x = [[1.0, 0, 0, 0, 1], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 1]]
     tensors = {"A": pack(a, Format.parse("csr", 2)), "X": pack(x, Format.parse("csr", 2))}
     tensors = {name: replace(tensor, values=tensor.values.astype("f4")) for name, tensor in tensors.items()}
-    work = counted(graph, tensors, memo=Memo(budget=0))
+    work = counted(graph, tensors, memo=CountMemo(budget=0))
     assert not work.exact and {node.name for node in work.nodes if node.exact} >= {"root", "A_i", "A_k"}
     assert work.operators["mul"] == pytest.approx(simulate(graph, tensors, IDEAL).operators["mul"], rel=0.2)
 
 
 def test_what_was_counted_is_found_again():
-    graph, memo = parse(SPMM.format(a="csr", x="csr")), Memo()
+    graph, memo = parse(SPMM.format(a="csr", x="csr")), CountMemo()
     tensors = {name: pack([[1.0, 0, 2, 0]] * 3, Format.parse("csr", 2)) for name in "A"}
     tensors["X"] = pack([[1.0, 0, 0, 0, 1]] * 4, Format.parse("csr", 2))
-    patterns = {name: of_tensor(tensor) for name, tensor in tensors.items()}
-    known = {name: measure(tensor) for name, tensor in tensors.items()}
-    first, second = (count(graph, IDEAL, known, patterns, memo) for _ in range(2))
+    patterns = {name: tensor_pattern(tensor) for name, tensor in tensors.items()}
+    statistics = {name: measure_statistics(tensor) for name, tensor in tensors.items()}
+    first, second = (count_work(graph, IDEAL, statistics, patterns, memo) for _ in range(2))
     assert first.operators == second.operators
     assert first.patterns["Y"] is second.patterns["Y"]

@@ -23,39 +23,39 @@ def compiled(model: str, granularity: str, machine: str = "comal") -> ff.Compile
     return ff.compile(path, data=PAPER[model], options={"small": "true"}, schedule=schedule, machine=machine)
 
 
-def agree(found: ProgramEstimate, result: ff.Result) -> None:
-    assert found.exact
-    assert found.stats == result.stats
-    for ours, theirs in zip(found.regions, result.regions, strict=True):
-        assert dict(ours.work.operators) == dict(theirs.simulation.operators)
-        assert (ours.name, ours.times, ours.firings) == (theirs.name, theirs.times, theirs.simulation.firings)
-        assert ours.bound.compute == theirs.simulation.busiest <= theirs.cycles
+def agree(estimate: ProgramEstimate, result: ff.Result) -> None:
+    assert estimate.exact
+    assert estimate.stats == result.stats
+    for expected, measured in zip(estimate.regions, result.regions, strict=True):
+        assert dict(expected.work.operators) == dict(measured.simulation.operators)
+        assert (expected.name, expected.times, expected.firings) == (measured.name, measured.times, measured.simulation.firings)
+        assert expected.bound.compute == measured.simulation.busiest <= measured.cycles
 
 
 @pytest.mark.parametrize("model", PAPER)
 def test_models_at_every_granularity(model: str):
-    """One estimator for all: what it keeps from one schedule does no harm to the next."""
+    """One estimator serves all schedules: what it keeps from one does not change the estimate of the next."""
     estimator = Estimator()
-    ours, theirs = [], []
+    expected, measured = [], []
     for granularity in ("unfused", "partial", "full"):
         program = compiled(model, granularity)
-        found, result = program.estimate(estimator), program.run(check=False)
-        agree(found, result)
-        assert found.cycles == pytest.approx(result.cycles, rel=0.2)
-        ours.append(found.cycles)
-        theirs.append(result.cycles)
-    assert np.argsort(ours).tolist() == np.argsort(theirs).tolist()
+        estimate, result = program.estimate(estimator), program.run(check=False)
+        agree(estimate, result)
+        assert estimate.cycles == pytest.approx(result.cycles, rel=0.2)
+        expected.append(estimate.cycles)
+        measured.append(result.cycles)
+    assert np.argsort(expected).tolist() == np.argsort(measured).tolist()
 
 
 def test_lanes_and_memory():
     path, data = ROOT / "models" / "paper" / "gcn.py", "random:nodes=10,features=6,classes=3"
     program = ff.compile(path, data=data, schedule=ff.Schedule.fuse("full").par(n=3))
-    found, result = program.estimate(), program.run(check=False)
-    assert found.stats == result.stats and found.exact
-    (ours,), (theirs,) = found.regions, result.regions
-    assert ours.bound.compute <= theirs.simulation.busiest
-    assert theirs.simulation.memory is not None
-    assert ours.bound.memory == pytest.approx(theirs.simulation.memory.bound, rel=0.5)
+    estimate, result = program.estimate(), program.run(check=False)
+    assert estimate.stats == result.stats and estimate.exact
+    (expected,), (measured,) = estimate.regions, result.regions
+    assert expected.bound.compute <= measured.simulation.busiest
+    assert measured.simulation.memory is not None
+    assert expected.bound.memory == pytest.approx(measured.simulation.memory.bound, rel=0.5)
 
 
 def test_statistics_alone():
@@ -63,7 +63,7 @@ def test_statistics_alone():
     exact, expected = program.estimate(), program.estimate(Estimator(statistics_only=True))
     assert not expected.exact and not expected.regions[0].work.patterns
     assert expected.flops == pytest.approx(exact.flops, rel=0.028)
-    bytes_ = [sum(found.stats["bytes"][d] for d in ("read", "write")) for found in (exact, expected)]
+    bytes_ = [sum(estimate.stats["bytes"][d] for d in ("read", "write")) for estimate in (exact, expected)]
     assert bytes_[1] == pytest.approx(bytes_[0], rel=0.115)
 
 
@@ -77,25 +77,25 @@ def program(**tensors: object) -> ff.Compiled:
 def test_nothing_known():
     with pytest.raises(FuseFlowError, match="nothing is known of what `A` stores"):
         program().estimate()
-    found = program().estimate(Estimator(given=Assumptions.parse(["A.density=0.1"])))
-    assert found.operators["mul"] == pytest.approx(30 * 20 * 0.1 * 8) and not found.exact
+    estimate = program().estimate(Estimator(assumptions=Assumptions.parse(["A.density=0.1"])))
+    assert estimate.operators["mul"] == pytest.approx(30 * 20 * 0.1 * 8) and not estimate.exact
 
 
 def test_stated_statistics_stand_for_data_too():
     array = np.zeros((30, 20))
     array[3, 4] = 1.0
-    found = program(A=array).estimate(Estimator(given=Assumptions.parse(["A.stored=60"])))
-    assert found.operators["mul"] == pytest.approx(60 * 8)
+    estimate = program(A=array).estimate(Estimator(assumptions=Assumptions.parse(["A.stored=60"])))
+    assert estimate.operators["mul"] == pytest.approx(60 * 8)
 
 
 def test_a_directory_is_enough(tmp_path: Path):
-    """Reshapes between regions and regions that repeat are in it, the tensors are not."""
-    made = compiled("gpt", "full")
-    made.save(tmp_path / "out")
+    """A directory has reshapes between regions and regions that repeat, but not the tensors."""
+    saved_program = compiled("gpt", "full")
+    saved_program.save(tmp_path / "out")
     saved = load_saved(tmp_path / "out")
-    given = Assumptions.parse(["M.density=0.5"])
-    found = Estimator(given=given).estimate(saved.regions, saved.source.program, {}, made.machine)
-    assert found.to_json()["regions"] == made.estimate(Estimator(given=given)).to_json()["regions"]
+    assumptions = Assumptions.parse(["M.density=0.5"])
+    estimate = Estimator(assumptions=assumptions).estimate(saved.regions, saved.source.program, {}, saved_program.machine)
+    assert estimate.to_json()["regions"] == saved_program.estimate(Estimator(assumptions=assumptions)).to_json()["regions"]
     with pytest.raises(FuseFlowError, match="no directory of a compiled program"):
         load_saved(tmp_path)
     (tmp_path / "out" / "about.json").write_text("{}")

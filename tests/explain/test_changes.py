@@ -1,4 +1,4 @@
-"""What changes are expected to take: near to what they take, and corrected by what the estimate of the run is off by."""
+"""Expected cycles of changes are near to measured ones, and corrected by the error of the estimate of the run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.explain.changes import expected, with_schedule
+from fuseflow.explain.changes import reschedule, scaled_cycles
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
@@ -34,10 +34,10 @@ def test_what_the_estimate_of_a_region_is_off_by_is_taken_to_stay():
     result = twice("ideal").run(check=False, dedup=False)
     now = {region.einsums: region.cycles / 2 for region in result.regions}
     (first, second) = now
-    assert expected(result, now, now) == result.cycles
-    assert expected(result, now, {**now, second: 2 * now[second]}) == result.cycles + result.regions[1].cycles
-    assert expected(result, now, {("another",): sum(now.values())}) == result.cycles
-    assert expected(result, {**now, first: now[first] / 5}, {**now, first: now[first] / 5}) == result.cycles
+    assert scaled_cycles(result, now, now) == result.cycles
+    assert scaled_cycles(result, now, {**now, second: 2 * now[second]}) == result.cycles + result.regions[1].cycles
+    assert scaled_cycles(result, now, {("another",): sum(now.values())}) == result.cycles
+    assert scaled_cycles(result, {**now, first: now[first] / 5}, {**now, first: now[first] / 5}) == result.cycles
 
 
 @pytest.mark.parametrize("machine", ["ideal", "rda"])
@@ -46,5 +46,5 @@ def test_changes_take_what_they_were_expected_to(machine: str):
     report = explain_cycles(compiled)
     assert any(not change.measured for change in report.changes)
     for change in report.changes:
-        made = replace(with_schedule(compiled, change.schedule), machine=change.machine)
-        assert change.cycles == pytest.approx(made.run(check=False).cycles, rel=0.25)
+        changed = replace(reschedule(compiled, change.schedule), machine=change.machine)
+        assert change.cycles == pytest.approx(changed.run(check=False).cycles, rel=0.25)

@@ -1,4 +1,4 @@
-"""What is fused, why, and whether what is not could be."""
+"""The explanation of fusion: what is fused and why, and whether what is not fused could be."""
 
 from __future__ import annotations
 
@@ -29,43 +29,45 @@ BOTH_WAYS = """
 
 
 def report(text: str, schedule: Schedule) -> FusionReport:
-    """Without data: statistics are assumed."""
+    """Return the report of a program without data, whose statistics are assumed."""
     return explain_fusion(load(ModelSpec(parse(text))), schedule)
 
 
-def pair(found: FusionReport, producer: str, consumer: str) -> FusionDecision:
-    return next(p for p in found.pairs if (p.producer, p.consumer) == (producer, consumer))
+def pair(fusion_report: FusionReport, producer: str, consumer: str) -> FusionDecision:
+    return next(p for p in fusion_report.decisions if (p.producer, p.consumer) == (producer, consumer))
 
 
 def test_every_pair_is_listed_in_program_order():
-    found = report(SOFTMAX, Schedule.fuse("full"))
-    assert [(p.producer, p.consumer) for p in found.pairs] == [("T", "m"), ("T", "E"), ("m", "E"), ("E", "Y")]
-    assert all(p.fused and p.regions == ("full", "full") and not p.refusal for p in found.pairs)
+    fusion_report = report(SOFTMAX, Schedule.fuse("full"))
+    assert [(p.producer, p.consumer) for p in fusion_report.decisions] == [("T", "m"), ("T", "E"), ("m", "E"), ("E", "Y")]
+    assert all(p.fused and p.regions == ("full", "full") and not p.refusal for p in fusion_report.decisions)
 
 
 def test_pairs_in_blocks():
-    found = report(SOFTMAX, Schedule.fuse("none").block("A", 2, 2))
-    assert [p.fused for p in found.pairs] == [False, False, True, True]
-    assert not any(p.refusal for p in found.pairs)
-    plain, tiles = (next(p for p in r.producers if p.name == "T") for r in (report(SOFTMAX, Schedule.fuse("none")), found))
+    fusion_report = report(SOFTMAX, Schedule.fuse("none").block("A", 2, 2))
+    assert [p.fused for p in fusion_report.decisions] == [False, False, True, True]
+    assert not any(p.refusal for p in fusion_report.decisions)
+    plain, tiles = (
+        next(p for p in r.producers if p.name == "T") for r in (report(SOFTMAX, Schedule.fuse("none")), fusion_report)
+    )
     assert (plain.entries, tiles.entries) == (20, 10) and plain.written == tiles.written  # ten tiles of two
 
 
 def test_pairs_that_are_cut_can_be_fused():
-    found = report(SOFTMAX, Schedule.fuse("none"))
-    assert [p.fused for p in found.pairs] == [False, False, True, True]
-    assert pair(found, "T", "m").why == "`none` runs every Einsum alone"
-    assert not pair(found, "T", "m").refusal
+    fusion_report = report(SOFTMAX, Schedule.fuse("none"))
+    assert [p.fused for p in fusion_report.decisions] == [False, False, True, True]
+    assert pair(fusion_report, "T", "m").why == "`none` runs every Einsum alone"
+    assert not pair(fusion_report, "T", "m").refusal
 
 
 def test_pairs_that_cannot_be_fused_have_a_reason():
-    (found,) = report(BOTH_WAYS, Schedule(copies=False, fuse_regions=("none",))).pairs
-    assert not found.fused and "has no legal order: it needs" in found.refusal
+    (decision,) = report(BOTH_WAYS, Schedule(copies=False, fuse_regions=("none",))).decisions
+    assert not decision.fused and "has no legal order: it needs" in decision.refusal
 
 
 def test_copies_let_them_be_fused():
-    (found,) = report(BOTH_WAYS, Schedule.fuse("none")).pairs
-    assert not found.fused and not found.refusal
+    (decision,) = report(BOTH_WAYS, Schedule.fuse("none")).decisions
+    assert not decision.fused and not decision.refusal
 
 
 def test_a_detour_is_a_reason():
@@ -76,20 +78,20 @@ def test_a_detour_is_a_reason():
         R[i] = Q[i] + P[i]
         output R
     """
-    found = report(text, Schedule.region("ends", "P").region("middle", "Q").fuse("ends", "middle"))
-    detour = pair(found, "P", "R")
+    fusion_report = report(text, Schedule.region("ends", "P").region("middle", "Q").fuse("ends", "middle"))
+    detour = pair(fusion_report, "P", "R")
     assert detour.refusal == "one region of `ends` and `R` would be left and entered again: `middle` lies between them"
-    assert not pair(found, "P", "Q").refusal
+    assert not pair(fusion_report, "P", "Q").refusal
 
 
 def test_what_storing_would_mean():
     """T has 4 x 5 values of 4 bytes: written once, read back by m and by E."""
-    found = report(SOFTMAX, Schedule.fuse("full"))
-    rows = {row.name: row for row in found.producers}
+    fusion_report = report(SOFTMAX, Schedule.fuse("full"))
+    rows = {row.name: row for row in fusion_report.producers}
     assert list(rows) == ["T", "m", "E"]
     assert (rows["T"].entries, rows["T"].written, rows["T"].read) == pytest.approx((20, 80, 160))
     assert (rows["m"].entries, rows["m"].written) == pytest.approx((4, 16))
-    assert not any(row.stored for row in found.producers)
+    assert not any(row.stored for row in fusion_report.producers)
 
 
 def test_what_is_stored_says_so():
@@ -106,8 +108,8 @@ def test_storing_saves_the_work_of_all_but_the_first_time():
         Y[i, h] = sum(k) A[i, k] * T[k, h]
         output Y
     """
-    found = report(text, Schedule.fuse("full").order("full", "i,k,f,h"))
-    (row,) = found.producers
+    fusion_report = report(text, Schedule.fuse("full").order("full", "i,k,f,h"))
+    (row,) = fusion_report.producers
     assert row.times == pytest.approx(4) and row.instances[0].inside == ("i",)
     assert row.flops == pytest.approx(2 * 4 * 5 * 2) and row.extra_flops == pytest.approx(3 * row.flops)
 

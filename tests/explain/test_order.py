@@ -1,10 +1,10 @@
-"""What the explanation of loop orders knows: what every loop stands for, and how many orders there are."""
+"""The explanation of loop orders: what every loop stands for, and how many orders there are."""
 
 from __future__ import annotations
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.explain.order import explain_order, loops
+from fuseflow.explain.order import explain_order, summarize_loops
 from fuseflow.schedule import Schedule
 
 SOFTMAX = """
@@ -19,9 +19,9 @@ SOFTMAX = """
 
 
 def test_every_loop_says_what_it_runs_over():
-    found = loops(ff.compile(parse(SOFTMAX), schedule=Schedule.fuse("full")).regions[-1].fused)
-    inner, column = next(loop for loop in found if not loop.results), next(loop for loop in found if loop.size == 5)
-    k, (i, j) = inner.index, [loop.index for loop in found if loop.results]
+    summaries = summarize_loops(ff.compile(parse(SOFTMAX), schedule=Schedule.fuse("full")).regions[-1].fused)
+    inner, column = next(loop for loop in summaries if not loop.results), next(loop for loop in summaries if loop.size == 5)
+    k, (i, j) = inner.index, [loop.index for loop in summaries if loop.results]
     assert column.index == j and column.results == ("Y",) and column.names == ("Y.l",)
     assert column.reduced == (f"max m[{i}]", f"sum Y.sum[{i}]") and column.views == (f"X[{k}, {j}]",)
     assert inner.reduced == (f"sum T[{i}, {j}]",) and inner.size == 9 and inner.views == (f"A[{i}, {k}]", f"X[{k}, {j}]")

@@ -1,4 +1,4 @@
-"""How often producers are computed: what the table says, against what runs."""
+"""How often producers are computed, as the fusion table says and as a run shows."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ output Y
 
 
 def values(compiled: Compiled) -> Mapping[tuple[str, str], int]:
-    """By region and node, how many values its first output had in a run."""
-    memory, found = compiled.inputs(), {}
+    """Return how many values the first output of each node had in a run, by region and node."""
+    memory, counts = compiled.inputs(), {}
     for region in compiled.regions:
         run = simulate(region.graph, {n: memory[n] for n in region.graph.inputs}, compiled.machine, record=True)
         memory |= run.outputs
         for port, recording in run.streams.items():
             if port == Port(port.node, 0):
-                found[region.name, port.node] = sum(isinstance(token, int | float) for token in recording.tokens)
-    return found
+                counts[region.name, port.node] = sum(isinstance(token, int | float) for token in recording.tokens)
+    return counts
 
 
 def compiled(text: str, schedule: Schedule, **arrays: np.ndarray) -> tuple[Compiled, FusionReport]:
@@ -46,7 +46,7 @@ def compiled(text: str, schedule: Schedule, **arrays: np.ndarray) -> tuple[Compi
 
 
 def ring(size: int, reach: int) -> np.ndarray:
-    """A graph whose nodes all have 2 * reach neighbours."""
+    """Return a graph whose nodes all have 2 * reach neighbours."""
     steps = (np.arange(size)[:, None] - np.arange(size)) % size
     return np.where((steps > 0) & ((steps <= reach) | (steps >= size - reach)), 1.0, 0.0)
 
@@ -82,11 +82,11 @@ def test_a_layer_is_computed_once_for_every_edge_that_reads_it():
 def test_gcn_on_the_karate_club(fuse: str, tolerance: float):
     """Times the values of the producer run alone, as simulated, are the values in the fused graph. Two levels of recomputation cost the
     sum of squared degrees, of which the estimate knows the mean alone."""
-    schedule, each = Schedule.fuse(fuse), Schedule.fuse("none")
+    schedule, unfused = Schedule.fuse(fuse), Schedule.fuse("none")
     path = "models/gcn.py"
-    fused, single = ff.compile(path, schedule=schedule), ff.compile(path, schedule=each)
+    fused, single = ff.compile(path, schedule=schedule), ff.compile(path, schedule=unfused)
     ran, once = values(fused), values(single)
-    alone = {row.name: row for row in explain_fusion(single.source, each).producers}
+    alone = {row.name: row for row in explain_fusion(single.source, unfused).producers}
     checked = 0
     for row in explain_fusion(fused.source, schedule).producers:
         if row.name not in {r.name for r in single.regions} or row.times is None:

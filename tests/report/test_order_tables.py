@@ -10,7 +10,7 @@ from rich.console import Console
 
 import fuseflow as ff
 from fuseflow.einsum.parse import parse
-from fuseflow.explain.order import explain_order, loops
+from fuseflow.explain.order import explain_order, summarize_loops
 from fuseflow.fusion.orders import COST_TOLERANCE, MAX_CANDIDATES, enumerate_orders
 from fuseflow.report.order_tables import (
     assumed_line,
@@ -164,7 +164,7 @@ def test_indices_in_brackets_are_not_markup():
 def test_blocks_stand_beside_sizes():
     program = compiled(SOFTMAX, Schedule.fuse("none").block("A", 4, 4))
     reports = explain_order(program, "reference")
-    table = {loop.index: (loop.size, loop.block) for loop in loops(reports[0].region.fused)}
+    table = {loop.index: (loop.size, loop.block) for loop in summarize_loops(reports[0].region.fused)}
     assert table == {"i": (9, 4), "k": (9, 4), "j": (5, 1)}
     assert "loop  size  in blocks of  kept by" in text_of(program)
     assert "in blocks of" not in text_of(compiled(SOFTMAX))

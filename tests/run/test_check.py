@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.run.check import check, compare
+from fuseflow.run.check import check_outputs, compare_arrays
 from fuseflow.tensors import Format, pack
 
 NAN, INF = np.nan, np.inf
 
 
 @pytest.mark.parametrize(
-    ("got", "want", "error", "masked"),
+    ("output", "reference", "error", "masked"),
     [
         ([[1.0, 2.0]], [[1.0, 2.0]], 0.0, 0),
         ([[1.0, 2.5]], [[1.0, 2.0]], 0.25, 0),
@@ -29,8 +29,8 @@ NAN, INF = np.nan, np.inf
         ([1.0], [1.0, 2.0], INF, 0),
     ],
 )
-def test_compare(got, want, error, masked):
-    assert compare(np.array(got), np.array(want)) == (pytest.approx(error), masked)
+def test_compare(output, reference, error, masked):
+    assert compare_arrays(np.array(output), np.array(reference)) == (pytest.approx(error), masked)
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_compare(got, want, error, masked):
 def test_tolerance_follows_the_dtype(dtype, error, passed):
     want = np.array([10.0])
     scaled = 2 if dtype == "i4" else 10 * error
-    got = pack(np.array([10.0 + scaled]).astype(dtype), Format.dense(1))
-    assert check({"y": got}, {"y": want}, "test").passed is passed
+    output = pack(np.array([10.0 + scaled]).astype(dtype), Format.dense(1))
+    assert check_outputs({"y": output}, {"y": want}, "test").passed is passed
 
 
 def test_an_overflow_of_the_output_type_is_right_where_the_reference_overflows_too():
-    got = pack(np.array([INF, 1.0], dtype=np.float32), Format.dense(1))
-    assert check({"y": got}, {"y": np.array([2.7e115, 1.0])}, "test").passed
-    assert not check({"y": got}, {"y": np.array([2.7e35, 1.0])}, "test").passed
+    output = pack(np.array([INF, 1.0], dtype=np.float32), Format.dense(1))
+    assert check_outputs({"y": output}, {"y": np.array([2.7e115, 1.0])}, "test").passed
+    assert not check_outputs({"y": output}, {"y": np.array([2.7e35, 1.0])}, "test").passed
 
 
 def test_the_worst_output_is_named():
-    got = {name: pack(np.array([value]), Format.dense(1)) for name, value in (("a", 1.0), ("b", 2.0))}
-    found = check(got, {"a": np.array([1.0]), "b": np.array([1.0])}, "test")
-    assert (found.worst, found.passed, found.max_rel_error) == ("b", False, 1.0)
+    outputs = {name: pack(np.array([value]), Format.dense(1)) for name, value in (("a", 1.0), ("b", 2.0))}
+    outcome = check_outputs(outputs, {"a": np.array([1.0]), "b": np.array([1.0])}, "test")
+    assert (outcome.worst, outcome.passed, outcome.max_rel_error) == ("b", False, 1.0)

@@ -1,4 +1,4 @@
-"""How evenly lanes worked, from what each of their nodes did."""
+"""The loads of lanes, from the work of each of their nodes."""
 
 from __future__ import annotations
 

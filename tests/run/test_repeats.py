@@ -1,4 +1,4 @@
-"""Regions that run like one before them count like it: the same numbers as if all were simulated."""
+"""Regions that run like an earlier one count like it, and give the same numbers as if all were simulated."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ output Y, H1
 TWO = ff.Schedule.region("one", "S", "H1").region("two", "P", "Y").fuse("one", "two")
 
 
-def compiled(schedule=TWO, formats=("csr", "csr"), same=True, machine="ideal") -> ff.compiler.Compiled:
+def compiled(schedule=TWO, formats=("csr", "csr"), same_mask=True, machine="ideal") -> ff.compiler.Compiled:
     program, rng = parse(LAYERS.format(*formats)), np.random.default_rng(0)
     tensors = {t.name: rng.standard_normal(t.shape).astype(np.float32) for t in program.inputs}
     mask = rng.random((6, 6)) < 0.4
     tensors["H0"] = np.abs(tensors["H0"])
-    tensors |= {"A1": tensors["A1"] * mask, "A2": tensors["A2"] * (mask if same else mask.T)}
+    tensors |= {"A1": tensors["A1"] * mask, "A2": tensors["A2"] * (mask if same_mask else mask.T)}
     return ff.compile(program, tensors=tensors, schedule=schedule, machine=machine)
 
 
 @pytest.mark.parametrize("machine", ["ideal", "comal", "rda"])
 def test_repeats_count_like_the_first(machine) -> None:
     program = compiled(machine=machine)
-    once, each = program.run(), program.run(dedup=False)
-    assert [(r.name, r.times, [s.name for s in r.repeats]) for r in once.regions] == [("one", 2, ["two"])]
-    assert [r.times for r in each.regions] == [1, 1] and each.regions[0].cycles == each.regions[1].cycles
-    assert (once.cycles, once.flops, once.stats) == (each.cycles, each.flops, each.stats)
-    assert once.check.passed and each.check.passed
-    assert {name: t.format for name, t in once.tensors.items()} == {name: t.format for name, t in each.tensors.items()}
-    assert once.to_json()["regions"][0]["repeats"] == ["two"] and once.to_json()["regions"][0]["times"] == 2
+    deduplicated, simulated = program.run(), program.run(dedup=False)
+    assert [(r.name, r.times, [s.name for s in r.repeats]) for r in deduplicated.regions] == [("one", 2, ["two"])]
+    assert [r.times for r in simulated.regions] == [1, 1] and simulated.regions[0].cycles == simulated.regions[1].cycles
+    assert (deduplicated.cycles, deduplicated.flops, deduplicated.stats) == (simulated.cycles, simulated.flops, simulated.stats)
+    assert deduplicated.check.passed and simulated.check.passed
+    assert {name: t.format for name, t in deduplicated.tensors.items()} == {
+        name: t.format for name, t in simulated.tensors.items()
+    }
+    assert deduplicated.to_json()["regions"][0]["repeats"] == ["two"] and deduplicated.to_json()["regions"][0]["times"] == 2
 
 
 def test_values_of_a_repeat_are_its_own() -> None:
@@ -50,7 +52,7 @@ def test_values_of_a_repeat_are_its_own() -> None:
 
 
 def test_other_patterns_are_no_repeat() -> None:
-    assert [r.times for r in compiled(same=False).run().regions] == [1, 1]
+    assert [r.times for r in compiled(same_mask=False).run().regions] == [1, 1]
 
 
 def test_other_formats_are_no_repeat() -> None:
@@ -66,11 +68,11 @@ def test_a_sparse_result_of_a_repeat_stores_what_is_stored() -> None:
     text = "tensor A[5, 5] csr\ntensor B[5, 5] csr\nC[i, j] = relu(A[i, j])\nD[i, j] = relu(B[i, j])\noutput C, D"
     a = np.array([[0, -1, 2, 0, 0]] * 5, dtype=np.float32)
     program = ff.compile(parse(text), tensors={"A": a, "B": -a}, schedule=ff.Schedule.fuse("none"), machine="ideal")
-    once, each = program.run(), program.run(dedup=False)
-    assert [r.times for r in once.regions] == [2]
+    deduplicated, simulated = program.run(), program.run(dedup=False)
+    assert [r.times for r in deduplicated.regions] == [2]
     for name in ("C", "D"):
-        assert once.tensors[name].stored == each.tensors[name].stored == 10
-        np.testing.assert_array_equal(once.tensors[name].to_dense(), each.tensors[name].to_dense())
+        assert deduplicated.tensors[name].stored == simulated.tensors[name].stored == 10
+        np.testing.assert_array_equal(deduplicated.tensors[name].to_dense(), simulated.tensors[name].to_dense())
 
 
 def test_names_do_not_matter() -> None:

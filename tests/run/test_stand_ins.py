@@ -34,8 +34,8 @@ def program(*block: int) -> Compiled:
 
 @pytest.mark.parametrize("block", [(), (2, 7), (4, 4), (16, 3)])
 def test_every_region_is_right_on_what_it_reads(block):
-    found = program(*block).run().check
-    assert found.passed and found.max_rel_error < 1e-5
+    outcome = program(*block).run().check
+    assert outcome.passed and outcome.max_rel_error < 1e-5
 
 
 def test_a_wrong_result_in_blocks_is_found():
@@ -43,8 +43,8 @@ def test_a_wrong_result_in_blocks_is_found():
     memory = compiled.memory()
     (region,) = (r for r in compiled.regions if r.name == "T")
     wrong = to_blocks(pack(np.ones((10, 6), dtype=np.float32), Format.dense(2)), compiled.program.declared["T"].block)
-    found = check_region(compiled.program, region, memory, {"T": wrong})
-    assert found is not None and not found.passed
+    outcome = check_region(compiled.program, region, memory, {"T": wrong})
+    assert outcome is not None and not outcome.passed
 
 
 def test_numbers_do_not_depend_on_blocks_and_padding_stays():
@@ -53,6 +53,6 @@ def test_numbers_do_not_depend_on_blocks_and_padding_stays():
     type = TensorType("T", (5, 6), block=(4, 4))
     tiles = to_blocks(computed, type.block)
     tiles.values[tiles.values == 0] = 9  # what was computed of the padding
-    found = stand_in(type, tiles, 3)
-    np.testing.assert_array_equal(from_blocks(found, (5, 6), type.block).to_dense(), plain.to_dense())
-    assert (found.values == 9).sum() == 8 * 8 - 5 * 6
+    replacement = stand_in(type, tiles, 3)
+    np.testing.assert_array_equal(from_blocks(replacement, (5, 6), type.block).to_dense(), plain.to_dense())
+    assert (replacement.values == 9).sum() == 8 * 8 - 5 * 6

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from fuseflow.sweep import Store, Sweep, Task, TaskOutcome, read_sweep, space
+from fuseflow.sweep import Store, Sweep, Task, TaskOutcome, build_space, read_sweep
 from fuseflow.sweep.measurement import MEASURES, SourceCache
 
 PROGRAM = """\
@@ -31,7 +31,7 @@ def build(*, scale: int = 1):
 
 
 def write_model(path: Path, first: str = "pass", imports: str = "") -> None:
-    """A model file without PyTorch; `first` is what its `build` does before anything else."""
+    """Write a model file without PyTorch. `first` is the code that its `build` runs before anything else."""
     path.write_text(MODEL.format(first=first, imports=imports))
 
 
@@ -51,13 +51,13 @@ def write_sweep(folder: Path, text: str) -> Path:
 
 
 def opened(folder: Path, text: str, **settings: frozenset[str]) -> Sweep:
-    """A sweep of this text, with the store that the folder has."""
+    """Return a sweep of this text, with the store of the folder."""
     file = read_sweep(write_sweep(folder, text))
-    return Sweep(file, space(file), Store.open(folder / "s.sqlite"), **settings)
+    return Sweep(file, build_space(file), Store.open(folder / "s.sqlite"), **settings)
 
 
-class Here:
-    """Runs points in this process, one after the other; remembers which."""
+class InProcessRunner:
+    """A runner in this process, one point after the other, that lists the modes of the points that it ran."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -66,7 +66,7 @@ class Here:
     def run(self, tasks: Iterable[Task]) -> Iterator[tuple[Task, TaskOutcome]]:
         for task in tasks:
             self.ran.append(task.mode)
-            yield task, TaskOutcome(task.key, MEASURES[task.mode](self.sources.of(task.point), task.point))
+            yield task, TaskOutcome(task.key, MEASURES[task.mode](self.sources.get(task.point), task.point))
 
     def learn(self, source: str, mode: str, peak: int) -> None:
         pass

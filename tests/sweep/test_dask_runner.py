@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster: the rows of a sweep here, whatever happens to workers."""
+"""Sweeps on a Dask cluster give the rows of a sweep on this machine, whatever happens to workers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ vary:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[distributed.LocalCluster]:
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as made:
-        yield made
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as local_cluster:
+        yield local_cluster
 
 
 def test_a_worker_that_is_killed_costs_nothing(cluster: distributed.LocalCluster, tmp_path: Path) -> None:
@@ -47,9 +47,9 @@ def test_a_worker_that_is_killed_costs_nothing(cluster: distributed.LocalCluster
     sweep.run(runner, kill)
     runner.close()
     assert not victims
-    found = records(sweep)
-    assert {(line["par"], line["reason"]) for line in found.lines if line["reason"]} == {("q=2", "schedule")}
-    assert csv_text(found) == csv_text(records(in_processes(tmp_path)))
+    table = records(sweep)
+    assert {(line["par"], line["reason"]) for line in table.lines if line["reason"]} == {("q=2", "schedule")}
+    assert csv_text(table) == csv_text(records(in_processes(tmp_path)))
 
 
 def in_processes(folder: Path) -> Sweep:
@@ -68,7 +68,7 @@ def test_no_scheduler_is_an_error_with_a_way_out() -> None:
 
 
 class LostAndComputedAgain:
-    """A future whose result went down with its worker after it was said to be there."""
+    """A future whose result was lost with its worker after the task finished."""
 
     status = "pending"
 
@@ -79,5 +79,5 @@ class LostAndComputedAgain:
 def test_a_result_that_is_lost_between_news_and_gathering_is_waited_for(tmp_path: Path) -> None:
     write_program(tmp_path)
     sweep = opened(tmp_path, SWEEP)
-    found = _outcome(sweep.task(sweep.space.places[0], "estimate"), LostAndComputedAgain())
-    assert found == TaskOutcome("k", {"cycles": 3})
+    outcome = _outcome(sweep.task(sweep.space.points[0], "estimate"), LostAndComputedAgain())
+    assert outcome == TaskOutcome("k", {"cycles": 3})

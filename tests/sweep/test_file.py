@@ -1,4 +1,4 @@
-"""Sweep files: what they may say, and where an error is."""
+"""Sweep files: what they may contain, and where errors in them are reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from fuseflow.errors import FuseFlowError
 from fuseflow.schedule import Schedule
-from fuseflow.sweep import read_sweep, space
+from fuseflow.sweep import build_space, read_sweep
 
 PROGRAM = """\
 tensor A[3, 4] csr
@@ -29,45 +29,45 @@ def folder(tmp_path: Path) -> Path:
 
 def read(folder: Path, text: str):
     (folder / "s.yaml").write_text(text)
-    return space(read_sweep(folder / "s.yaml"))
+    return build_space(read_sweep(folder / "s.yaml"))
 
 
 def test_points_are_all_combinations_in_the_order_of_the_file(folder: Path) -> None:
-    found = read(
+    space = read(
         folder,
         "model: m.py\ndata: [karate, cora]\nmachine: [ideal, rda]\nset: [{}, {fifo_depth: 8}]\noptions: [{}, {hidden: 4}]\n"
         "seed: [0, 1]\nschedules: [full.yaml, {name: csr, format: {adj: csr}}]\nvary: {par: [{}, {i: 2}, {i: 4, k: 2}]}\n",
     )
-    assert len(found) == found.combinations == 2 * 2 * 2 * 2 * 2 * 2 * 3
-    assert found.axes == ("data", "options", "seed", "machine", "set", "schedule", "par")
-    assert found.places[0].named(found.axes) == "data=karate options=- seed=0 machine=ideal set=- schedule=full par=-"
-    last = found.places[-1]
-    assert last.named(found.axes[3:]) == "machine=rda set=fifo_depth=8 schedule=csr par=i=4,k=2"
+    assert len(space) == space.combinations == 2 * 2 * 2 * 2 * 2 * 2 * 3
+    assert space.axes == ("data", "options", "seed", "machine", "set", "schedule", "par")
+    assert space.points[0].name(space.axes) == "data=karate options=- seed=0 machine=ideal set=- schedule=full par=-"
+    last = space.points[-1]
+    assert last.name(space.axes[3:]) == "machine=rda set=fifo_depth=8 schedule=csr par=i=4,k=2"
     assert Schedule.from_yaml(last.point.schedule) == Schedule.format("adj", "csr").par(i=4, k=2)
     assert last.point.machine["fifo_depth"] == 8
 
 
 def test_one_point_is_a_sweep(folder: Path) -> None:
-    found = read(folder, "model: p.ein\n")
-    assert len(found) == 1
-    assert found.axes == ()
-    assert found.places[0].point.schedule == str(Schedule())
+    space = read(folder, "model: p.ein\n")
+    assert len(space) == 1
+    assert space.axes == ()
+    assert space.points[0].point.schedule == str(Schedule())
 
 
 def test_equal_points_are_one_under_their_first_labels(folder: Path) -> None:
-    found = read(folder, "model: p.ein\nschedules: [full.yaml, {fuse: [full]}, {fuse: [none]}]\n")
-    assert (len(found), found.combinations) == (2, 3)
-    assert [place.labels["schedule"] for place in found.places] == ["full", "fuse:none"]
+    space = read(folder, "model: p.ein\nschedules: [full.yaml, {fuse: [full]}, {fuse: [none]}]\n")
+    assert (len(space), space.combinations) == (2, 3)
+    assert [place.labels["schedule"] for place in space.points] == ["full", "fuse:none"]
 
 
 def test_what_varies_is_added_to_every_schedule(folder: Path) -> None:
-    found = read(
+    space = read(
         folder,
         "model: p.ein\nschedules: [{par: {i: 2}}]\n"
         "vary: {par: [{}, {k: 4}], order: [first, {z: i}], fuse: [none, 'y,z', [y, z]], copies: [true, false]}\n",
     )
-    schedules = [Schedule.from_yaml(place.point.schedule) for place in found.places]
-    assert len(found) == 2 * 2 * 2 * 2  # two ways to write y,z
+    schedules = [Schedule.from_yaml(place.point.schedule) for place in space.points]
+    assert len(space) == 2 * 2 * 2 * 2  # two ways to write y,z
     assert {dict(s.parallel)["i"] for s in schedules} == {2}
     assert {s.order_policy for s in schedules} == {"first", "best"}
     assert {s.fuse_regions for s in schedules} == {("none",), ("y", "z")}

@@ -1,4 +1,4 @@
-"""Sweeps from end to end: what is done, what is done again, what fails, and that it all stays."""
+"""Sweeps from end to end: what is run, what is run again, what fails, and that all results stay in the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sweeps import Here, opened, write_model, write_program
+from sweeps import InProcessRunner, opened, write_model, write_program
 
 from fuseflow.errors import SweepError
 from fuseflow.report.sweep_table import csv_text, records
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ran(sweep: Sweep) -> list[str]:
-    runner = Here()
+    runner = InProcessRunner()
     sweep.run(runner)
     return runner.ran
 
@@ -92,9 +92,9 @@ def test_prune_simulates_the_best_estimates_of_every_workload(folder: Path) -> N
     assert ran(sweep) == ["estimate"] * 8 + ["simulate"] * 4
     lines = records(sweep).lines
     for machine in ("ideal", "rda"):
-        mine = [line for line in lines if line["machine"] == machine]
-        best = sorted(mine, key=lambda line: line["estimated_cycles"])[:2]
-        assert sorted(map(id, best)) == sorted(id(line) for line in mine if line["status"] == "simulated")
+        machine_lines = [line for line in lines if line["machine"] == machine]
+        best = sorted(machine_lines, key=lambda line: line["estimated_cycles"])[:2]
+        assert sorted(map(id, best)) == sorted(id(line) for line in machine_lines if line["status"] == "simulated")
 
 
 def test_estimates_and_simulations_are_rows_of_their_own(folder: Path) -> None:
@@ -125,25 +125,27 @@ def test_what_goes_wrong_is_a_row_and_the_rest_goes_on(tmp_path: Path) -> None:
     sweep, pool = opened(tmp_path, text), Pool(2)
     sweep.run(pool)
     pool.close()
-    found = {str(line["model"]): line for line in records(sweep).lines}
-    assert {name: line["reason"] for name, line in found.items()} == {
+    lines_by_model = {str(line["model"]): line for line in records(sweep).lines}
+    assert {name: line["reason"] for name, line in lines_by_model.items()} == {
         "good": "",
         "raises": "frontend",
         "dies": "crash",
         "sleeps": "limit",
         "prints": "",
     }
-    assert "raises.py:5: error[frontend]: the model file raises ValueError: no such luck" in str(found["raises"]["error"])
-    assert not str(found["raises"]["error"]).startswith("/")
-    assert "ended with signal SIGSEGV" in str(found["dies"]["error"])
-    assert "more than 3 s" in str(found["sleeps"]["error"])
-    assert found["good"]["estimated_cycles"] == found["prints"]["estimated_cycles"]
+    assert "raises.py:5: error[frontend]: the model file raises ValueError: no such luck" in str(
+        lines_by_model["raises"]["error"]
+    )
+    assert not str(lines_by_model["raises"]["error"]).startswith("/")
+    assert "ended with signal SIGSEGV" in str(lines_by_model["dies"]["error"])
+    assert "more than 3 s" in str(lines_by_model["sleeps"]["error"])
+    assert lines_by_model["good"]["estimated_cycles"] == lines_by_model["prints"]["estimated_cycles"]
 
-    again = Here()
-    opened(tmp_path, text).run(again)
-    assert again.ran == []
+    runner = InProcessRunner()
+    opened(tmp_path, text).run(runner)
+    assert runner.ran == []
     assert [t.limit for t in left(opened(tmp_path, text.replace("3", "4")))] == [4.0]
-    assert len(left(opened(tmp_path, text, again=frozenset({"failed"})))) == 3
+    assert len(left(opened(tmp_path, text, redo=frozenset({"failed"})))) == 3
 
 
 def left(sweep: Sweep) -> list[Task]:

@@ -21,14 +21,14 @@ import click
 from host import host
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.estimate import measure
-from fuseflow.estimate.counted.patterns import of_tensor
+from fuseflow.estimate import measure_statistics
+from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.region_graphs import region_graphs
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -43,12 +43,12 @@ def milliseconds(run: Callable[[], object]) -> float:
 
 
 def estimate(estimator: Estimator, source: Source, program: Program, regions: tuple[CompiledRegion, ...]) -> None:
-    estimator.estimate(region_graphs(regions), program, source.tensors, load_machine("comal"))
+    estimator.estimate(estimator_regions(regions), program, source.tensors, load_machine("comal"))
 
 
 def cases(model: str, data: str, repeats: int) -> list[dict[str, Any]]:
     source = load(ModelSpec(ROOT / "models" / "paper" / f"{model}.py", data=data))
-    measuring = milliseconds(lambda: [(of_tensor(t), measure(t)) for t in source.tensors.values()])
+    measuring = milliseconds(lambda: [(tensor_pattern(t), measure_statistics(t)) for t in source.tensors.values()])
     stored = max(t.stored for t in source.tensors.values() if not t.format.all_dense)
     found = []
     for granularity in ("unfused", "partial", "full"):

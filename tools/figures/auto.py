@@ -20,10 +20,10 @@ from typing import Any
 import click
 from store import append, load
 
-from fuseflow.autoscheduler.autoscheduler import choose
-from fuseflow.autoscheduler.partitions import cheapest
+from fuseflow.autoscheduler.autoscheduler import choose_schedule
+from fuseflow.autoscheduler.partitions import cheapest_partitions
 from fuseflow.autoscheduler.simulation_cache import SimulationCache
-from fuseflow.autoscheduler.units import Partition, Range, UnitSequence, operators, partition, products
+from fuseflow.autoscheduler.units import UnitPartition, UnitRange, UnitSequence, operator_units, partition_at, product_units
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator
@@ -82,20 +82,20 @@ def source_of(work: Workload, data_dir: Path | None) -> Source:
 def units_of(work: Workload, source: Source) -> UnitSequence:
     none = Schedule.fuse("none")
     partitioned = partition_program(source.program, none)
-    found = operators(partitioned, none)
-    return products(partitioned, found) if work.level == "products" else found
+    found = operator_units(partitioned, none)
+    return product_units(partitioned, found) if work.level == "products" else found
 
 
 def key_of(work: Workload, machine: str, cuts: Iterable[int]) -> str:
     return f"{machine}/{work.name}/{work.data}/{','.join(map(str, cuts))}"
 
 
-def singles(units: UnitSequence, part: Range) -> tuple[int, ...]:
+def singles(units: UnitSequence, part: UnitRange) -> tuple[int, ...]:
     """The cuts of a partition in which nothing but this range is fused."""
     return tuple(cut for cut in range(1, len(units)) if not part[0] < cut < part[1])
 
 
-def ranges(count: int) -> list[Range]:
+def ranges(count: int) -> list[UnitRange]:
     """All of them, short ones first."""
     return sorted(((i, j) for i in range(count) for j in range(i + 1, count + 1)), key=lambda part: (part[1] - part[0], part))
 
@@ -131,24 +131,24 @@ class Study:
         rng = random.Random(0)
         for _ in range(number):
             drawn = tuple(cut for cut in range(1, len(self.units)) if rng.random() < 0.5)
-            if total(self.cycles(), self.units, partition(drawn, len(self.units))) is not None:
+            if total(self.cycles(), self.units, partition_at(drawn, len(self.units))) is not None:
                 self.add(drawn)
 
     def cycles(self) -> dict[str, int]:
         """Simulated cycles of every region that was."""
         return {name: cycles for row in self.rows.values() if row.state == "done" for name, cycles in row.regions.items()}
 
-    def add(self, cuts: tuple[int, ...], part: Range | None = None) -> None:
+    def add(self, cuts: tuple[int, ...], part: UnitRange | None = None) -> None:
         """A row of this partition, if there is none."""
         key, start = key_of(self.work, self.machine.name, cuts), time.perf_counter()
         if key in self.rows:
             return
-        row = self.found(partition(cuts, len(self.units)), part)
+        row = self.found(partition_at(cuts, len(self.units)), part)
         seconds = round(time.perf_counter() - start, 2)
         self.rows[key] = Row(key, self.work.name, self.work.data, self.machine.name, list(cuts), seconds=seconds, **row)
         append(self.store, self.rows[key])
 
-    def found(self, cut: Partition, part: Range | None) -> dict[str, Any]:
+    def found(self, cut: UnitPartition, part: UnitRange | None) -> dict[str, Any]:
         try:
             compiled = compile_source(self.source, self.units.scheduled(Schedule(), cut), self.machine)
             if part is not None and (least := self.least(compiled, self.units.name(part))) > self.best:
@@ -165,15 +165,15 @@ class Study:
         return next((r.bound.compute for r in found.regions if r.name == name and r.work.exact), 0.0)
 
 
-def total(cycles: dict[str, int], units: UnitSequence, cut: Partition) -> int | None:
+def total(cycles: dict[str, int], units: UnitSequence, cut: UnitPartition) -> int | None:
     """The cycles of a partition, from those of its regions; None if one was not simulated."""
     names = [units.name(part) for part in cut]
     return sum(cycles[name] for name in names) if all(name in cycles for name in names) else None
 
 
-def best_sums(cycles: dict[str, int], units: UnitSequence, number: int) -> list[tuple[float, Partition]]:
+def best_sums(cycles: dict[str, int], units: UnitSequence, number: int) -> list[tuple[float, UnitPartition]]:
     """The partitions with the fewest cycles, from those of their regions."""
-    return list(cheapest(len(units), lambda part: cycles.get(units.name(part), inf), number))
+    return list(cheapest_partitions(len(units), lambda part: cycles.get(units.name(part), inf), number))
 
 
 def study(work: Workload, machine: str, data_dir: Path | None, store: Path) -> Study:
@@ -190,11 +190,11 @@ def chosen(made: Study) -> None:
     if key in made.rows:
         return
     start = time.perf_counter()
-    choice = choose(made.source, Schedule.fuse("auto"), made.machine, engine="fast")
-    found = next(t for t in choice.tried if t.chosen)
-    tried = {t.name: t.cycles for t in choice.tried if t.cycles is not None}
+    choice = choose_schedule(made.source, Schedule.fuse("auto"), made.machine, engine="fast")
+    found = next(t for t in choice.partitions if t.chosen)
+    tried = {t.name: t.cycles for t in choice.partitions if t.cycles is not None}
     seconds = round(time.perf_counter() - start, 2)
-    state = f"chose {found.name} of {len(choice.tried)}"
+    state = f"chose {found.name} of {len(choice.partitions)}"
     row = Row(key, made.work.name, made.work.data, made.machine.name, [], state, found.cycles or 0, tried, seconds=seconds)
     made.rows[key] = row
     append(made.store, row)
@@ -218,7 +218,7 @@ def table(works: Iterable[Study]) -> str:
             made.work.name,
             f"`{made.work.data}`",
             made.machine.name,
-            f"{len(made.units)} {made.units.what}",
+            f"{len(made.units)} {made.units.granularity}",
             f"{2 ** (len(made.units) - 1):,}",
             f"{len(cycles)} of {len(ranges(len(made.units)))}",
             f"{best:,}",
@@ -241,7 +241,7 @@ def deviation(made: Study) -> tuple[int, float]:
     cycles, worst, number = made.cycles(), 0.0, 0
     for row in made.rows.values():
         if row.state == "done":
-            found = total(cycles, made.units, partition(row.cuts, len(made.units)))
+            found = total(cycles, made.units, partition_at(row.cuts, len(made.units)))
             if found is not None:
                 number += 1
                 worst = max(worst, abs(found / row.cycles - 1))

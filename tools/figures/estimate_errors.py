@@ -20,13 +20,13 @@ from typing import Any
 import click
 from model_runs_table import NAMES
 
-from fuseflow.estimate import measure
-from fuseflow.estimate.counted.patterns import of_tensor
+from fuseflow.estimate import measure_statistics
+from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.program import lower
-from fuseflow.run.region_graphs import region_graphs
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
 
@@ -63,7 +63,7 @@ def estimates(rows: list[dict[str, Any]], data_dir: Path | None) -> Iterator[dic
         directory = data_dir if ":" not in data else None
         source = load(ModelSpec(ROOT / "models" / "paper" / f"{model}.py", data=data, data_dir=directory, options=given))
         estimators = {"tensors": Estimator(), "statistics": Estimator(statistics_only=True)}
-        measuring = _ms(lambda source=source: [(of_tensor(t), measure(t)) for t in source.tensors.values()])
+        measuring = _ms(lambda source=source: [(tensor_pattern(t), measure_statistics(t)) for t in source.tensors.values()])
         for row in group:
             yield _row(row, source, estimators, measuring)
 
@@ -78,7 +78,7 @@ def _row(row: dict[str, Any], source: Source, estimators: dict[str, Estimator], 
         results: list[ProgramEstimate] = []
 
         def once(machine: Machine = machine, estimator: Estimator = estimator, results: list[Any] = results) -> None:
-            results.append(estimator.estimate(region_graphs(regions), program, source.tensors, machine))
+            results.append(estimator.estimate(estimator_regions(regions), program, source.tensors, machine))
 
         first, again = _ms(once), min(_ms(once) for _ in range(3))
         made = results[0]

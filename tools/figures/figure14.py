@@ -40,7 +40,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import load as load_model
 from fuseflow.lower.program import lower
-from fuseflow.run.region_graphs import region_graphs
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -226,7 +226,7 @@ def count(data: str, configurations: list[str]) -> Iterator[dict[str, Any]]:
         moved = []
         for way in (schedule, schedule.lower(repeat="value")):
             program, regions = lower(source.program, way, source.tensors)
-            found = estimator.estimate(region_graphs(regions), program, source.tensors, machine)
+            found = estimator.estimate(estimator_regions(regions), program, source.tensors, machine)
             moved.append(model_runs.by_array(found.stats["bytes"]["by_tensor"]))
         arrays, once = moved
         yield {

@@ -41,7 +41,7 @@ from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source
 from fuseflow.frontend.sources import load as load_model
 from fuseflow.lower.program import lower
-from fuseflow.run.region_graphs import region_graphs
+from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
 
@@ -173,7 +173,7 @@ def joinings(source: Source) -> Iterator[dict[str, Any]]:
         for name, group in regions.items():
             schedule = schedule.region(name, *group)
         program, compiled = lower(source.program, schedule, source.tensors)
-        found = estimator.estimate(region_graphs(compiled), program, source.tensors, machine)
+        found = estimator.estimate(estimator_regions(compiled), program, source.tensors, machine)
         joined = " | ".join(" ".join(group) for group in groups)
         yield {"key": f"{iteration}: {joined}", "iteration": iteration, "joined": joined, "cycles": round(found.cycles)}
 

@@ -1,1 +1,1 @@
-"""Exact counts: the streams of a graph as nests of distinct fibers, counted from stored tensors."""
+"""Exact counts. The streams of a graph are counted from stored tensors, as nests of distinct fibers."""

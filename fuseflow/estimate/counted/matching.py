@@ -1,109 +1,114 @@
-"""Sorted merges of fibers, as counts."""
+"""Sorted merges of fibers, and the comparisons that they take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, assert_never
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import grouped
-from fuseflow.estimate.counted.memo import Memo
-from fuseflow.estimate.counted.nests import FiberLevel, Ints, chosen
+from fuseflow.estimate.counted.distinct import group_positions
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import FiberLevel, Ints, take
 
-Kind = Literal["intersect", "union", "left"]
+MergeKind = Literal["intersect", "union", "left"]
+"""Which coordinates a merge keeps: those of all sides, of any side, or of the first side."""
 
 
 @dataclass(frozen=True)
 class FiberMerge:
-    """One fiber for each tuple of fibers; of each of its elements the element of every side, `EMPTY` where the side has none; and the
-    comparisons that each tuple takes."""
+    """The merges of tuples of fibers, one fiber of each side in a tuple.
+
+    `level` has one merged fiber for each tuple. `picks` has for each side the element of that side for each merged element, `EMPTY` where
+    the side has none. `steps` are the comparisons that each tuple takes.
+    """
 
     level: FiberLevel
     picks: tuple[Ints, ...]
     steps: Ints
 
 
-def merge(memo: Memo, kind: Kind, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
-    """`fibers[s][t]`: the fiber of side s in tuple t."""
+def merge_fibers(memo: CountMemo, kind: MergeKind, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+    """Merge tuples of fibers; `fibers[s][t]` is the fiber of side s in tuple t."""
     size = max(side.size for side in sides)
     sides = [side if side.size == size else replace(side, size=size) for side in sides]
     match kind:
         case "left":
-            found = _left(memo, sides, fibers)
+            return _left(memo, sides, fibers)
         case "intersect":
-            found = _intersect(memo, sides, fibers)
+            return _intersect(memo, sides, fibers)
         case "union":
-            found = _union(memo, sides, fibers)
-    return found
+            return _union(memo, sides, fibers)
+        case unknown:
+            assert_never(unknown)
 
 
 def _lengths(level: FiberLevel, fibers: Ints) -> Ints:
-    return chosen(level.lengths, fibers, 0)
+    return take(level.lengths, fibers, 0)
 
 
-def _base(memo: Memo, level: FiberLevel, fibers: Ints) -> tuple[FiberLevel, Ints, Ints]:
-    """The fibers as a level of their own, with the place among them and the former number of each element."""
+def _selected_level(memo: CountMemo, level: FiberLevel, fibers: Ints) -> tuple[FiberLevel, Ints, Ints]:
+    """Return the fibers as a level of their own, and for each element which of the fibers it is in and which element of `level` it is."""
     if (fibers >= 0).all() and len(fibers) == level.fibers and (fibers == np.arange(level.fibers)).all():
         return level, level.owner, np.arange(len(level.crd))
     memo.afford(int(_lengths(level, fibers).sum()))
-    place, at = level.expanded(fibers)
-    return FiberLevel(grouped(place, len(fibers)), level.crd[at], level.size), place, at
+    row, at = level.expanded(fibers)
+    return FiberLevel(group_positions(row, len(fibers)), level.crd[at], level.size), row, at
 
 
-def _left(memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
-    base, place, at = _base(memo, sides[0], fibers[0])
-    found = [side.find(f[place], base.crd) for side, f in zip(sides[1:], fibers[1:], strict=True)]
-    return FiberMerge(base, (at, *found), _steps(memo, sides, fibers, base, place, found))
+def _left(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+    base, row, at = _selected_level(memo, sides[0], fibers[0])
+    matches = [side.find(f[row], base.crd) for side, f in zip(sides[1:], fibers[1:], strict=True)]
+    return FiberMerge(base, (at, *matches), _comparisons(memo, sides, fibers, base, row, matches))
 
 
-def _intersect(memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+def _intersect(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
     first = min(range(len(sides)), key=lambda s: int(_lengths(sides[s], fibers[s]).sum()))
-    base, place, at = _base(memo, sides[first], fibers[first])
+    base, row, at = _selected_level(memo, sides[first], fibers[first])
     others = [s for s in range(len(sides)) if s != first]
-    found = [sides[s].find(fibers[s][place], base.crd) for s in others]
-    steps = _steps(memo, [sides[s] for s in (first, *others)], [fibers[s] for s in (first, *others)], base, place, found)
-    kept = np.logical_and.reduce([f >= 0 for f in found]) if found else np.ones(len(at), dtype=bool)
-    picks = dict(zip((first, *others), (at[kept], *(f[kept] for f in found)), strict=True))
-    level = base if kept.all() else FiberLevel(grouped(place[kept], len(fibers[0])), base.crd[kept], base.size)
+    matches = [sides[s].find(fibers[s][row], base.crd) for s in others]
+    steps = _comparisons(memo, [sides[s] for s in (first, *others)], [fibers[s] for s in (first, *others)], base, row, matches)
+    kept = np.logical_and.reduce([f >= 0 for f in matches]) if matches else np.ones(len(at), dtype=bool)
+    picks = dict(zip((first, *others), (at[kept], *(f[kept] for f in matches)), strict=True))
+    level = base if kept.all() else FiberLevel(group_positions(row[kept], len(fibers[0])), base.crd[kept], base.size)
     return FiberMerge(level, tuple(picks[s] for s in range(len(sides))), steps)
 
 
-def _union(memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
-    """A side with all coordinates has those of all; else the elements of every side that no side before it has, sorted."""
+def _union(memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints]) -> FiberMerge:
+    """Merge by union. A side with all coordinates is the union; else the union is the elements that no earlier side has, sorted."""
     for s, (side, f) in enumerate(zip(sides, fibers, strict=True)):
         if side.complete and (f >= 0).all():
-            base, place, at = _base(memo, side, f)
+            base, row, at = _selected_level(memo, side, f)
             picks = tuple(
-                at if k == s else other.find(g[place], base.crd) for k, (other, g) in enumerate(zip(sides, fibers, strict=True))
+                at if k == s else other.find(g[row], base.crd) for k, (other, g) in enumerate(zip(sides, fibers, strict=True))
             )
             return FiberMerge(base, picks, base.lengths)
-    places, crds = [], []
+    rows, crds = [], []
     for s, (side, f) in enumerate(zip(sides, fibers, strict=True)):
         memo.afford(int(_lengths(side, f).sum()))
-        place, at = side.expanded(f)
+        row, at = side.expanded(f)
         crd = side.crd[at]
         new = np.ones(len(at), dtype=bool)
-        for before, g in zip(sides[:s], fibers[:s], strict=True):
-            new &= before.find(g[place], crd) < 0
-        places.append(place[new])
+        for earlier, g in zip(sides[:s], fibers[:s], strict=True):
+            new &= earlier.find(g[row], crd) < 0
+        rows.append(row[new])
         crds.append(crd[new])
-    place, crd = np.concatenate(places), np.concatenate(crds)
-    order = np.lexsort((crd, place))
-    place, crd = place[order], crd[order]
-    level = FiberLevel(grouped(place, len(fibers[0])), crd, sides[0].size)
-    return FiberMerge(level, tuple(side.find(f[place], crd) for side, f in zip(sides, fibers, strict=True)), level.lengths)
+    row, crd = np.concatenate(rows), np.concatenate(crds)
+    order = np.lexsort((crd, row))
+    row, crd = row[order], crd[order]
+    level = FiberLevel(group_positions(row, len(fibers[0])), crd, sides[0].size)
+    return FiberMerge(level, tuple(side.find(f[row], crd) for side, f in zip(sides, fibers, strict=True)), level.lengths)
 
 
-def _steps(
-    memo: Memo, sides: Sequence[FiberLevel], fibers: Sequence[Ints], base: FiberLevel, place: Ints, found: Sequence[Ints]
+def _comparisons(
+    memo: CountMemo, sides: Sequence[FiberLevel], fibers: Sequence[Ints], base: FiberLevel, row: Ints, matches: Sequence[Ints]
 ) -> Ints:
-    """Comparisons: one for every coordinate that any side has. `base` holds the fibers of the first."""
+    """Return the comparisons of each tuple: one for every coordinate that any side has. `base` holds the fibers of the first side."""
     tuples = len(fibers[0])
     total = base.lengths.copy()
     if len(sides) == 2:
-        matched = np.bincount(place[found[0] >= 0], minlength=tuples)
+        matched = np.bincount(row[matches[0] >= 0], minlength=tuples)
         return total + _lengths(sides[1], fibers[1]) - matched
     for side, f in zip(sides, fibers, strict=True):
         if side.complete and (f >= 0).all():

@@ -1,4 +1,4 @@
-"""What was counted before: results by the identity of what they were counted from, and how much counting is allowed."""
+"""A memo of counts, by the identity of the objects that they were counted from, and a budget for counting."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-Result = TypeVar("Result")
+Value = TypeVar("Value")
 
-BUDGET = 1 << 26
-"""Distinct elements that one count may take; beyond, it is estimated."""
+COUNT_BUDGET = 1 << 26
+"""The most distinct elements that one count may take. Beyond it, the count is estimated."""
 
 
 class Uncountable(Exception):
-    """An exact count would take more elements than the budget has, or needs what is not known."""
+    """Raised if an exact count would take more elements than the budget allows, or needs a pattern that is not known."""
 
 
 @dataclass(slots=True)
-class Memo:
-    """Keeps what it is asked for, so that a graph that reads the same tensors finds what another one counted."""
+class CountMemo:
+    """A memo of counts, so that graphs that read the same tensors share what was counted of them."""
 
-    budget: int = BUDGET
-    _found: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)
+    budget: int = COUNT_BUDGET
+    _results: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)
 
-    def once(self, what: Hashable, of: Iterable[Any], count: Callable[[], Result]) -> Result:
-        """`count()`, or what it was for the very same objects."""
-        of = tuple(of)
-        key = (what, *(id(each) for each in of))
-        if key not in self._found:
-            self._found[key] = (of, count())  # `of` is kept: an identity is one only as long as its object lives
-        result: Result = self._found[key][1]
+    def once(self, kind: Hashable, objects: Iterable[Any], count: Callable[[], Value]) -> Value:
+        """Return `count()`, or its earlier result for the same kind of count and the identical objects."""
+        objects = tuple(objects)
+        key = (kind, *map(id, objects))
+        if key not in self._results:
+            # The objects are kept, because an identity is unique only while its object lives.
+            self._results[key] = (objects, count())
+        result: Value = self._results[key][1]
         return result
 
     def forget(self, limit: int) -> None:
-        """Forget everything, if that is more than `limit` results."""
-        if len(self._found) > limit:
-            self._found.clear()
+        """Forget all results if there are more than `limit`."""
+        if len(self._results) > limit:
+            self._results.clear()
 
     def afford(self, elements: int) -> None:
-        """Raise `Uncountable` if a count of so many elements is too much."""
+        """Raise `Uncountable` if a count of so many elements exceeds the budget."""
         if elements > self.budget:
             raise Uncountable

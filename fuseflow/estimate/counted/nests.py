@@ -1,9 +1,8 @@
-"""Streams as counts: the lists of a stream, each distinct one held once.
+"""Counted streams: the lists of a stream, with each distinct list held once.
 
-A stream is a nested list. In a fused graph most of its lists are equal: whatever is computed again is the same list again. So a depth
-is held as its *distinct* fibers, and every element above says which fiber is below it: a shared tree (a trie whose equal subtrees are
-one). Its size follows the stored entries of the tensors, not the iteration space, and how often each fiber occurs is a sum from the
-root down.
+A stream is a nested list. In a fused graph most of its lists are equal, because whatever is computed again is the same list again. So each
+depth holds its distinct fibers only, and each element says which fiber is below it. This is a trie whose equal subtrees are shared. Its
+size follows the stored entries of the tensors, not the iteration space. How often each fiber occurs is a sum from the root down.
 """
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 EMPTY = -1
-"""In the place of a fiber: an empty one; in the place of a label: `N`."""
+"""The number of an empty fiber where a fiber is expected, and of `N` where a label is expected."""
 
 
 @dataclass(frozen=True, eq=False)
 class FiberLevel:
-    """Distinct fibers: coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`. `words`: coordinates that reading each fiber asks for,
-    where these are not its own (stored ones that repeat)."""
+    """The distinct fibers of a depth. Fiber f has the coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`.
+
+    `words` is how many coordinates reading each fiber takes, where that is not its length because coordinates are stored repeatedly.
+    """
 
     pos: Ints
     crd: Ints
@@ -32,10 +33,12 @@ class FiberLevel:
 
     @property
     def fibers(self) -> int:
+        """The number of distinct fibers."""
         return len(self.pos) - 1
 
     @cached_property
     def lengths(self) -> Ints:
+        """The number of elements of each fiber."""
         return np.diff(self.pos)
 
     @cached_property
@@ -45,29 +48,29 @@ class FiberLevel:
 
     @cached_property
     def keys(self) -> Ints:
-        """Ascending, one for each element: fiber and coordinate."""
+        """One key for each element, made of its fiber and its coordinate; the keys ascend."""
         return self.owner * self.size + self.crd
 
     @cached_property
     def complete(self) -> bool:
-        """Every fiber has all coordinates."""
+        """Whether every fiber has all coordinates."""
         return len(self.crd) == self.fibers * self.size
 
     def expanded(self, fibers: Ints) -> tuple[Ints, Ints]:
-        """The elements of these fibers, one after the other: the place in `fibers` of each, and itself. `EMPTY` has none."""
-        lengths = chosen(self.lengths, fibers, 0)
+        """Return for the elements of these fibers, one fiber after the other, the place in `fibers` and the element. `EMPTY` has none."""
+        lengths = take(self.lengths, fibers, 0)
         place = np.repeat(np.arange(len(fibers)), lengths)
-        starts = chosen(self.pos[:-1], fibers) - (np.cumsum(lengths) - lengths)
+        starts = take(self.pos[:-1], fibers) - (np.cumsum(lengths) - lengths)
         return place, np.arange(len(place)) + starts[place]
 
     def find(self, fibers: Ints, crds: Ints) -> Ints:
-        """The elements with these coordinates in these fibers, `EMPTY` where there is none."""
+        """Return the elements with these coordinates in these fibers, `EMPTY` where there is none."""
         if not len(self.crd):
             return np.full(len(crds), EMPTY)
         if self.complete:
             return np.where(fibers >= 0, self.pos[fibers] + crds, EMPTY)
         if self.fibers * self.size <= max(1 << 20, 4 * len(crds)):
-            return chosen(self._table, np.where(fibers >= 0, fibers * self.size + crds, EMPTY))
+            return take(self._table, np.where(fibers >= 0, fibers * self.size + crds, EMPTY))
         wanted = fibers * self.size + crds
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.crd) - 1)
         return np.where((fibers >= 0) & (self.keys[at] == wanted), at, EMPTY)
@@ -80,10 +83,10 @@ class FiberLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class Nest:
-    """The lists of a stream: `link` says of each element of the nest above (the root has one) which fiber of `level` is below it."""
+class FiberNest:
+    """Lists of a stream: `link` says which fiber of `level` is below each element of the nest above; there is one above the outermost."""
 
-    above: Nest | None
+    above: FiberNest | None
     link: Ints
     level: FiberLevel
 
@@ -92,46 +95,49 @@ class Nest:
         return len(self.chain)
 
     @cached_property
-    def chain(self) -> tuple[Nest, ...]:
-        """From the outermost list to this one."""
+    def chain(self) -> tuple[FiberNest, ...]:
+        """The nests of all depths, from the outermost to this one."""
         return (*(self.above.chain if self.above else ()), self)
 
     @cached_property
     def times(self) -> Ints:
         """How often each fiber occurs in the stream."""
-        held = self.link >= 0
+        nonempty = self.link >= 0
         outer = np.ones(1, dtype=np.int64) if self.above is None else self.above.element_times
-        if held.all():
-            return summed(self.link, outer, self.level.fibers)
-        return summed(self.link[held], outer[held], self.level.fibers)
+        if nonempty.all():
+            return sum_by_group(self.link, outer, self.level.fibers)
+        return sum_by_group(self.link[nonempty], outer[nonempty], self.level.fibers)
 
     @cached_property
     def element_times(self) -> Ints:
+        """How often each element occurs in the stream."""
         return np.repeat(self.times, self.level.lengths)
 
     @cached_property
     def elements(self) -> int:
+        """The number of innermost elements of the stream."""
         return int(self.times @ self.level.lengths)
 
     @property
     def lists(self) -> int:
+        """The number of innermost lists of the stream."""
         return 1 if self.above is None else self.above.elements
 
     @cached_property
     def filled(self) -> int:
-        """Lists that are not empty."""
+        """The number of innermost lists that are not empty."""
         return int(self.times[self.level.lengths > 0].sum())
 
 
 @dataclass(frozen=True, eq=False)
 class CountedStream:
-    """A stream: its lists, none at depth 0, and a `label` for each element of the innermost distinct fibers.
+    """A counted stream: its nest, which is None at depth 0, and a `label` for each element of the innermost distinct fibers.
 
-    The label of a reference is the fiber below it in its tensor, that of a repeated coordinate its value, where anything asks for it;
-    `EMPTY` is `N`. None: all are present and alike, fiber 0.
+    The label of a reference is the fiber below it in its tensor. The label of a repeated coordinate is its value, where anything needs it.
+    The label `EMPTY` stands for `N`. If `label` is None, all labels are 0.
     """
 
-    nest: Nest | None = None
+    nest: FiberNest | None = None
     label: Ints | None = None
 
     @property
@@ -140,34 +146,34 @@ class CountedStream:
 
     @cached_property
     def absent(self) -> int:
-        """Number of `N`."""
+        """The number of elements that are `N`."""
         if self.label is None or (self.label >= 0).all():
             return 0
         times = np.ones(1, dtype=np.int64) if self.nest is None else self.nest.element_times
         return int(times[self.label < 0].sum())
 
 
-def summed(groups: Ints, weights: Ints, count: int) -> Ints:
-    """Sums of weights by group, exact below 2^53; a group of `count` or more has elements that never occur."""
+def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:
+    """Return the sums of weights by group, exact below 2^53. Groups from `count` on are left out, as their elements never occur."""
     return np.bincount(groups, weights=weights, minlength=count)[:count].astype(np.int64)
 
 
-def chosen(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
-    """The values at these places, `otherwise` where a place is `EMPTY`."""
+def take(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
+    """Return the values at these places, and `otherwise` where a place is `EMPTY`."""
     return np.where(at >= 0, values[np.maximum(at, 0)], otherwise) if len(values) else np.full(len(at), otherwise)
 
 
-def plain(label: Ints | None) -> Ints | None:
-    """None where all labels are 0."""
+def normalize_labels(label: Ints | None) -> Ints | None:
+    """Return the labels, or None if all of them are 0."""
     return None if label is None or not label.any() else label
 
 
-def elements(nest: Nest | None) -> int:
-    """Distinct elements of the innermost lists."""
+def distinct_elements(nest: FiberNest | None) -> int:
+    """Return the number of elements of the innermost distinct fibers; a stream of depth 0 has one element."""
     return 1 if nest is None else len(nest.level.crd)
 
 
 @lru_cache(maxsize=256)
-def full(size: int) -> FiberLevel:
-    """One fiber with all coordinates."""
+def full_level(size: int) -> FiberLevel:
+    """Return a level of one fiber with all coordinates."""
     return FiberLevel(np.array([0, size]), np.arange(size), size)

@@ -1,4 +1,4 @@
-"""Tensors as counts: of every level the distinct fibers, equal subtrees once."""
+"""Patterns: where tensors store something, as the distinct fibers of every level, with equal subtrees held once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import canonical, grouped, picked, with_empty
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints, Nest, chosen, full, plain, summed
+from fuseflow.estimate.counted.distinct import append_empty_fiber, deduplicate_fibers, group_positions, select_fibers
+from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints, full_level, normalize_labels, sum_by_group, take
 from fuseflow.tensors import Format, Tensor
 from fuseflow.tensors.levels import Level as Kind
 from fuseflow.tensors.levels.base import Listed
@@ -19,51 +19,53 @@ from fuseflow.tensors.levels.base import Listed
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where a tensor stores something. The root is fiber 0 of level 0; `below[p]` says of each element of level p which fiber of the next
-    is below it, None: fiber 0."""
+    """Where a tensor stores something. Its root is fiber 0 of level 0.
+
+    `below[p]` says which fiber of the next level is below each element of level p. None stands for fiber 0.
+    """
 
     levels: tuple[FiberLevel, ...]
     below: tuple[Ints | None, ...]
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal for patterns with equal levels."""
-        found = blake2b()
+        """A digest that is equal for patterns with equal levels."""
+        digest = blake2b()
         for level, below in zip(self.levels, self.below, strict=True):
             for array in (level.pos, level.crd, below):
-                found.update(repr((level.size, None if array is None else len(array))).encode())
-                found.update(b"" if array is None else np.ascontiguousarray(array).data)
-        return found.hexdigest()
+                digest.update(repr((level.size, None if array is None else len(array))).encode())
+                digest.update(b"" if array is None else np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
 
-def of_tensor(tensor: Tensor) -> Pattern:
-    """Of a packed tensor; takes time in proportion to what it stores, but for dense levels that have nothing below them."""
+def tensor_pattern(tensor: Tensor) -> Pattern:
+    """Return the pattern of a packed tensor, in time proportional to its stored coordinates; inner dense levels take none."""
     kinds = tensor.format.levels
     stored = _stored_levels(tensor.format)
-    found = []
-    refs: Ints | None = np.zeros(1, dtype=np.int64)  # None: all, in order
+    levels = []
+    refs: Ints | None = np.zeros(1, dtype=np.int64)  # the references into the level; None: all, in order
     for fibers in tensor.levels[:stored]:
         walk = fibers.walk()
         if isinstance(walk, Listed) and walk.pos is not None and (refs is None or walk.parents == 1):
-            found.append(FiberLevel(walk.pos, walk.crds, fibers.size))
+            levels.append(FiberLevel(walk.pos, walk.crds, fibers.size))
             refs = None
             continue
-        refs = np.arange(len(found[-1].crd)) if refs is None else refs
+        refs = np.arange(len(levels[-1].crd)) if refs is None else refs
         parents = len(refs)
         owner, crds, refs = fibers.expand(refs)
-        found.append(FiberLevel(grouped(owner, parents), crds, fibers.size))
-    tail = [full(fibers.size) for fibers in tensor.levels[stored:]]
-    below: list[Ints | None] = [np.arange(len(level.crd)) for level in found[:-1]] + [None] * min(1, stored)
-    return _with_words(_smallest([*found, *tail], [*below, *[None] * len(tail)]), kinds)
+        levels.append(FiberLevel(group_positions(owner, parents), crds, fibers.size))
+    tail = [full_level(fibers.size) for fibers in tensor.levels[stored:]]
+    below: list[Ints | None] = [np.arange(len(level.crd)) for level in levels[:-1]] + [None] * min(1, stored)
+    return _with_stored_coordinates(_deduplicated([*levels, *tail], [*below, *[None] * len(tail)]), kinds)
 
 
-def of_dense(sizes: Sequence[int]) -> Pattern:
-    """Of a tensor that stores everything."""
-    return Pattern(tuple(map(full, sizes)), (None,) * len(sizes))
+def dense_pattern(sizes: Sequence[int]) -> Pattern:
+    """Return the pattern of a tensor that stores every coordinate."""
+    return Pattern(tuple(map(full_level, sizes)), (None,) * len(sizes))
 
 
-def of_written(nest: Nest | None, format: Format, shape: Sequence[int]) -> Pattern:
-    """Of a result whose innermost coordinates have this nest: as a reader of its format finds it."""
+def result_pattern(nest: FiberNest | None, format: Format, shape: Sequence[int]) -> Pattern:
+    """Return the pattern of a result, in its format, given the nest of its innermost coordinates."""
     stored = _stored_levels(format)
     chain = nest.chain if nest else ()
     levels = [n.level for n in chain[:stored]]
@@ -71,42 +73,42 @@ def of_written(nest: Nest | None, format: Format, shape: Sequence[int]) -> Patte
     for p, links in enumerate(below):  # an empty fiber has a reference, unlike an `N`
         if links is not None and (links == EMPTY).any():
             below[p] = np.where(links == EMPTY, levels[p + 1].fibers, links)
-            levels[p + 1] = with_empty(levels[p + 1])
+            levels[p + 1] = append_empty_fiber(levels[p + 1])
     if stored:
         root = int(chain[0].link[0])
-        levels[0], below[0] = picked(with_empty(levels[0]), np.array([root]), below[0])
-    tail = [full(shape[d]) for d in format.order[stored:]]
-    return _with_words(_smallest([*levels, *tail], [*below, *[None] * len(tail)]), format.levels)
+        levels[0], below[0] = select_fibers(append_empty_fiber(levels[0]), np.array([root]), below[0])
+    tail = [full_level(shape[d]) for d in format.order[stored:]]
+    return _with_stored_coordinates(_deduplicated([*levels, *tail], [*below, *[None] * len(tail)]), format.levels)
 
 
-def of_seen(pattern: Pattern, before: Format, format: Format, shape: Sequence[int]) -> Pattern:
-    """Of the same stored tensor in other dimensions: dense levels come apart or together, between the others."""
+def view_pattern(pattern: Pattern, source_format: Format, format: Format, shape: Sequence[int]) -> Pattern:
+    """Return the pattern of a view of a stored tensor in other dimensions: dense levels next to each other are joined or split."""
     levels: list[FiberLevel] = []
     below: list[Ints | None] = []
     sizes = [(level.full, shape[d]) for level, d in zip(format.levels, format.order, strict=True)]
-    for is_full, found, label in _runs(pattern, before):
+    for is_full, level, links in _runs(pattern, source_format):
         if not is_full:
             (_, _), *sizes = sizes
-            levels, below = [*levels, found], [*below, label]
+            levels, below = [*levels, level], [*below, links]
             continue
         parts = list[int]()
-        while math.prod(parts) < found.size or (sizes and sizes[0][0] and sizes[0][1] == 1):
+        while math.prod(parts) < level.size or (sizes and sizes[0][0] and sizes[0][1] == 1):
             parts.append(sizes.pop(0)[1])
-        if label is None:
-            levels, below = [*levels, *map(full, parts)], [*below, *[None] * len(parts)]
+        if links is None:
+            levels, below = [*levels, *map(full_level, parts)], [*below, *[None] * len(parts)]
             continue
-        fibers = found.fibers
+        fibers = level.fibers
         for k, size in enumerate(parts):
             levels.append(FiberLevel(np.arange(fibers + 1) * size, np.tile(np.arange(size), fibers), size))
             fibers *= size
-            below.append(label if k == len(parts) - 1 else np.arange(fibers))
-    levels += [full(size) for _, size in sizes]
+            below.append(links if k == len(parts) - 1 else np.arange(fibers))
+    levels += [full_level(size) for _, size in sizes]
     below += [None] * len(sizes)
-    return _with_words(_smallest(levels, below), format.levels)
+    return _with_stored_coordinates(_deduplicated(levels, below), format.levels)
 
 
 def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints | None]]:
-    """Levels with what is below them; dense ones next to each other as one."""
+    """Return whether each level is dense, the level and the links below it, with dense levels next to each other joined into one."""
     runs: list[tuple[bool, FiberLevel, Ints | None]] = []
     for kind, level, below in zip(format.levels, pattern.levels, pattern.below, strict=True):
         if not (kind.full and runs and runs[-1][0]):
@@ -116,7 +118,7 @@ def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints
         size = outer.size * level.size
         links = np.zeros(len(outer.crd), dtype=np.int64) if links is None else links
         if below is None:
-            runs.append((True, full(size), None))
+            runs.append((True, full_level(size), None))
             continue
         _, at = level.expanded(links)
         runs.append(
@@ -126,36 +128,36 @@ def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints
 
 
 def _stored_levels(format: Format) -> int:
-    """Levels that are not dense, with those around them: below, all fibers are alike."""
+    """Return the number of levels down to the last that is not dense. All fibers below it are alike."""
     return max((p + 1 for p, kind in enumerate(format.levels) if not kind.full), default=0)
 
 
-def _smallest(levels: Sequence[FiberLevel], below: Sequence[Ints | None]) -> Pattern:
-    """The same with equal subtrees once."""
-    made: list[FiberLevel] = []
+def _deduplicated(levels: Sequence[FiberLevel], below: Sequence[Ints | None]) -> Pattern:
+    """Return the pattern of these levels with equal subtrees held once."""
+    distinct_levels: list[FiberLevel] = []
     links: list[Ints | None] = []
     which: Ints | None = None  # which fiber of the level below each fiber is now
-    for level, label in zip(reversed(levels), reversed(below), strict=True):
-        if label is not None and which is not None:
-            label = chosen(which, label)
-        level, label, which = canonical(level, plain(label))
-        made.insert(0, level)
-        links.insert(0, label)
-    return Pattern(tuple(made), tuple(links))
+    for level, level_links in zip(reversed(levels), reversed(below), strict=True):
+        if level_links is not None and which is not None:
+            level_links = take(which, level_links)
+        level, level_links, which = deduplicate_fibers(level, normalize_labels(level_links))
+        distinct_levels.insert(0, level)
+        links.insert(0, level_links)
+    return Pattern(tuple(distinct_levels), tuple(links))
 
 
-def _with_words(pattern: Pattern, kinds: Sequence[Kind]) -> Pattern:
-    """Where coordinates repeat, one is stored for every entry below."""
+def _with_stored_coordinates(pattern: Pattern, kinds: Sequence[Kind]) -> Pattern:
+    """Return the pattern with the stored coordinates of its levels. Where they repeat, one is stored for every entry below."""
     levels = list(pattern.levels)
-    entries: Ints | None = None  # of each fiber of the level below
+    entries: Ints | None = None  # below each fiber of the level below
     for p in reversed(range(len(levels))):
         level = levels[p]
         if entries is None:
             entries = level.lengths
         else:
             below = pattern.below[p]
-            each = chosen(entries, np.zeros(len(level.crd), dtype=np.int64) if below is None else below, 0)
-            entries = summed(level.owner, each, level.fibers)
+            entries_below = take(entries, np.zeros(len(level.crd), dtype=np.int64) if below is None else below, 0)
+            entries = sum_by_group(level.owner, entries_below, level.fibers)
         kind = kinds[p]
         if kind.follows or not kind.unique:
             levels[p] = replace(level, words=entries)

@@ -1,4 +1,4 @@
-"""The streams of a graph, counted: what every primitive makes of the lists of its inputs."""
+"""The rules of counted streams: what every primitive makes of the lists of its inputs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,31 @@ from typing import assert_never
 
 import numpy as np
 
-from fuseflow.estimate.counted.dealing import dealt, taken
-from fuseflow.estimate.counted.distinct import distinct_tuples, grouped
-from fuseflow.estimate.counted.joint_nests import Map, through, together
-from fuseflow.estimate.counted.matching import merge
-from fuseflow.estimate.counted.memo import Memo, Uncountable
-from fuseflow.estimate.counted.nests import EMPTY, CountedStream, FiberLevel, Ints, Nest, chosen, elements, full, plain, summed
+from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions
+from fuseflow.estimate.counted.fork_merge import fork_nest, merge_nests
+from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_refinement
+from fuseflow.estimate.counted.matching import merge_fibers
+from fuseflow.estimate.counted.memo import CountMemo, Uncountable
+from fuseflow.estimate.counted.nests import (
+    EMPTY,
+    CountedStream,
+    FiberLevel,
+    FiberNest,
+    Ints,
+    distinct_elements,
+    full_level,
+    normalize_labels,
+    sum_by_group,
+    take,
+)
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.counted.unions import union
+from fuseflow.estimate.counted.unions import union_fibers
 from fuseflow.samml import nodes as n
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStreams:
-    """The streams that a node makes, and the comparisons of a node that merges."""
+    """The streams that a node makes, and the comparisons that it takes if it merges."""
 
     streams: tuple[CountedStream, ...]
     steps: int = 0
@@ -29,26 +40,29 @@ class NodeStreams:
 
 @dataclass(frozen=True, slots=True)
 class StreamRules:
-    """`patterns` are those of the tensors that the graph reads; `types` those of its streams; `values` the streams of coordinates whose
-    values are asked for (`wanted_coordinates`)."""
+    """The rules for the streams of a graph.
 
-    memo: Memo
+    `patterns` are those of the tensors that it reads, and `types` the types of its streams. `wanted` are the streams of coordinates whose
+    values are needed (`wanted_coordinates`).
+    """
+
+    memo: CountMemo
     patterns: Mapping[str, Pattern]
     types: Mapping[n.Port, n.StreamType]
-    values: frozenset[n.Port]
+    wanted: frozenset[n.Port]
 
     def make(self, node: n.Primitive, inputs: Sequence[CountedStream]) -> NodeStreams:
-        """Raises `Uncountable` where that takes too many elements, and for a tensor without a pattern."""
+        """Count the outputs of a node. Raises `Uncountable` if that takes too many elements, or if a tensor has no pattern."""
         match node:
             case n.Root():
                 return NodeStreams((CountedStream(),))
             case n.Scan():
                 return self._scan(node, inputs[0])
             case n.Range():
-                return NodeStreams((self._below(inputs[0], full(node.size), ("range", node.size), None, keep_absent=True),))
+                return NodeStreams((self._below(inputs[0], full_level(node.size), ("range", node.size), None, keep_absent=True),))
             case n.Locate():
                 below = self._pattern(node.tensor).below[node.level]
-                key = (below, self._pattern(node.tensor).levels[node.level], *_parts(inputs))
+                key = (below, self._pattern(node.tensor).levels[node.level], *_memo_key(inputs))
                 return NodeStreams((self.memo.once("locate", key, lambda: self._locate(node, inputs)),))
             case n.Join():
                 return self._join(node, inputs)
@@ -57,7 +71,7 @@ class StreamRules:
             case n.Repeat():
                 return NodeStreams((self._repeat(node, inputs),))
             case n.Pointwise():
-                return NodeStreams((CountedStream(min(inputs, key=_size).nest),))
+                return NodeStreams((CountedStream(min(inputs, key=_distinct_fibers).nest),))
             case n.Reduce():
                 assert inputs[0].nest is not None
                 return NodeStreams((CountedStream(inputs[0].nest.above),))
@@ -66,13 +80,13 @@ class StreamRules:
             case n.Permute():
                 return NodeStreams(self._permute(node, inputs))
             case n.Drop():
-                return NodeStreams(self.memo.once("drop", _parts(inputs), lambda: self._drop(inputs)))
+                return NodeStreams(self.memo.once("drop", _memo_key(inputs), lambda: self._drop(inputs)))
             case n.Flatten():
                 return NodeStreams(
-                    (self.memo.once(("flatten", node.size), _parts(inputs), lambda: self._flatten(node, inputs[1])),)
+                    (self.memo.once(("flatten", node.size), _memo_key(inputs), lambda: self._flatten(node, inputs[1])),)
                 )
             case n.SplitLevel():
-                return NodeStreams(self.memo.once(("split", node.size), _parts(inputs), lambda: self._split(node, inputs[0])))
+                return NodeStreams(self.memo.once(("split", node.size), _memo_key(inputs), lambda: self._split(node, inputs[0])))
             case n.Fork():
                 return NodeStreams(self._fork(node, inputs[0]))
             case n.Merge():
@@ -87,73 +101,75 @@ class StreamRules:
             raise Uncountable
         return self.patterns[tensor]
 
-    def _together(self, *streams: CountedStream) -> tuple[Nest | None, tuple[Map, ...]]:
-        return together(self.memo, [stream.nest for stream in streams])
+    def _together(self, *streams: CountedStream) -> tuple[FiberNest | None, tuple[ElementMap, ...]]:
+        return common_refinement(self.memo, [stream.nest for stream in streams])
 
     def _below(
-        self, ref: CountedStream, level: FiberLevel, what: object, below: Ints | None, keep_absent: bool = False
+        self, ref: CountedStream, level: FiberLevel, kind: object, below: Ints | None, keep_absent: bool = False
     ) -> CountedStream:
-        """A level more: `label` of each reference says which fiber is below it."""
+        """Return a stream that is one level deeper, with the fiber that the label of each reference names below it."""
 
-        def made() -> Nest:
-            link = np.zeros(elements(ref.nest), dtype=np.int64) if ref.label is None else ref.label
-            return Nest(ref.nest, np.zeros_like(link) if keep_absent else link, level)
+        def build() -> FiberNest:
+            link = np.zeros(distinct_elements(ref.nest), dtype=np.int64) if ref.label is None else ref.label
+            return FiberNest(ref.nest, np.zeros_like(link) if keep_absent else link, level)
 
-        return CountedStream(self.memo.once(what, (ref.nest, ref.label, None if keep_absent else level), made), below)
+        return CountedStream(self.memo.once(kind, (ref.nest, ref.label, None if keep_absent else level), build), below)
 
     def _scan(self, node: n.Scan, ref: CountedStream) -> NodeStreams:
         pattern = self._pattern(node.tensor)
-        found = self._below(ref, pattern.levels[node.level], "scan", pattern.below[node.level])
-        return NodeStreams((CountedStream(found.nest), found))
+        scanned = self._below(ref, pattern.levels[node.level], "scan", pattern.below[node.level])
+        return NodeStreams((CountedStream(scanned.nest), scanned))
 
     def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> CountedStream:
         pattern = self._pattern(node.tensor)
         level, below = pattern.levels[node.level], pattern.below[node.level]
         nest, maps = self._together(*inputs)
-        labels = [None if s.label is None else through(s.label, map) for s, map in zip(inputs, maps, strict=True)]
+        labels = [None if s.label is None else apply_map(s.label, map) for s, map in zip(inputs, maps, strict=True)]
         if below is None and level.complete and all(label is None for label in labels):
             return CountedStream(nest)
-        found = np.zeros(elements(nest), dtype=np.int64)
-        absent = np.zeros(len(found), dtype=bool)
+        fibers_below = np.zeros(distinct_elements(nest), dtype=np.int64)
+        absent = np.zeros(len(fibers_below), dtype=bool)
         for label in labels:
             absent |= False if label is None else label < 0
         if below is not None or not level.complete:
             crds = self._values(node.inputs[0], inputs[0], maps[0])
             fiber = labels[1] if len(inputs) == 2 and labels[1] is not None else np.zeros(len(crds), dtype=np.int64)
             at = np.where(absent, EMPTY, level.find(fiber, crds))
-            found = np.minimum(at, 0) if below is None else chosen(below, at)
-        return CountedStream(nest, plain(np.where(absent, EMPTY, found)))
+            fibers_below = np.minimum(at, 0) if below is None else take(below, at)
+        return CountedStream(nest, normalize_labels(np.where(absent, EMPTY, fibers_below)))
 
-    def _values(self, port: n.Port, stream: CountedStream, map: Map) -> Ints:
-        """The coordinates on a stream: those of its lists, or, if it repeats others, its labels."""
+    def _values(self, port: n.Port, stream: CountedStream, map: ElementMap) -> Ints:
+        """Return the coordinates on a stream: those of its lists, or its labels if it repeats coordinates."""
         if self.types[port].kind == "crd":
             assert stream.nest is not None
-            return through(stream.nest.level.crd, map)
-        label = np.zeros(elements(stream.nest), dtype=np.int64) if stream.label is None else stream.label
-        return through(label, map)
+            return apply_map(stream.nest.level.crd, map)
+        label = np.zeros(distinct_elements(stream.nest), dtype=np.int64) if stream.label is None else stream.label
+        return apply_map(label, map)
 
     def _repeat(self, node: n.Repeat, inputs: Sequence[CountedStream]) -> CountedStream:
         x, signal = inputs
         assert signal.nest is not None
-        label = self._values(node.inputs[0], x, None) if node.inputs[0] in self.values else x.label
+        label = self._values(node.inputs[0], x, None) if node.inputs[0] in self.wanted else x.label
         if label is None:
             return CountedStream(signal.nest)
         nest = signal.nest
         return self.memo.once("repeat", (x.nest, label, nest), lambda: self._labelled(x.nest, label, nest))
 
-    def _labelled(self, x: Nest | None, label: Ints, signal: Nest) -> CountedStream:
-        """The signal's lists, told apart by the label of the element that is repeated in them."""
-        above, (from_x, from_signal) = together(self.memo, [x, signal.above])
-        value, fiber = through(label, from_x), through(signal.link, from_signal)
+    def _labelled(self, x: FiberNest | None, label: Ints, signal: FiberNest) -> CountedStream:
+        """Return the lists of the signal, distinguished by the label of the element that is repeated in them."""
+        above, (from_x, from_signal) = common_refinement(self.memo, [x, signal.above])
+        value, fiber = apply_map(label, from_x), apply_map(signal.link, from_signal)
         (values, fibers), which = distinct_tuples([value, fiber])
-        self.memo.afford(int(chosen(signal.level.lengths, fibers, 0).sum()))
-        place, at = signal.level.expanded(fibers)
+        self.memo.afford(int(take(signal.level.lengths, fibers, 0).sum()))
+        row, at = signal.level.expanded(fibers)
         if len(at) == len(signal.level.crd) and (at == np.arange(len(at))).all() and len(fibers) == signal.level.fibers:
             level = signal.level
         else:
-            level = FiberLevel(grouped(place, len(fibers)), signal.level.crd[at], signal.level.size)
-        nest = signal if level is signal.level and above is signal.above and from_signal is None else Nest(above, which, level)
-        return CountedStream(nest, plain(values[place]))
+            level = FiberLevel(group_positions(row, len(fibers)), signal.level.crd[at], signal.level.size)
+        nest = (
+            signal if level is signal.level and above is signal.above and from_signal is None else FiberNest(above, which, level)
+        )
+        return CountedStream(nest, normalize_labels(values[row]))
 
     def _join(self, node: n.Join, inputs: Sequence[CountedStream]) -> NodeStreams:
         def count() -> NodeStreams:
@@ -163,40 +179,40 @@ class StreamRules:
                 assert nest is not None
                 sides.append(nest)
                 of = [inputs[p].label for p in payloads]
-                labels.append([None if label is None else through(label, map) for label, map in zip(of, maps[1:], strict=True)])
-            above, maps = together(self.memo, [nest.above for nest in sides])
-            fibers, which = distinct_tuples([through(nest.link, map) for nest, map in zip(sides, maps, strict=True)])
-            merged = merge(self.memo, node.kind, [nest.level for nest in sides], fibers)
-            nest = Nest(above, which, merged.level)
-            times = summed(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
+                labels.append([None if label is None else apply_map(label, map) for label, map in zip(of, maps[1:], strict=True)])
+            above, maps = common_refinement(self.memo, [nest.above for nest in sides])
+            fibers, which = distinct_tuples([apply_map(nest.link, map) for nest, map in zip(sides, maps, strict=True)])
+            merged = merge_fibers(self.memo, node.kind, [nest.level for nest in sides], fibers)
+            nest = FiberNest(above, which, merged.level)
+            times = sum_by_group(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
             out = [CountedStream(nest)]
             for at, of in zip(merged.picks, labels, strict=True):
-                out += [CountedStream(nest, plain(_taken(label, at))) for label in of]
+                out += [CountedStream(nest, normalize_labels(_labels_at(label, at))) for label in of]
             return NodeStreams(tuple(out), int(times @ merged.steps))
 
-        return self.memo.once(("join", node.kind, node.payloads), _parts(inputs), count)
+        return self.memo.once(("join", node.kind, node.payloads), _memo_key(inputs), count)
 
     def _align(self, inputs: Sequence[CountedStream]) -> NodeStreams:
         def count() -> NodeStreams:
             old, new, x = (stream.nest for stream in inputs)
             assert old is not None and new is not None and x is not None
             roots = x.chain[: old.depth]
-            nest, (_, from_x) = together(self.memo, [old, roots[-1]])
+            nest, (_, from_x) = common_refinement(self.memo, [old, roots[-1]])
             assert nest is not None
-            above, (from_old, from_new) = together(self.memo, [nest.above, new.above])
-            fibers, which = distinct_tuples([through(new.link, from_new), through(nest.link, from_old)])
-            merged = merge(self.memo, "left", [new.level, nest.level], fibers)
-            times = summed(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
-            found = merged.picks[1]
+            above, (from_old, from_new) = common_refinement(self.memo, [nest.above, new.above])
+            fibers, which = distinct_tuples([apply_map(new.link, from_new), apply_map(nest.link, from_old)])
+            merged = merge_fibers(self.memo, "left", [new.level, nest.level], fibers)
+            times = sum_by_group(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
+            matches = merged.picks[1]
             first, *deeper = x.chain[old.depth :]
-            below = through(first.link, from_x)
-            link = chosen(below, found)
-            made = Nest(Nest(above, which, merged.level), link, first.level)
-            for one in deeper:
-                made = Nest(made, one.link, one.level)
-            return NodeStreams((CountedStream(made, inputs[2].label),), int(times @ merged.steps))
+            below = apply_map(first.link, from_x)
+            link = take(below, matches)
+            aligned = FiberNest(FiberNest(above, which, merged.level), link, first.level)
+            for nest_below in deeper:
+                aligned = FiberNest(aligned, nest_below.link, nest_below.level)
+            return NodeStreams((CountedStream(aligned, inputs[2].label),), int(times @ merged.steps))
 
-        return self.memo.once("align", _parts(inputs), count)
+        return self.memo.once("align", _memo_key(inputs), count)
 
     def _accumulate(self, node: n.Accumulate, inputs: Sequence[CountedStream]) -> tuple[CountedStream, ...]:
         inner = inputs[-2].nest
@@ -205,12 +221,12 @@ class StreamRules:
         def count() -> tuple[CountedStream, ...]:
             *_, reduced = inner.chain[: inner.depth - node.order]
             nests = inner.chain[reduced.depth :]
-            found = union(self.memo, nests, reduced.level.owner, nests[0].link, reduced.level.fibers)
-            link = chosen(found.fiber, reduced.link)
-            nest = Nest(reduced.above, link, found.levels[0])
+            merged = union_fibers(self.memo, nests, reduced.level.owner, nests[0].link, reduced.level.fibers)
+            link = take(merged.fiber, reduced.link)
+            nest = FiberNest(reduced.above, link, merged.levels[0])
             out = [CountedStream(nest)]
-            for level, links in zip(found.levels[1:], found.links, strict=True):
-                nest = Nest(nest, links, level)
+            for level, links in zip(merged.levels[1:], merged.links, strict=True):
+                nest = FiberNest(nest, links, level)
                 out.append(CountedStream(nest))
             return (*out, out[-1])
 
@@ -222,86 +238,86 @@ class StreamRules:
 
         def count() -> tuple[CountedStream, ...]:
             nests = inner.chain[inner.depth - len(node.order) :]
-            place, columns = np.arange(nests[0].level.fibers), list[Ints]()
-            at = place
+            row, columns = np.arange(nests[0].level.fibers), list[Ints]()
+            at = row
             for nest in nests:
                 fibers = at if nest is nests[0] else nest.link[at]
-                self.memo.afford(int(chosen(nest.level.lengths, fibers, 0).sum()))
+                self.memo.afford(int(take(nest.level.lengths, fibers, 0).sum()))
                 owner, at = nest.level.expanded(fibers)
-                place, columns = place[owner], [*(column[owner] for column in columns), nest.level.crd[at]]
+                row, columns = row[owner], [*(column[owner] for column in columns), nest.level.crd[at]]
             columns = [columns[k] for k in node.order]
             sizes = [nests[k].level.size for k in node.order]
-            order = np.lexsort((*reversed(columns), place))
-            made = Nest(nests[0].above, nests[0].link, FiberLevel(np.zeros(1, dtype=np.int64), place[:0], 0))
-            return _stacked(made, place[order], [column[order] for column in columns], sizes, nests[0].level.fibers)
+            order = np.lexsort((*reversed(columns), row))
+            start = FiberNest(nests[0].above, nests[0].link, FiberLevel(np.zeros(1, dtype=np.int64), row[:0], 0))
+            return _nested_streams(start, row[order], [column[order] for column in columns], sizes, nests[0].level.fibers)
 
         return self.memo.once(("permute", node.order), (inner,), count)
 
     def _drop(self, inputs: Sequence[CountedStream]) -> tuple[CountedStream, ...]:
-        """Values that leave are taken to be the `N`; which others do is for their numbers to say."""
+        """Count a drop. Only `N` is dropped: which other values are zero is not known."""
         crds = len(inputs) - 1
         nest, (_, map) = self._together(inputs[-2], inputs[-1])
         assert nest is not None
         label = inputs[-1].label
-        kept = np.ones(elements(nest), dtype=bool) if label is None else through(label, map) >= 0
-        label = None if label is None else through(label, map)[kept]
+        kept = np.ones(distinct_elements(nest), dtype=bool) if label is None else apply_map(label, map) >= 0
+        label = None if label is None else apply_map(label, map)[kept]
         chain = nest.chain[nest.depth - crds :]
-        levels, links = [one.level for one in chain], [one.link for one in chain]
+        levels, links = [fiber_nest.level for fiber_nest in chain], [fiber_nest.link for fiber_nest in chain]
         for k in reversed(range(crds)):
             level = levels[k]
             if not kept.all():
-                levels[k] = FiberLevel(grouped(level.owner[kept], level.fibers), level.crd[kept], level.size)
+                levels[k] = FiberLevel(group_positions(level.owner[kept], level.fibers), level.crd[kept], level.size)
             if k:
                 link = links[k]
-                kept = chosen(levels[k].lengths, link, 0) > 0
+                kept = take(levels[k].lengths, link, 0) > 0
                 links[k] = link[kept]
-        made = chain[0].above
+        kept_nest = chain[0].above
         out = []
-        for before, level, link in zip(chain, levels, links, strict=True):
-            same = made is before.above and level is before.level and len(link) == len(before.link)
-            made = before if same else Nest(made, link, level)
-            out.append(CountedStream(made))
-        return (*out, CountedStream(made, label))
+        for original, level, link in zip(chain, levels, links, strict=True):
+            unchanged = kept_nest is original.above and level is original.level and len(link) == len(original.link)
+            kept_nest = original if unchanged else FiberNest(kept_nest, link, level)
+            out.append(CountedStream(kept_nest))
+        return (*out, CountedStream(kept_nest, label))
 
     def _flatten(self, node: n.Flatten, crd: CountedStream) -> CountedStream:
         inner = crd.nest
         assert inner is not None and inner.above is not None
         outer = inner.above
-        place, at = inner.level.expanded(inner.link)
-        crds = outer.level.crd[place] * node.size + inner.level.crd[at]
-        level = FiberLevel(grouped(outer.level.owner[place], outer.level.fibers), crds, outer.level.size * node.size)
-        return CountedStream(Nest(outer.above, outer.link, level))
+        row, at = inner.level.expanded(inner.link)
+        crds = outer.level.crd[row] * node.size + inner.level.crd[at]
+        level = FiberLevel(group_positions(outer.level.owner[row], outer.level.fibers), crds, outer.level.size * node.size)
+        return CountedStream(FiberNest(outer.above, outer.link, level))
 
     def _split(self, node: n.SplitLevel, crd: CountedStream) -> tuple[CountedStream, CountedStream]:
         nest = crd.nest
         assert nest is not None
         outer, inner = np.divmod(nest.level.crd, node.size)
-        start = Nest(nest.above, nest.link, nest.level)
+        start = FiberNest(nest.above, nest.link, nest.level)
         sizes = [-(-nest.level.size // node.size), node.size]
-        first, second, _ = _stacked(start, nest.level.owner, [outer, inner], sizes, nest.level.fibers)
+        first, second, _ = _nested_streams(start, nest.level.owner, [outer, inner], sizes, nest.level.fibers)
         return first, second
 
     def _fork(self, node: n.Fork, x: CountedStream) -> tuple[CountedStream, ...]:
         nest = x.nest
         if nest is None:
-            one = np.zeros(1, dtype=np.int64) if x.label is None else x.label
-            return (CountedStream(None, plain(one)), *[CountedStream(None, None)] * (node.lanes - 1))
-        lanes = self.memo.once(("fork", node.lanes), (nest,), lambda: dealt(self.memo, nest, node.lanes))
-        return tuple(CountedStream(lane, None if x.label is None else plain(x.label[at])) for lane, at in lanes)
+            label = np.zeros(1, dtype=np.int64) if x.label is None else x.label
+            return (CountedStream(None, normalize_labels(label)), *[CountedStream(None, None)] * (node.lanes - 1))
+        lanes = self.memo.once(("fork", node.lanes), (nest,), lambda: fork_nest(self.memo, nest, node.lanes))
+        return tuple(CountedStream(lane, None if x.label is None else normalize_labels(x.label[at])) for lane, at in lanes)
 
     def _merge(self, node: n.Merge, inputs: Sequence[CountedStream]) -> CountedStream:
         def count() -> CountedStream:
             nests = [stream.nest for stream in inputs if stream.nest is not None]
-            return CountedStream(*taken(self.memo, nests, [stream.label for stream in inputs], node.levels))
+            return CountedStream(*merge_nests(self.memo, nests, [stream.label for stream in inputs], node.levels))
 
-        return self.memo.once(("merge", node.levels), _parts(inputs), count)
+        return self.memo.once(("merge", node.levels), _memo_key(inputs), count)
 
 
 def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> frozenset[n.Port]:
-    """The streams of coordinates whose values say what of a tensor is located: all but where all is there, and alike."""
+    """Return the streams whose coordinates decide what is located in a tensor. A level whose fibers are full and alike needs none."""
     wanted: set[n.Port] = set()
     for node in reversed(graph.nodes):
-        if isinstance(node, n.Locate) and node.tensor in patterns and _tells(patterns[node.tensor], node.level):
+        if isinstance(node, n.Locate) and node.tensor in patterns and _depends_on_coordinate(patterns[node.tensor], node.level):
             wanted.add(node.inputs[0])
         else:
             wanted |= {
@@ -310,35 +326,37 @@ def wanted_coordinates(graph: n.Graph, patterns: Mapping[str, Pattern]) -> froze
     return frozenset(wanted)
 
 
-def _tells(pattern: Pattern, level: int) -> bool:
-    """Whether it depends on the coordinate what is located in a level."""
+def _depends_on_coordinate(pattern: Pattern, level: int) -> bool:
+    """Return whether what is located in a level depends on the coordinate."""
     return pattern.below[level] is not None or not pattern.levels[level].complete
 
 
-def _parts(inputs: Sequence[CountedStream]) -> tuple[object, ...]:
+def _memo_key(inputs: Sequence[CountedStream]) -> tuple[object, ...]:
     return tuple(part for stream in inputs for part in (stream.nest, stream.label))
 
 
-def _size(stream: CountedStream) -> int:
+def _distinct_fibers(stream: CountedStream) -> int:
     return sum(nest.level.fibers for nest in stream.nest.chain) if stream.nest else 0
 
 
-def _taken(label: Ints | None, at: Ints) -> Ints:
-    """The labels of picked elements."""
-    return np.minimum(at, 0) if label is None else chosen(label, at)
+def _labels_at(label: Ints | None, at: Ints) -> Ints:
+    """Return the labels of these elements."""
+    return np.minimum(at, 0) if label is None else take(label, at)
 
 
-def _stacked(start: Nest, place: Ints, columns: Sequence[Ints], sizes: Sequence[int], fibers: int) -> tuple[CountedStream, ...]:
-    """Streams of entries in the order of `place` and then of the columns, of which equal ones next to each other are one element."""
+def _nested_streams(
+    start: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int], fibers: int
+) -> tuple[CountedStream, ...]:
+    """Return nested streams of entries that are ordered by `row` and then by the columns. Equal neighbours become one element."""
     nest, link, above = start.above, start.link, fibers
     out = []
     for k, (column, size) in enumerate(zip(columns, sizes, strict=True)):
         first = np.ones(len(column), dtype=bool)
-        first[1:] = (np.diff(place) != 0) | (np.diff(column) != 0)
+        first[1:] = (np.diff(row) != 0) | (np.diff(column) != 0)
         if k == len(columns) - 1:
             first[:] = True
-        nest = Nest(nest, link, FiberLevel(grouped(place[first], above), column[first], size))
+        nest = FiberNest(nest, link, FiberLevel(group_positions(row[first], above), column[first], size))
         out.append(CountedStream(nest))
-        place, above = np.cumsum(first) - 1, int(first.sum())
+        row, above = np.cumsum(first) - 1, int(first.sum())
         link = np.arange(above)
     return (*out, out[-1])

@@ -1,4 +1,4 @@
-"""What an accumulator holds: the union of the fibers below the coordinates that it reduces, and of what is below those."""
+"""Unions of fibers, level by level, as an accumulator forms them of the fibers below the coordinates that it reduces."""
 
 from __future__ import annotations
 
@@ -7,94 +7,102 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fuseflow.estimate.counted.distinct import canonical, distinct, grouped
-from fuseflow.estimate.counted.memo import Memo
-from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, Ints, Nest
+from fuseflow.estimate.counted.distinct import deduplicate_fibers, distinct_keys, group_positions
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest, Ints
 
-SATURATED = 4
-"""Elements to merge for each place that there is, from which on they are merged in rounds: most unions are full long before the end."""
+SATURATION_RATIO = 4
+"""The elements to merge for each possible coordinate from which on a merge runs in rounds, because most unions are full early."""
 
 
 @dataclass(frozen=True)
-class Union:
-    """Levels, outermost first, `links` from the elements of each to the fibers of the next; and the fiber of each group."""
+class FiberUnion:
+    """The unions of groups: levels, outermost first, with `links` between them, and the fiber of the first level for each group.
+
+    The links of a level lead from its elements to the fibers of the next.
+    """
 
     levels: tuple[FiberLevel, ...]
     links: tuple[Ints, ...]
     fiber: Ints
 
 
-def union(memo: Memo, nests: Sequence[Nest], group: Ints, member: Ints, groups: int) -> Union:
-    """For each group the union of the fibers `member` of the outermost of `nests`, level by level. A coordinate with nothing below it
-    is in none."""
+def union_fibers(memo: CountMemo, nests: Sequence[FiberNest], group: Ints, member: Ints, groups: int) -> FiberUnion:
+    """Return for each group the union of the fibers `member` of the outermost of `nests`, level by level.
+
+    A coordinate with nothing below it is in no union.
+    """
     level = nests[0].level
     kept = member >= 0
-    keys, _ = distinct(group[kept] * max(1, level.fibers) + member[kept], groups * max(1, level.fibers))
+    keys, _ = distinct_keys(group[kept] * max(1, level.fibers) + member[kept], groups * max(1, level.fibers))
     group, member = np.divmod(keys, max(1, level.fibers))
     kept = level.lengths[member] > 0 if level.fibers else np.zeros(0, dtype=bool)
     group, member = group[kept], member[kept]
-    if (np.diff(group) > 0).all() and _solid(nests):
+    if (np.diff(group) > 0).all() and _without_gaps(nests):
         fiber = np.full(groups, EMPTY)
         fiber[group] = member
-        return Union(tuple(n.level for n in nests), tuple(n.link for n in nests[1:]), fiber)
-    alike, _, which = canonical(FiberLevel(grouped(group, groups), member, max(1, level.fibers)))  # groups of the same members
-    found = (_innermost if len(nests) == 1 else _outer)(memo, nests, alike)
-    return Union(found.levels, found.links, found.fiber[which])
+        return FiberUnion(tuple(n.level for n in nests), tuple(n.link for n in nests[1:]), fiber)
+    # groups of the same members have the same union
+    distinct_groups, _, which = deduplicate_fibers(FiberLevel(group_positions(group, groups), member, max(1, level.fibers)))
+    distinct = (_innermost if len(nests) == 1 else _outer)(memo, nests, distinct_groups)
+    return FiberUnion(distinct.levels, distinct.links, distinct.fiber[which])
 
 
-def _solid(nests: Sequence[Nest]) -> bool:
-    """Whether every coordinate has something below it."""
+def _without_gaps(nests: Sequence[FiberNest]) -> bool:
+    """Return whether every coordinate has something below it."""
     return all((n.link >= 0).all() and (n.level.lengths > 0)[n.link].all() for n in nests[1:])
 
 
-def _innermost(memo: Memo, nests: Sequence[Nest], groups: FiberLevel) -> Union:
+def _innermost(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> FiberUnion:
     level = nests[0].level
     work = int(level.lengths[groups.crd].sum()) if len(groups.crd) else 0
-    if work > SATURATED * groups.fibers * level.size:
-        return _in_rounds(memo, level, groups)
+    if work > SATURATION_RATIO * groups.fibers * level.size:
+        return _innermost_in_rounds(memo, level, groups)
     memo.afford(work)
-    place, at = level.expanded(groups.crd)
-    keys, _ = distinct(groups.owner[place] * level.size + level.crd[at], groups.fibers * level.size)
+    row, at = level.expanded(groups.crd)
+    keys, _ = distinct_keys(groups.owner[row] * level.size + level.crd[at], groups.fibers * level.size)
     group, crd = np.divmod(keys, max(1, level.size))
-    return _closed(group, crd, groups.fibers, level.size)
+    return _union_of_coordinates(group, crd, groups.fibers, level.size)
 
 
-def _in_rounds(memo: Memo, level: FiberLevel, groups: FiberLevel) -> Union:
-    """Twice as many members in every round; a group whose union is full needs no more."""
+def _innermost_in_rounds(memo: CountMemo, level: FiberLevel, groups: FiberLevel) -> FiberUnion:
+    """Merge twice as many members in every round. A group whose union is full takes no further part."""
     memo.afford(groups.fibers * level.size)
-    held = np.zeros((groups.fibers, level.size), dtype=bool)
+    present = np.zeros((groups.fibers, level.size), dtype=bool)
     rank = np.arange(len(groups.crd)) - groups.pos[:-1][groups.owner]
     start, step = 0, 1
     open_ = np.ones(groups.fibers, dtype=bool)
     while open_.any() and start < groups.lengths[open_].max(initial=0):
-        taken = open_[groups.owner] & (rank >= start) & (rank < start + step)
-        members, owners = groups.crd[taken], groups.owner[taken]
+        in_round = open_[groups.owner] & (rank >= start) & (rank < start + step)
+        members, owners = groups.crd[in_round], groups.owner[in_round]
         memo.afford(int(level.lengths[members].sum()))
-        place, at = level.expanded(members)
-        held[owners[place], level.crd[at]] = True
-        open_ &= ~held.all(axis=1)
+        row, at = level.expanded(members)
+        present[owners[row], level.crd[at]] = True
+        open_ &= ~present.all(axis=1)
         start, step = start + step, step * 2
-    group, crd = np.nonzero(held)
-    return _closed(group, crd, groups.fibers, level.size)
+    group, crd = np.nonzero(present)
+    return _union_of_coordinates(group, crd, groups.fibers, level.size)
 
 
-def _outer(memo: Memo, nests: Sequence[Nest], groups: FiberLevel) -> Union:
+def _outer(memo: CountMemo, nests: Sequence[FiberNest], groups: FiberLevel) -> FiberUnion:
     level = nests[0].level
     memo.afford(int(level.lengths[groups.crd].sum()) if len(groups.crd) else 0)
-    place, at = level.expanded(groups.crd)
-    keys, which = distinct(groups.owner[place] * level.size + level.crd[at], groups.fibers * level.size)
-    inner = union(memo, nests[1:], which, nests[1].link[at], len(keys))
+    row, at = level.expanded(groups.crd)
+    keys, which = distinct_keys(groups.owner[row] * level.size + level.crd[at], groups.fibers * level.size)
+    inner = union_fibers(memo, nests[1:], which, nests[1].link[at], len(keys))
     kept = inner.fiber >= 0
     group, crd = np.divmod(keys[kept], max(1, level.size))
-    made, links, classes = canonical(FiberLevel(grouped(group, groups.fibers), crd, level.size), inner.fiber[kept])
+    merged, links, classes = deduplicate_fibers(
+        FiberLevel(group_positions(group, groups.fibers), crd, level.size), inner.fiber[kept]
+    )
     assert links is not None
-    return Union((made, *inner.levels), (links, *inner.links), _without_empty(made, classes))
+    return FiberUnion((merged, *inner.levels), (links, *inner.links), _mark_empty(merged, classes))
 
 
-def _closed(group: Ints, crd: Ints, groups: int, size: int) -> Union:
-    level, _, which = canonical(FiberLevel(grouped(group, groups), crd, size))
-    return Union((level,), (), _without_empty(level, which))
+def _union_of_coordinates(group: Ints, crd: Ints, groups: int, size: int) -> FiberUnion:
+    level, _, which = deduplicate_fibers(FiberLevel(group_positions(group, groups), crd, size))
+    return FiberUnion((level,), (), _mark_empty(level, which))
 
 
-def _without_empty(level: FiberLevel, fiber: Ints) -> Ints:
+def _mark_empty(level: FiberLevel, fiber: Ints) -> Ints:
     return np.where(level.lengths[fiber] > 0, fiber, EMPTY) if level.fibers else fiber

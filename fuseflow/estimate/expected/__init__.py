@@ -1,1 +1,1 @@
-"""Expectations: what the streams of a graph look like on average, from tensor statistics alone."""
+"""Expected shapes. What the streams of a graph look like on average follows from tensor statistics alone."""

@@ -1,4 +1,4 @@
-"""What a graph costs, estimated from tensor statistics: firings of every node, FLOPs, bytes and a bound on its cycles."""
+"""The cost of a graph, estimated from tensor statistics: firings of every node, FLOPs, bytes and a bound on its cycles."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from math import prod
 from typing import assert_never
 
 from fuseflow import tile_ops
-from fuseflow.estimate.expected.stream_shapes import ExpectedStream, of_shapes, shapes
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, result_statistics, stream_shapes
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
 from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
 from fuseflow.tile_ops import TileShape
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
+"""The bytes of a value, by type."""
 
-OVERLAP = 0.9
-"""Share of the work outside the busiest node that is assumed to happen at the same time."""
+OVERLAPPED_SHARE = 0.9
+"""The share of the work outside the busiest node that is assumed to happen at the same time."""
 BANDWIDTH = 256
-"""Bytes that a memory moves in a cycle: eight channels of HBM2 at 1 GHz."""
+"""The bytes that a memory moves in a cycle: those of eight channels of HBM2 at 1 GHz."""
 
 TILE_MACS = 256
-"""Multiply-accumulates on tiles in a cycle."""
+"""The multiply-accumulates on tiles in a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`cycles` are the firings of the busiest node: no machine with one firing a cycle needs fewer."""
+    """The expected cost of a graph. `cycles` are those of the busiest node, which fires at most once a cycle."""
 
     cycles: float
     firings: float
@@ -36,50 +37,50 @@ class Estimate:
 
     @property
     def rank(self) -> float:
-        """Expected cycles, for comparing loop orders: the bound of the busiest node or of the memory, and what does not overlap with it."""
+        """The expected cycles by which loop orders are compared: the larger bound, and the work that does not overlap with it."""
         moving = self.bytes / BANDWIDTH
         bound = max(self.cycles, moving)
-        return bound + (1 - OVERLAP) * (self.firings + moving - bound)
+        return bound + (1 - OVERLAPPED_SHARE) * (self.firings + moving - bound)
 
     def __add__(self, other: Estimate) -> Estimate:
-        """One graph after the other."""
+        """Return the cost of one graph run after the other."""
         return Estimate(
             self.cycles + other.cycles, self.firings + other.firings, self.flops + other.flops, self.bytes + other.bytes
         )
 
 
-def estimate(graph: Graph, known: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
-    """The cost of `graph`, and the statistics expected of the tensors it writes."""
-    found, types = shapes(graph, known), graph.types()
+def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
+    """Estimate the cost of `graph` and the statistics of the tensors that it writes, given the statistics of those that it reads."""
+    shapes, types = stream_shapes(graph, statistics), graph.types()
     written: dict[str, dict[int, ExpectedStream]] = {}
     busiest = total = flops = 0.0
     for node in graph.nodes:
-        inputs, outputs = _streams(node, found)
+        inputs, outputs = _streams(node, shapes)
         if isinstance(node, WriteLevel):
             written.setdefault(node.tensor, {})[node.level] = inputs[0]
         tiles = [types[p].tile for p in node.inputs]
         firings = _firings(node, inputs, outputs)
         busiest, total = max(busiest, firings * _interval(node, tiles)), total + firings
         flops += _flops(node, inputs, tiles)
-    results = {name: of_shapes([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
-    return Estimate(busiest, total, flops, sum(traffic(graph, found).values())), results
+    results = {name: result_statistics([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
+    return Estimate(busiest, total, flops, sum(expected_traffic(graph, shapes).values())), results
 
 
-def traffic(graph: Graph, found: Mapping[Port, ExpectedStream]) -> dict[str, float]:
-    """The bytes expected to be read or written of every tensor of `graph`, whose streams have the shapes `found`."""
-    moved = dict.fromkeys(graph.declared, 0.0)
+def expected_traffic(graph: Graph, shapes: Mapping[Port, ExpectedStream]) -> dict[str, float]:
+    """Return the bytes that are expected to be read or written of every tensor of `graph`, given the shapes of its streams."""
+    bytes_by_tensor = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:
         if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
             tensor = graph.declared[node.tensor]
             arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
             value_bytes = VALUE_BYTES[tensor.dtype] * prod(tensor.tile)
-            moved[node.tensor] += _bytes(node, *_streams(node, found), arrays, value_bytes)
-    return moved
+            bytes_by_tensor[node.tensor] += _bytes(node, *_streams(node, shapes), arrays, value_bytes)
+    return bytes_by_tensor
 
 
-def _streams(node: Node, found: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:
+def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:
     outputs = (Port(node.name, k) for k in range(len(node.port_names())))
-    return [found[p] for p in node.inputs], [found[p] for p in outputs if p in found]
+    return [shapes[p] for p in node.inputs], [shapes[p] for p in outputs if p in shapes]
 
 
 def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStream]) -> float:
@@ -91,7 +92,7 @@ def _firings(node: Node, inputs: list[ExpectedStream], outputs: list[ExpectedStr
 
 
 def _interval(node: Node, tiles: list[TileShape]) -> float:
-    """Cycles from one firing to the next: as many as the work on a tile takes."""
+    """Return the cycles from one firing to the next, which are those that the work on a tile takes."""
     if not node.operator:
         return 1.0
     work = prod(tiles[-1]) if node.grain == "fold" else tile_ops.work_count(node.operator, tiles)
@@ -113,14 +114,16 @@ def _bytes(
     arrays: Sequence[StoredArray],
     value_bytes: int,
 ) -> float:
-    """Where a scan goes through entries, finding the two ends of a fiber counts as two positions, whether they are stored or seen in
-    the level above."""
+    """Return the bytes that a node reads or writes.
+
+    A scan through entries reads two positions for each fiber, the ends of the fiber, whether or not the level stores them itself.
+    """
     match node:
         case Load() | WriteValues():
             return inputs[0].stored * value_bytes
         case Scan() if any(array.entry for array in arrays):
-            each = sum(array.entry * array.bytes for array in arrays)
-            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * each
+            entry_bytes = sum(array.entry * array.bytes for array in arrays)
+            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * entry_bytes
         case Scan():
             return inputs[0].stored * sum(array.scanned * array.bytes for array in arrays)
         case Locate():

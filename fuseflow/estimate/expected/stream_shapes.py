@@ -1,7 +1,7 @@
-"""What streams of a graph will look like, estimated from tensor statistics alone: how many elements at each nesting depth.
+"""The expected shapes of the streams of a graph, from tensor statistics alone: how many elements there are at each nesting depth.
 
 Every primitive maps the shapes of its inputs to those of its outputs. Coordinates are taken as independent and uniform, so a join of
-densities p and q keeps p*q (intersect) or 1-(1-p)(1-q) (union).
+densities p and q keeps p*q of the coordinates (intersect), or 1-(1-p)(1-q) (union).
 """
 
 from __future__ import annotations
@@ -38,21 +38,23 @@ from fuseflow.samml.nodes import (
     TensorWriter,
 )
 
-Place = tuple[str, int]
-"""A storage level of a tensor."""
+TensorLevel = tuple[str, int]
+"""A level of a tensor, by the name of the tensor and the number of the level."""
 
 
 class Overlap(Protocol):
-    """What is known of two tensors together."""
+    """A source of facts about pairs of tensors."""
 
-    def reached(self, drawn: Place, level: Place) -> LookupRate | None:
-        """Of coordinates as often as they are stored at `drawn`, looked up in the outermost level of a tensor, of which `level` is the
-        next; None: nothing is known."""
+    def lookup_rate(self, source_level: TensorLevel, level: TensorLevel) -> LookupRate | None:
+        """Return the rate at which coordinates are found in the outermost level of a tensor, and the elements below them in `level`.
+
+        The coordinates occur as often as `source_level` stores them. None if nothing is known.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class LookupRate:
-    """`rate`: the share of coordinates that are there; `fanout`: how many elements those have below them, on average."""
+    """`rate` is the share of the coordinates looked up that are stored, `fanout` the mean number of elements below one of those."""
 
     rate: float
     fanout: float
@@ -60,79 +62,86 @@ class LookupRate:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedStream:
-    """`counts[d]` elements at nesting depth d+1; `size` is the extent of the innermost dimension (0 where it does not matter); `present`
-    the share of elements that are not `N`; `drawn` the levels that the coordinates behind the elements come from, where these are
-    stored: how often a coordinate occurs there says how often it occurs here."""
+    """The expected shape of a stream.
+
+    It has `counts[d]` elements at nesting depth d+1. `size` is the size of the innermost dimension, 0 where it does not matter.
+    `present` is the share of elements that are not `N`. `origins` are the sparse levels from which the coordinates behind the elements
+    come: how often a coordinate occurs there says how often it occurs in the stream.
+    """
 
     counts: tuple[float, ...] = ()
     size: int = 0
     present: float = 1.0
-    drawn: tuple[Place, ...] = ()
+    origins: tuple[TensorLevel, ...] = ()
 
     @property
     def elements(self) -> float:
+        """The number of innermost elements."""
         return self.counts[-1] if self.counts else 1.0
 
     @property
     def fibers(self) -> float:
-        """Number of innermost lists."""
+        """The number of innermost lists."""
         return self.counts[-2] if len(self.counts) > 1 else 1.0
 
     @property
     def density(self) -> float:
+        """The share of the coordinates of the innermost dimension that a list has."""
         full = self.fibers * self.size
         return min(1.0, self.elements / full) if full else 0.0
 
     @property
     def tokens(self) -> float:
-        """Elements and stops: every list but the outermost of a run closes with one."""
+        """The number of tokens: the elements, a stop for each innermost list, and the token that ends the stream."""
         return self.elements + (self.fibers if self.counts else 0.0) + 1
 
     def inner(self, elements: float, size: int = 0) -> ExpectedStream:
-        """A level further in."""
+        """Return a stream that is one level deeper."""
         return ExpectedStream((*self.counts, elements), size)
 
     def resized(self, elements: float) -> ExpectedStream:
-        """The same lists with another number of elements in the innermost ones."""
+        """Return a stream of the same lists with another number of innermost elements."""
         return ExpectedStream((*self.counts[:-1], elements), self.size)
 
     @property
     def stored(self) -> float:
-        """Elements that are not `N`."""
+        """The number of elements that are not `N`."""
         return self.elements * self.present
 
 
-def shapes(graph: Graph, known: Mapping[str, TensorStatistics]) -> dict[Port, ExpectedStream]:
-    """The expected shape of every stream of `graph`; `known` are the statistics of the tensors it reads."""
-    found: dict[Port, ExpectedStream] = {}
+def stream_shapes(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> dict[Port, ExpectedStream]:
+    """Return the expected shape of every stream of `graph`; `statistics` are those of the tensors that it reads."""
+    shapes: dict[Port, ExpectedStream] = {}
     for node in graph.nodes:
-        outputs = outputs_of(node, [found[p] for p in node.inputs], graph.declared, known)
-        found |= {Port(node.name, k): s for k, s in enumerate(outputs)}
-    return found
+        outputs = output_shapes(node, [shapes[p] for p in node.inputs], graph.declared, statistics)
+        shapes |= {Port(node.name, k): s for k, s in enumerate(outputs)}
+    return shapes
 
 
-def outputs_of(
+def output_shapes(
     node: Primitive,
     inputs: list[ExpectedStream],
     tensors: Mapping[str, TensorDecl],
-    known: Mapping[str, TensorStatistics],
-    pairs: Overlap | None = None,
+    statistics: Mapping[str, TensorStatistics],
+    overlap: Overlap | None = None,
 ) -> list[ExpectedStream]:
-    """The expected shapes of what a node makes of streams of these. Without `pairs`, coordinates of any two tensors are independent."""
+    """Return the expected shapes of the outputs of a node. Without `overlap`, coordinates of any two tensors are independent."""
     match node:
         case Root():
             return [ExpectedStream()]
         case Scan():
-            return _scan(node, inputs[0], known[node.tensor], pairs)
+            return _scan(node, inputs[0], statistics[node.tensor], overlap)
         case Range():
             return [inputs[0].inner(inputs[0].elements * node.size, node.size)]
         case Repeat():
-            return [replace(inputs[1], present=inputs[0].present, drawn=inputs[0].drawn)]
+            return [replace(inputs[1], present=inputs[0].present, origins=inputs[0].origins)]
         case Locate():
-            there = 1.0 if tensors[node.tensor].format.levels[node.level].full else _density(known[node.tensor], node.level)
-            return [replace(inputs[-1], present=inputs[-1].present * there, drawn=inputs[0].drawn)]
+            stored_share = (
+                1.0 if tensors[node.tensor].format.levels[node.level].full else _density(statistics[node.tensor], node.level)
+            )
+            return [replace(inputs[-1], present=inputs[-1].present * stored_share, origins=inputs[0].origins)]
         case Join():
-            return _join(node, inputs, pairs)
+            return _join(node, inputs, overlap)
         case Align():
             return [_align(*inputs)]
         case Reduce():
@@ -157,8 +166,8 @@ def outputs_of(
             assert_never(unknown)
 
 
-def union_of(node: Node, inputs: list[ExpectedStream]) -> float:
-    """The comparisons expected of a node that merges: coordinates that any side has."""
+def expected_comparisons(node: Node, inputs: list[ExpectedStream]) -> float:
+    """Return the expected comparisons of a node that merges: the coordinates that any of its sides has."""
     if isinstance(node, Join):
         sides = [inputs[crd] for crd, _ in node.sides()]
     elif isinstance(node, Align):
@@ -171,73 +180,73 @@ def union_of(node: Node, inputs: list[ExpectedStream]) -> float:
 
 
 def _merge(node: Merge, lane: ExpectedStream) -> ExpectedStream:
-    """All lanes are like the first: as many elements each, from the dealt level on."""
+    """Return the shape of a merge of lanes that all have the shape of the first, from the level that is dealt to lanes on."""
     dealt = len(lane.counts) - 1 - node.levels
     return replace(lane, counts=(*lane.counts[:dealt], *(count * node.lanes for count in lane.counts[dealt:])))
 
 
-def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, pairs: Overlap | None) -> list[ExpectedStream]:
+def _scan(node: Scan, ref: ExpectedStream, stats: TensorStatistics, overlap: Overlap | None) -> list[ExpectedStream]:
     elements = ref.stored * stats.fanouts[node.level]
-    for drawn in ref.drawn if pairs else ():
-        if pairs and (found := pairs.reached(drawn, (node.tensor, node.level))) is not None:
-            elements = ref.stored * found.fanout
+    for origin in ref.origins if overlap else ():
+        if overlap and (rate := overlap.lookup_rate(origin, (node.tensor, node.level))) is not None:
+            elements = ref.stored * rate.fanout
     size = stats.sizes[node.level]
     stored = stats.fanouts[node.level] < size
-    below = ref.inner(elements, size)
-    return [replace(below, drawn=((node.tensor, node.level),) if stored else ()), replace(below, drawn=())]
+    scanned = ref.inner(elements, size)
+    return [replace(scanned, origins=((node.tensor, node.level),) if stored else ()), replace(scanned, origins=())]
 
 
 def _density(stats: TensorStatistics, level: int) -> float:
-    """The share of the coordinates of a dimension that a fiber has."""
+    """Return the share of the coordinates of its dimension that a fiber of a level has."""
     return min(1.0, stats.fanouts[level] / stats.sizes[level]) if stats.sizes[level] else 0.0
 
 
-def _rates(node: Join, inputs: list[ExpectedStream], pairs: Overlap | None) -> list[float]:
-    """For each side the share of all coordinates that it has; of those of the first side, where more is known of the two."""
+def _rates(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[float]:
+    """Return for each side the share of all coordinates that it has, or of the coordinates of the first side, if `overlap` knows it."""
     sides = [inputs[crd] for crd, _ in node.sides()]
-    found = [side.density for side in sides]
-    if pairs is None or node.kind == "union":
-        return found
+    rates = [side.density for side in sides]
+    if overlap is None or node.kind == "union":
+        return rates
     for k, side in enumerate(sides[1:], 1):
-        for drawn in sides[0].drawn:
-            for tensor, level in side.drawn:
-                if level == 0 and (reached := pairs.reached(drawn, (tensor, 1))) is not None:
-                    found[k] = reached.rate
-    return found
+        for origin in sides[0].origins:
+            for tensor, level in side.origins:
+                if level == 0 and (rate := overlap.lookup_rate(origin, (tensor, 1))) is not None:
+                    rates[k] = rate.rate
+    return rates
 
 
-def _join(node: Join, inputs: list[ExpectedStream], pairs: Overlap | None) -> list[ExpectedStream]:
-    """The coordinates, then every payload: of a side that has not all of them, some are `N`."""
+def _join(node: Join, inputs: list[ExpectedStream], overlap: Overlap | None) -> list[ExpectedStream]:
+    """Return the coordinates, then every payload. Some payloads are `N` if their side does not have all coordinates."""
     sides = node.sides()
-    densities = _rates(node, inputs, pairs)
+    densities = _rates(node, inputs, overlap)
     first = inputs[sides[0][0]]
-    either = {"left": densities[0], "intersect": math.prod(densities), "union": 1 - math.prod(1 - d for d in densities)}
-    density = either[node.kind]
+    density_by_kind = {"left": densities[0], "intersect": math.prod(densities), "union": 1 - math.prod(1 - d for d in densities)}
+    density = density_by_kind[node.kind]
     joined = first if node.kind == "left" else first.resized(first.fibers * first.size * density)
-    kinds = {"left": sides[:1], "intersect": sides, "union": ()}[node.kind]
-    drawn = tuple(dict.fromkeys(place for crd, _ in kinds for place in inputs[crd].drawn))
-    joined = replace(joined, drawn=drawn)
-    found = [joined]
+    origin_sides = {"left": sides[:1], "intersect": sides, "union": ()}[node.kind]
+    origins = tuple(dict.fromkeys(origin for crd, _ in origin_sides for origin in inputs[crd].origins))
+    joined = replace(joined, origins=origins)
+    shapes = [joined]
     for side, (crd, payloads) in enumerate(sides):
-        others = tuple(place for place in drawn if place not in inputs[crd].drawn)
+        others = tuple(origin for origin in origins if origin not in inputs[crd].origins)
         kept = 1.0
         if node.kind == "union" and density:
             kept = densities[side] / density
         elif node.kind == "left" and side > 0:
             kept = densities[side]
-        found += [replace(joined, present=inputs[p].present * kept, drawn=others) for p in payloads]
-    return found
+        shapes += [replace(joined, present=inputs[p].present * kept, origins=others) for p in payloads]
+    return shapes
 
 
 def _align(old: ExpectedStream, new: ExpectedStream, stream: ExpectedStream) -> ExpectedStream:
-    """Deeper levels keep their fan-out, as far as coordinates of `old` are in `new`."""
+    """Return the aligned stream. Its deeper levels keep their fan-out, and shrink by the share of `old` that is in `new`."""
     kept = min(1.0, new.elements / old.elements) if old.elements else 0.0
     depth = len(new.counts)
     return ExpectedStream((*new.counts, *(c * kept for c in stream.counts[depth:])), stream.size, stream.present)
 
 
 def _accumulate(node: Accumulate, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Each workspace merges the fibers below one fiber of crd_0: a coordinate is in it unless it is in none of them."""
+    """Return the outputs. Each workspace merges the fibers below one fiber of crd_0, and has the coordinates that any of them has."""
     reduced = inputs[0]
     merged = reduced.elements / reduced.fibers if reduced.fibers else 0.0
     out: list[ExpectedStream] = []
@@ -250,7 +259,7 @@ def _accumulate(node: Accumulate, inputs: list[ExpectedStream]) -> list[Expected
 
 
 def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """A coordinate stays unless all the places below it are empty."""
+    """Return the outputs. A coordinate stays unless all coordinates below it are missing."""
     *crds, val = inputs
     counts = list(val.counts)
     for crd, below in reversed(list(pairwise(crds))):
@@ -262,8 +271,10 @@ def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
 
 
 def _permute(node: Permute, inputs: list[ExpectedStream]) -> list[ExpectedStream]:
-    """Each workspace holds the entries below one fiber of crd_0, anywhere among its coordinates: a coordinate of an output level is in
-    it unless no entry is below it."""
+    """Return the outputs. Each workspace holds the entries below one fiber of crd_0, scattered evenly over its coordinates.
+
+    It has the coordinates of an output level that have an entry below them.
+    """
     outer, entries = inputs[0], inputs[-2].elements
     sizes = [inputs[level].size for level in node.order]
     places = outer.fibers * math.prod(sizes)
@@ -278,7 +289,7 @@ def _permute(node: Permute, inputs: list[ExpectedStream]) -> list[ExpectedStream
     return [*out, above]
 
 
-def of_shapes(levels: Sequence[ExpectedStream]) -> TensorStatistics:
-    """The statistics of a tensor whose level writers get streams of these shapes."""
+def result_statistics(levels: Sequence[ExpectedStream]) -> TensorStatistics:
+    """Return the statistics of a tensor whose level writers read streams of these shapes."""
     fanouts = (s.elements / s.fibers if s.fibers else 0.0 for s in levels)
     return TensorStatistics(tuple(s.size for s in levels), tuple(fanouts))

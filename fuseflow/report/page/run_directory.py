@@ -11,7 +11,7 @@ from typing import Any
 from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import read_text
 from fuseflow.report.cycle_tables import SCHEMA as CYCLES_SCHEMA
-from fuseflow.run.artifacts import MANIFEST, REGION, REGION_SCHEMA, region_folder
+from fuseflow.run.artifacts import MANIFEST, REGION_FILE, REGION_SCHEMA, region_folder
 from fuseflow.run.result import SCHEMA
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
@@ -57,11 +57,11 @@ def _directory(path: Path) -> tuple[Values, dict[str, tuple[Values, Graph]]]:
 
 
 def _region(folder: Path) -> tuple[Values, Graph]:
-    if not (folder / REGION).exists():
-        raise FileError(f"`{folder}` has no {REGION}: an earlier version wrote it, or it is not whole", hint=AGAIN)
+    if not (folder / REGION_FILE).exists():
+        raise FileError(f"`{folder}` has no {REGION_FILE}: an earlier version wrote it, or it is not whole", hint=AGAIN)
     graph = samml_text.parse(read_text(folder / "graph.samml", "the graph"), str(folder / "graph.samml"))
     verify(graph)
-    return _read(folder / REGION, REGION_SCHEMA, REGION), graph
+    return _read(folder / REGION_FILE, REGION_SCHEMA, REGION_FILE), graph
 
 
 def _result(path: Path) -> Values:

@@ -1,4 +1,4 @@
-"""The estimate against executed graphs: exact where patterns are regular, near elsewhere."""
+"""The estimated cost against executed graphs: it is exact where patterns are regular, and near elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import programs
 import pytest
 
 from fuseflow.einsum.parse import parse
-from fuseflow.estimate import TensorStatistics, assume, estimate, measure
+from fuseflow.estimate import TensorStatistics, assume_statistics, estimate_graph, measure_statistics
 from fuseflow.lower.program import lower
 from fuseflow.samml.text import parse as graph_of
 from fuseflow.schedule import Schedule
@@ -18,23 +18,23 @@ from fuseflow.tensors import Format, pack
 @pytest.mark.parametrize("format", ["csr", "coo", "csc", "dcsr", "dense"])
 def test_measured_fanouts_multiply_to_the_stored_entries(format):
     array = np.array([[1, 0, 2], [0, 0, 0], [3, 4, 5]])
-    stats = measure(pack(array, Format.parse(format, 2)))
+    stats = measure_statistics(pack(array, Format.parse(format, 2)))
     assert stats.stored == pytest.approx(9 if format == "dense" else 5)
     assert stats.sizes == (3, 3)
 
 
 def test_nothing_stored():
-    assert measure(pack(np.zeros((0, 3)), Format.parse("csf", 2))).fanouts == (0.0, 0.0)
+    assert measure_statistics(pack(np.zeros((0, 3)), Format.parse("csf", 2))).fanouts == (0.0, 0.0)
 
 
 def test_assumed_statistics_fill_dense_levels():
     declared = programs.program("layer").declared
-    assert assume(declared["W"]) == TensorStatistics((3, 5), (3.0, 5.0))
-    assert assume(declared["A"]).fanouts == (4.0, pytest.approx(0.4))
+    assert assume_statistics(declared["W"]) == TensorStatistics((3, 5), (3.0, 5.0))
+    assert assume_statistics(declared["A"]).fanouts == (4.0, pytest.approx(0.4))
 
 
 def run(text: str, order: str, arrays: dict[str, np.ndarray]):
-    """(estimate, simulation) of a one-region program."""
+    """Return the estimate and the simulation of a program of one region."""
     program = parse(text)
     tensors = {t.name: pack(arrays[t.name], t.format or Format.dense(len(t.shape))) for t in program.inputs}
     _, (region,) = lower(program, Schedule.order("Y", order), tensors)
@@ -66,25 +66,25 @@ def test_an_accumulator_merges_overlapping_rows():
     """100 nonzeros in each of 10 merged fibers of a dimension of 100: no more than 100 coordinates come out."""
     graph = programs.graph("axw", "i,k,f,h")
     dense = {"A": TensorStatistics((4, 4), (4, 4)), "X": TensorStatistics((4, 3), (4, 3)), "W": TensorStatistics((3, 5), (3, 5))}
-    _, written = estimate(graph, dense)
+    _, written = estimate_graph(graph, dense)
     assert written["Y"].fanouts == (4, 5)
 
 
 def test_a_left_join_keeps_the_coordinates_of_its_first_side():
     p = parse("tensor A[4, 6] csf fill -inf\ntensor B[4, 6] csf\nY[i, j] = A[i, j] - B[i, j]\noutput Y")
     _, (region,) = lower(p, Schedule.fuse("full"), {})
-    _, written = estimate(region.graph, {"A": TensorStatistics((4, 6), (2, 3)), "B": TensorStatistics((4, 6), (3, 5))})
+    _, written = estimate_graph(region.graph, {"A": TensorStatistics((4, 6), (2, 3)), "B": TensorStatistics((4, 6), (3, 5))})
     assert written["Y"].fanouts == (2, 3)
 
 
 def test_rank_prefers_less_work_between_equal_bounds():
-    few = estimate(programs.graph("layer", "i,k,l,j"), stats())[0]
-    many = estimate(programs.graph("layer", "j,i,k,l"), stats())[0]
+    few = estimate_graph(programs.graph("layer", "i,k,l,j"), stats())[0]
+    many = estimate_graph(programs.graph("layer", "j,i,k,l"), stats())[0]
     assert few.rank < many.rank
 
 
 def stats() -> dict[str, TensorStatistics]:
-    return {name: assume(t) for name, t in programs.program("layer").declared.items()}
+    return {name: assume_statistics(t) for name, t in programs.program("layer").declared.items()}
 
 
 PERMUTE = """
@@ -111,10 +111,10 @@ def test_levels_of_a_permuted_copy(density):
     graph = graph_of(PERMUTE.format(i=12, j=20, k=15))
     array = (np.random.default_rng(1).random(shape) < density).astype(float)
     tensors = {"A": pack(array, graph.declared["A"].format)}
-    cost, results = estimate(graph, {"A": measure(tensors["A"])})
+    cost, results = estimate_graph(graph, {"A": measure_statistics(tensors["A"])})
     simulation = simulate(graph, tensors, load_machine("ideal"))
-    found = measure(simulation.outputs["P"])
-    assert results["P"].sizes == found.sizes == (15, 12, 20)
-    assert results["P"].stored == pytest.approx(found.stored)
-    assert results["P"].fanouts == pytest.approx(found.fanouts, rel=0.1)
+    measured = measure_statistics(simulation.outputs["P"])
+    assert results["P"].sizes == measured.sizes == (15, 12, 20)
+    assert results["P"].stored == pytest.approx(measured.stored)
+    assert results["P"].fanouts == pytest.approx(measured.fanouts, rel=0.1)
     assert cost.firings == pytest.approx(simulation.firings, rel=0.25, abs=10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuseflow.estimate import estimate, measure, shapes
+from fuseflow.estimate import estimate_graph, measure_statistics, stream_shapes
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate
@@ -31,7 +31,7 @@ write_Y_val = write(B_val) Y.vals
 
 
 def rows(density: float, seed: int) -> np.ndarray:
-    """Full rows, some of them."""
+    """Return a matrix in which some rows are full and the others empty."""
     return np.repeat((np.random.default_rng(seed).random(200) < density).astype(float)[:, None], 50, axis=1)
 
 
@@ -40,9 +40,9 @@ def test_absent_rows_have_no_entries(kind):
     graph = parse(JOIN.format(kind=kind), "joined")
     declared = graph.declared
     tensors = {"A": pack(rows(0.6, 1), declared["A"].format), "B": pack(rows(0.3, 2), declared["B"].format)}
-    known = {name: measure(tensor) for name, tensor in tensors.items()}
+    statistics = {name: measure_statistics(tensor) for name, tensor in tensors.items()}
     real = simulate(graph, tensors, load_machine("ideal"))
     loads = next(node for node in real.nodes if node.name == "B_val")
-    found = shapes(graph, known)
-    assert found[Port("B_val")].elements == pytest.approx(loads.firings, rel=0.3)
-    assert estimate(graph, known)[0].firings == pytest.approx(real.firings, rel=0.3)
+    shapes = stream_shapes(graph, statistics)
+    assert shapes[Port("B_val")].elements == pytest.approx(loads.firings, rel=0.3)
+    assert estimate_graph(graph, statistics)[0].firings == pytest.approx(real.firings, rel=0.3)

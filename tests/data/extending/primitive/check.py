@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from fuseflow.errors import GraphError
-from fuseflow.estimate import Memo, count, measure
-from fuseflow.estimate.expected.cost import estimate
-from fuseflow.estimate.counted.patterns import of_tensor
+from fuseflow.estimate import CountMemo, count_work, measure_statistics
+from fuseflow.estimate.expected.cost import estimate_graph
+from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml import nodes as n
 from fuseflow.samml import proto
 from fuseflow.samml.coordinate_bounds import stream_bounds
@@ -80,13 +80,13 @@ for name in ("ideal", "rda", "comal"):
     split = simulate(lanes, tensors, machine, engine="fast")
     assert np.allclose(split.outputs["y"].to_dense(), -5 * dense.sum(axis=1))
 
-    known = {"A": measure(tensors["A"])}
-    work = count(graph, machine, known, {"A": of_tensor(tensors["A"])}, Memo())
+    known = {"A": measure_statistics(tensors["A"])}
+    work = count_work(graph, machine, known, {"A": tensor_pattern(tensors["A"])}, CountMemo())
     assert work.exact
     took = {node.name: (node.firings, node.occupied) for node in run.nodes}
     assert all((node.firings, node.occupied) == took[node.name] for node in work.nodes if node.op == "scale" or name != "rda")
     assert dict(work.operators) == dict(run.operators)
-    expected, other_work = (count(replace(g, name="g"), machine, known, {}, Memo()) for g in (graph, parse(ALUS)))
+    expected, other_work = (count_work(replace(g, name="g"), machine, known, {}, CountMemo()) for g in (graph, parse(ALUS)))
     assert not expected.exact
     assert [node.firings for node in expected.nodes] == [node.firings for node in other_work.nodes]
-    assert estimate(graph, known)[0] == estimate(parse(ALUS), known)[0]
+    assert estimate_graph(graph, known)[0] == estimate_graph(parse(ALUS), known)[0]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fuseflow.estimate.program import RegionGraph, StoredView
+from fuseflow.estimate.program import EstimatorRegion, StoredView
 from fuseflow.lower.regions import CompiledRegion
 
 
-def region_graphs(regions: Iterable[CompiledRegion]) -> Iterator[RegionGraph]:
-    """The graph of every region, with the views that it reads: tensors that the memory holds in other dimensions."""
+def estimator_regions(regions: Iterable[CompiledRegion]) -> Iterator[EstimatorRegion]:
+    """Yield the graph of every region with the views that it reads, which are tensors that the memory holds in other dimensions."""
     for region in regions:
         views = tuple(
             StoredView(step.name, step.source, step.type.format, step.type.stored_shape)
             for step in region.views_before
             if step.type.format is not None
         )
-        yield RegionGraph(region.name, region.einsums, region.graph, views)
+        yield EstimatorRegion(region.name, region.einsums, region.graph, views)
