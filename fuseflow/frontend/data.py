@@ -105,7 +105,7 @@ def has_files(name: str, data_dir: Path) -> bool:
 
 def locate_files(name: str, data_dir: Path) -> Path:
     """Return the directory in `data_dir` that has the raw files of a graph of `FILE_READERS`. Raise `DataError` if there is none."""
-    folder: Path = next(m for m in (planetoid, citation, ogb) if name in m.NAMES).locate(name, data_dir)
+    folder: Path = next(m for m in (planetoid, citation, ogb) if name in m.TITLES).locate(name, data_dir)
     return folder
 
 
