@@ -124,7 +124,7 @@ def _spread(rows: list[list[int]], placed: _Placed, widths: list[float]) -> list
 def separate(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
     """Return the places nearest to `wanted` (by least squares) that have the same order and do not overlap. Blocks are pooled.
 
-    >>> apart([0.0, 0.0, 9.0], [1, 1, 1])
+    >>> separate([0.0, 0.0, 9.0], [1, 1, 1])
     [-0.5, 0.5, 9.0]
     """
     offsets, at = list[float](), 0.0

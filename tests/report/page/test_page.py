@@ -90,7 +90,7 @@ def test_lanes_are_drawn_once(tmp_path: Path):
 
 
 def test_too_many_nodes_are_not_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(dataflow, "LARGEST", 5)
+    monkeypatch.setattr(dataflow, "MAX_DRAWN_NODES", 5)
     assert "25 nodes are too many to draw" in Reader(page(read_run(run(tmp_path)))).text
 
 
