@@ -42,7 +42,7 @@ class StoredArray:
 
     kind: Kind
     name: str
-    """Of its fibertree file, and in `Fibers.arrays`."""
+    """The name of its fibertree file, and its key in `Fibers.arrays`."""
     first: int = 0
     fiber: int = 0
     entry: int = 0
@@ -51,7 +51,7 @@ class StoredArray:
 
     @property
     def bytes(self) -> int:
-        """Of one element."""
+        """The bytes of one element."""
         return WORD_BYTES[self.kind]
 
     def count(self, fibers: float, entries: float) -> float:
@@ -95,12 +95,13 @@ class Listed:
 
     @classmethod
     def between(cls, pos: Ints, crds: Ints) -> Listed:
-        """All coordinates between two positions."""
+        """Return fibers whose coordinates stand between two positions."""
         return cls(crds, pos[:-1], pos[1:], pos=pos)
 
     @classmethod
     def runs(cls, crds: Ints, firsts: Ints, starts: Ints, stops: Ints) -> Listed:
-        """Those between starts and stops, of which equal ones in a row are one; `firsts` are the first positions of all runs."""
+        """Return the coordinates between starts and stops, of which equal ones in a row count as one. `firsts` are the first positions of
+        all runs."""
         lows, highs = np.searchsorted(firsts, starts), np.searchsorted(firsts, stops)
         return cls(crds[firsts], lows, highs, firsts, stops, stops - starts)
 
@@ -113,7 +114,7 @@ Walk: TypeAlias = Computed | Listed
 """How a scan goes through fibers. A simulator that knows these two knows every level."""
 
 Look: TypeAlias = Callable[[int], tuple[Sequence[int], Sequence[int], int]]
-"""Below a reference: its coordinates, the reference of each, and how many elements of arrays with entries they take."""
+"""A function of a reference. It gives the coordinates below it, the reference of each, and how many elements of arrays with entries they take."""
 
 
 class Unreadable(Exception):
@@ -199,7 +200,7 @@ class Level(ABC):
 
     @property
     def unique(self) -> bool:
-        """Whether a stored coordinate stands once in its fiber. Otherwise once for each entry of the levels that follow."""
+        """Whether a stored coordinate stands once in its fiber. Otherwise it stands once for each entry of the levels that follow."""
         return True
 
     @property
@@ -268,7 +269,7 @@ class Level(ABC):
 
 
 def segments(counts: Ints) -> tuple[Ints, Ints]:
-    """For fibers of the given lengths: (index of the fiber, position within it) of every entry.
+    """Return for every entry of fibers of these lengths the index of its fiber and its position within it.
 
     >>> [x.tolist() for x in segments(np.array([2, 0, 1]))]
     [[0, 0, 2], [0, 1, 0]]

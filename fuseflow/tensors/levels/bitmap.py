@@ -23,7 +23,7 @@ WORD = 32
 
 
 def words(size: int) -> int:
-    """Words of a fiber: each begins with a word of its own, and has one even if the dimension has no coordinates."""
+    """Return the number of words of a fiber. Each fiber begins with a word of its own, and has one even if the dimension has no coordinates."""
     return max(-(-size // WORD), 1)
 
 
@@ -40,7 +40,7 @@ class BitmapFibers(Fibers):
 
     @classmethod
     def of(cls, size: int, parents: int, owner: Ints, crd: npt.NDArray[np.integer[Any]]) -> BitmapFibers:
-        """Of coordinates below their parents, each once."""
+        """Return the fibers of coordinates below their parents, each of which occurs once."""
         count = parents * words(size)
         word = owner * words(size) + crd // WORD
         bits = np.bincount(word, weights=2.0 ** (crd % WORD), minlength=count).astype(
@@ -126,7 +126,7 @@ class Bitmap(Level):
 
 
 def ranks(bits: Ints) -> Ints:
-    """Of each word the number of bits set in those before it.
+    """Return for each word the number of bits that are set in the words before it.
 
     >>> ranks(np.array([0b1010, 0b100, 0])).tolist()
     [0, 2, 3]
@@ -136,7 +136,7 @@ def ranks(bits: Ints) -> Ints:
 
 
 def unpacked(bits: Ints) -> Ints:
-    """The places of all set bits, counted through all words.
+    """Return the places of all set bits, counted through all words.
 
     >>> unpacked(np.array([0b1010, 0, 0b1])).tolist()
     [1, 3, 64]

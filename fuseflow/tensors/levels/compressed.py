@@ -38,12 +38,12 @@ class CompressedFibers(Fibers):
         if self.firsts is None:
             low, high = self.pos[refs], self.pos[refs + 1]
             owner, within = segments(high - low)
-            found = low[owner] + within
+            positions = low[owner] + within
         else:
             low, high = np.searchsorted(self.firsts, self.pos[refs]), np.searchsorted(self.firsts, self.pos[refs + 1])
             owner, within = segments(high - low)
-            found = self.firsts[low[owner] + within]
-        return owner, self.crd[found], found
+            positions = self.firsts[low[owner] + within]
+        return owner, self.crd[positions], positions
 
     def walk(self) -> Walk:
         if self.firsts is None:

@@ -40,8 +40,8 @@ class SingletonFibers(Fibers):
     def expand(self, refs: Ints) -> tuple[Ints, Ints, Ints]:
         low, high = np.searchsorted(self.starts, refs), np.searchsorted(self.starts, self.stop[refs])
         owner, within = segments(high - low)
-        found = self.starts[low[owner] + within]
-        return owner, self.crd[found], found
+        positions = self.starts[low[owner] + within]
+        return owner, self.crd[positions], positions
 
     def walk(self) -> Walk:
         return Listed.runs(self.crd, self.starts, np.arange(len(self.crd), dtype=np.int64), self.stop)
