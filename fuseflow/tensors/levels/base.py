@@ -114,7 +114,8 @@ Walk: TypeAlias = Computed | Listed
 """How a scan goes through fibers. A simulator that knows these two knows every level."""
 
 Look: TypeAlias = Callable[[int], tuple[Sequence[int], Sequence[int], int]]
-"""A function of a reference. It gives the coordinates below it, the reference of each, and how many elements of arrays with entries they take."""
+"""A function of a reference. It gives the coordinates below it, the reference of each, and how many elements they take of arrays with
+entries."""
 
 
 class Unreadable(Exception):

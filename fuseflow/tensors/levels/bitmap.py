@@ -23,7 +23,7 @@ WORD = 32
 
 
 def words(size: int) -> int:
-    """Return the number of words of a fiber. Each fiber begins with a word of its own, and has one even if the dimension has no coordinates."""
+    """Return the number of words of a fiber. Each fiber begins with a word of its own, and has one even if there are no coordinates."""
     return max(-(-size // WORD), 1)
 
 
