@@ -13,7 +13,7 @@ from math import inf
 from typing import Literal
 
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.roofline import memory_latency, refresh_share
+from fuseflow.estimate.memory_bound import memory_latency, refresh_share
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing

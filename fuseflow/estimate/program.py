@@ -14,7 +14,7 @@ from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOv
 from fuseflow.estimate.bound import Bound, bound
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
 from fuseflow.estimate.graph_work import Work, count_work
-from fuseflow.estimate.roofline import bytes_moved, peak_bandwidth
+from fuseflow.estimate.memory_bound import bytes_moved, peak_bandwidth
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine

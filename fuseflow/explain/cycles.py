@@ -10,8 +10,8 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled, ProgressCallback
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
+from fuseflow.sim.event_replay import find_critical_path
 from fuseflow.sim.events.critical_path import CriticalPath, StepKind
-from fuseflow.sim.replay import find_critical_path
 from fuseflow.tensors import Tensor
 
 

@@ -10,9 +10,9 @@ from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import ProgressCallback
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine, Simulation
+from fuseflow.sim.event_replay import find_timeline
 from fuseflow.sim.events.log import NEVER, CycleSpan
 from fuseflow.sim.events.timeline import Timeline
-from fuseflow.sim.replay import find_timeline
 from fuseflow.tensors import Tensor
 
 

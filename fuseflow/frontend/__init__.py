@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.data import Data, load_data
+from fuseflow.frontend.imported_model import ModelImport
 from fuseflow.frontend.model_files import LoadedModel, load_model
-from fuseflow.frontend.model_import import ModelImport
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from fuseflow.errors import FrontendError
 from fuseflow.frontend import linalg_modules
 from fuseflow.frontend.export import export_graph, run_eagerly
 from fuseflow.frontend.export_to_linalg import lower_to_linalg
+from fuseflow.frontend.imported_model import ModelImport, ReferenceOutputs
 from fuseflow.frontend.linalg_to_einsum import extract_program
-from fuseflow.frontend.model_import import ModelImport, ReferenceOutputs
 from fuseflow.frontend.torch_tensors import dense_array, from_torch
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fuseflow.einsum.blocked_storage import tensors_to_blocks
 from fuseflow.einsum.nodes import Einsum, TensorType
-from fuseflow.einsum.storage import tensors_to_blocks
 from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
 from fuseflow.fusion.search import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram

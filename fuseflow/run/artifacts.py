@@ -17,7 +17,7 @@ from fuseflow.fusion import text as fusion_text
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.result import Result, json_text
 from fuseflow.run.settings import Settings, versions
-from fuseflow.samml import dot, proto
+from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import text as table_text
 
@@ -49,8 +49,8 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
     "steps": ("steps.txt", lambda r: table_text.show_steps(r.table)),
     "samml": ("graph.samml", lambda r: samml_text.show(r.graph)),
     "mlir": ("graph.mlir", _graph_mlir),
-    "proto": ("graph.bin", lambda r: proto.to_proto(r.graph)),
-    "proto-text": ("graph.txtpb", lambda r: proto.to_text(r.graph)),
+    "proto": ("graph.bin", lambda r: protobuf.to_proto(r.graph)),
+    "proto-text": ("graph.txtpb", lambda r: protobuf.to_text(r.graph)),
     "dot": ("graph.dot", lambda r: dot.dot(r.graph)),
 }
 """The stages of one region: for each the name of its file, and the function that makes its content."""
@@ -182,7 +182,7 @@ def manifest(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str,
                 "nodes": len(r.graph.nodes),
                 "outputs": list(r.graph.outputs),
                 "fiber_fifos": [f"{e.node}.{e.input}" for e in r.graph.fiber_fifos],
-                "warnings": list(proto.compatibility(r.graph)),
+                "warnings": list(protobuf.compatibility(r.graph)),
                 "estimate": {k: round(v) for k, v in asdict(r.estimate).items()},
             }
             for r in regions

@@ -11,11 +11,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
 from fuseflow.einsum.sparse_operands import to_operand
-from fuseflow.einsum.storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from fuseflow.einsum.blocked_storage import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_operands import to_operand
-from fuseflow.einsum.storage import tensors_to_elements
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check_outputs
 from fuseflow.tensors import Tensor, pack

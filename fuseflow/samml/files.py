@@ -12,7 +12,7 @@ from scipy import sparse
 
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError
 from fuseflow.filesystem import read_bytes, read_text
-from fuseflow.samml import proto
+from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
 from fuseflow.samml.tile_indices import tile_indices
@@ -45,7 +45,7 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     data = _data(path)
     try:
         graph = _graph(path, data, {})
-        stored_indices = {} if path.suffix == ".samml" else proto.stored_indices(data)
+        stored_indices = {} if path.suffix == ".samml" else protobuf.stored_indices(data)
     except FuseFlowError as error:
         error.span = error.span or Span(str(path), 1)
         raise
@@ -95,12 +95,12 @@ def _data(path: Path) -> bytes | str:
 
 def _graph(path: Path, data: bytes | str, sizes: Mapping[str, int]) -> Graph:
     if isinstance(data, bytes):
-        return proto.from_proto(data, sizes)
+        return protobuf.from_proto(data, sizes)
     if path.suffix == ".samml":
         graph = samml_text.parse(data, str(path))
         verify(graph)
         return graph
-    return proto.from_text(data, sizes)
+    return protobuf.from_text(data, sizes)
 
 
 def _dimensions(decl: TensorDecl, entry: TensorEntry, named: Sequence[str]) -> tuple[str, ...]:

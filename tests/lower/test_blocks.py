@@ -7,7 +7,7 @@ from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FuseFlowError
 from fuseflow.run.artifacts import STAGES
-from fuseflow.samml import proto
+from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format
@@ -171,7 +171,7 @@ def test_every_stage_is_shown_and_read_back(tmp_path):
     assert "0..13 in blocks of 4" in compiled.emit("order")
     assert samml_text.parse(compiled.emit("samml"), "graph.samml") == region.graph
     assert mlir.from_mlir(compiled.emit("mlir")) == region.graph
-    assert proto.from_proto(compiled.emit("proto"), {}) == proto.from_text(compiled.emit("proto-text"), {}) == region.graph
+    assert protobuf.from_proto(compiled.emit("proto"), {}) == protobuf.from_text(compiled.emit("proto-text"), {}) == region.graph
     compiled.save(tmp_path / "saved", compiled.run())
     assert np.load(tmp_path / "saved" / "outputs" / "Y.npy").shape == (14, 4)
 

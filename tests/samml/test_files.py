@@ -14,7 +14,7 @@ from tile_graphs import sparse as sparse_tiles
 from fuseflow.errors import FuseFlowError
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.files import load_graph, merge_tiles
-from fuseflow.samml.proto import to_proto
+from fuseflow.samml.protobuf import to_proto
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors.fibertree_files import write_fibertree

@@ -16,11 +16,11 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
+from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.engine.service import PartOutput
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error
 from fuseflow.sim.outcome.statistics import Outcome

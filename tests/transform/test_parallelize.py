@@ -21,7 +21,7 @@ from fuseflow.errors import FusionError, ScheduleError
 from fuseflow.fusion import FusedRegion, fuse
 from fuseflow.lower.program import lower
 from fuseflow.ops import REDUCERS
-from fuseflow.samml import mlir, proto
+from fuseflow.samml import mlir, protobuf
 from fuseflow.samml.nodes import Accumulate, Align, Fork, Graph, Merge
 from fuseflow.samml.text import parse as parse_graph
 from fuseflow.samml.text import show
@@ -286,7 +286,7 @@ def test_every_form_of_a_graph_with_lanes() -> None:
     graph = parallelize(emit(table), table.loops, {"i": 2, "k": 2}).graph
     assert parse_graph(show(graph)) == graph
     assert show(mlir.from_mlir(mlir.to_mlir(graph))) == show(graph)
-    read = proto.from_proto(proto.to_proto(graph), {})
+    read = protobuf.from_proto(protobuf.to_proto(graph), {})
     assert [type(n) for n in read.nodes].count(Fork) == [type(n) for n in graph.nodes].count(Fork)
 
 

@@ -8,6 +8,7 @@ from typing import assert_never
 
 import numpy as np
 
+from fuseflow.estimate.counted.accumulator_unions import union_fibers
 from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions
 from fuseflow.estimate.counted.fork_merge import fork_nest, merge_nests
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_refinement
@@ -26,7 +27,6 @@ from fuseflow.estimate.counted.nests import (
     take,
 )
 from fuseflow.estimate.counted.patterns import Pattern
-from fuseflow.estimate.counted.unions import union_fibers
 from fuseflow.samml import nodes as n
 
 

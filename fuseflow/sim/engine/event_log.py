@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.kernels.ask_remote import run_ask, run_fetch
 from fuseflow.sim.engine.kernels.gate_remote import run_gate
@@ -17,7 +18,6 @@ from fuseflow.sim.engine.kernels.write_remote import run_write_remote
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits, Part
 from fuseflow.sim.engine.outcome import describe_deadlock
-from fuseflow.sim.engine.service import PartOutput
 from fuseflow.sim.engine.stream_rings import READER_SIZE, STREAM_SIZE
 from fuseflow.sim.engine.tracer import (
     DELAYED_STOP,

@@ -7,12 +7,12 @@ from contextlib import suppress
 from functools import partial
 
 from fuseflow.samml import nodes as n
+from fuseflow.sim.engine.buffer_growth import PartOutput, serve
 from fuseflow.sim.engine.loop import FAULT, HELD, SHORT, STATUS_COUNT, STUCK, sweep, sweep_at_memory
 from fuseflow.sim.engine.network_layout import NetworkLayout, lay_out
 from fuseflow.sim.engine.node_layout import Limits
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, OUTPUT
 from fuseflow.sim.engine.outcome import describe_deadlock, fault_error, full_reader, outcome
-from fuseflow.sim.engine.service import PartOutput, serve
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
 from fuseflow.sim.machine.machine import Machine

@@ -11,10 +11,10 @@ import numpy as np
 from fuseflow.errors import SimulationError
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Token, stop
+from fuseflow.sim.engine.buffer_growth import PartOutput, collect_all, reader_number, stream_number
 from fuseflow.sim.engine.network_layout import NetworkLayout
 from fuseflow.sim.engine.node_layout import Array, word_count
 from fuseflow.sim.engine.node_records import BUFFER, ENDED, INPUT, LARGE, OUTPUT, OUTSIDE, REFUSED, TOUCH, TWICE
-from fuseflow.sim.engine.service import PartOutput, collect_all, reader_number, stream_number
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, EMPTY, high_of, low_of
 from fuseflow.sim.machine.comal import region_cycles
 from fuseflow.sim.machine.machine import Machine

@@ -18,11 +18,11 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine
+from fuseflow.sim.engine.buffer_growth import PartOutput
 from fuseflow.sim.engine.execute import DEFAULT_LIMITS, run
 from fuseflow.sim.engine.execute import execute as fast
 from fuseflow.sim.engine.network_layout import lay_out
 from fuseflow.sim.engine.node_layout import Limits
-from fuseflow.sim.engine.service import PartOutput
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import Controller, ControllerFactory
 from fuseflow.sim.memory.mapping import CHANNEL_COUNTS, MAPPINGS

@@ -16,9 +16,9 @@ from fuseflow.samml.nodes import Edge
 from fuseflow.samml.text import parse
 from fuseflow.sim import Machine, load_machine, simulate
 from fuseflow.sim.engine.event_log import trace as trace_on_engine
+from fuseflow.sim.event_replay import find_critical_path
 from fuseflow.sim.events.critical_path import CriticalPath, critical_path
 from fuseflow.sim.reference.event_log import trace as trace_on_reference
-from fuseflow.sim.replay import find_critical_path
 from fuseflow.tensors import pack
 
 CHAIN = """

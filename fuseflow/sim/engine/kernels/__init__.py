@@ -1,7 +1,7 @@
 """Each primitive has a file here, with the kernel that runs it and the rule that lays out a node of a graph for it."""
 
 from fuseflow.samml.nodes import Node
-from fuseflow.sim.engine.kernels import (  # fmt: skip
+from fuseflow.sim.engine.kernels import (
     accumulate,
     align,
     alu,

@@ -5,20 +5,20 @@ from dataclasses import replace
 import numpy as np
 
 from fuseflow.errors import GraphError
-from fuseflow.estimate import CountMemo, count_work, measure_statistics
+from fuseflow.estimate import (CountMemo, count_work, measure_statistics)
 from fuseflow.estimate.expected.cost import estimate_graph
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml import nodes as n
-from fuseflow.samml import proto
+from fuseflow.samml import protobuf
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.dot import dot
-from fuseflow.samml.mlir import from_mlir, to_mlir
-from fuseflow.samml.text import parse, show
+from fuseflow.samml.mlir import (from_mlir, to_mlir)
+from fuseflow.samml.text import (parse, show)
 from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
-from fuseflow.sim import load_machine, simulate
-from fuseflow.tensors import Format, pack
-from fuseflow.transform import mark_fiber_fifos, parallelize
+from fuseflow.sim import (load_machine, simulate)
+from fuseflow.tensors import (Format, pack)
+from fuseflow.transform import (mark_fiber_fifos, parallelize)
 
 GRAPH = """
 graph scaled
@@ -54,9 +54,9 @@ graph = parse(GRAPH)
 verify(graph)
 assert parse(show(graph)) == graph
 assert from_mlir(to_mlir(graph)) == graph
-assert proto.from_proto(proto.to_proto(graph)) == graph
-assert proto.from_text(proto.to_text(graph)) == graph
-assert "`scale`: other readers have no scale" in proto.compatibility(graph)
+assert protobuf.from_proto(protobuf.to_proto(graph)) == graph
+assert protobuf.from_text(protobuf.to_text(graph)) == graph
+assert "`scale`: other readers have no scale" in protobuf.compatibility(graph)
 assert "takes val there" in refused(GRAPH.replace("scale(A_val)", "scale(A_k.ref)"))
 assert "cannot read the attributes" in refused(GRAPH.replace("-2.5", ""))
 assert "scale -2.5" in dot(graph)

@@ -13,7 +13,7 @@ from google.protobuf import text_format
 from fuseflow.errors import GraphError
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
-from fuseflow.samml.proto import compatibility, from_proto, from_text, to_proto, to_text
+from fuseflow.samml.protobuf import compatibility, from_proto, from_text, to_proto, to_text
 from fuseflow.samml.text import parse, show
 from fuseflow.samml.verify import verify
 from fuseflow.sim import load_machine, simulate
