@@ -10,8 +10,8 @@ from fuseflow.autoscheduler.units import UnitRange, UnitSequence
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
-from fuseflow.lower.search import fusion_key
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
 from fuseflow.lower.views import source_of
 from fuseflow.run.estimator_regions import estimator_regions

@@ -12,8 +12,8 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import region_requests
+from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
-from fuseflow.lower.search import fusion_key
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.history import RunHistory

@@ -13,8 +13,8 @@ from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.verify import extents
 from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
+from fuseflow.fusion.global_iteration import hoist_sums
 from fuseflow.fusion.inline import Inliner
-from fuseflow.fusion.iteration import hoist_sums
 from fuseflow.fusion.order_graph import build_order_graph, refuse_cycle, refuse_order, with_storage_order
 from fuseflow.fusion.orders import MAX_CANDIDATES, OrderCost, best_order, compare_orders, enumerate_orders, first_order
 from fuseflow.fusion.region import FusedRegion, RegionOutput

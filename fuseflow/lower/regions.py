@@ -13,7 +13,7 @@ from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
 from fuseflow.lower.graphs import readable_statistics, region_graph
 from fuseflow.lower.lanes import LaneAssignment, with_lanes
-from fuseflow.lower.search import fuse_region
+from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Graph

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fuseflow.einsum.blocked_storage import tensors_to_blocks
 from fuseflow.einsum.nodes import Einsum, TensorType
 from fuseflow.estimate import Estimate, TensorStatistics, collect_statistics
-from fuseflow.fusion.search import FusionCandidate
+from fuseflow.fusion.fusion_choices import FusionCandidate
 from fuseflow.lower.partition import PartitionedProgram
 from fuseflow.lower.views import TensorView, source_of
 from fuseflow.tensors import Tensor

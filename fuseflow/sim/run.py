@@ -10,9 +10,9 @@ from fuseflow.samml import tokens
 from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.statistics import MemoryStatistics
-from fuseflow.sim.outcome.assemble import assemble
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
 from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
+from fuseflow.sim.outcome.output_tensors import assemble
 from fuseflow.sim.outcome.statistics import (
     EdgeStatistics,
     NodeStatistics,

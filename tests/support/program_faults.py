@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from fuseflow import ops
-from fuseflow.fusion import inline, iteration, view_merging
+from fuseflow.fusion import global_iteration, inline, view_merging
 from fuseflow.fusion.region import Copy
 from fuseflow.samml.nodes import Operand
 from fuseflow.samml.tokens import Stop, stop
@@ -183,7 +183,7 @@ def inverse_order() -> AbstractContextManager[Any]:
 
 @fault("global iteration moves a sum out of a divisor")
 def sum_out_of_divisor() -> AbstractContextManager[Any]:
-    return patch.dict(iteration.LINEAR_OPERANDS, div=(0, 1))
+    return patch.dict(global_iteration.LINEAR_OPERANDS, div=(0, 1))
 
 
 @fault("dropping zeros drops the number 0")

@@ -24,7 +24,7 @@ from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
-from fuseflow.fusion import FusedRegion, search
+from fuseflow.fusion import FusedRegion, fusion_choices
 from fuseflow.fusion.orders import candidate_orders
 from fuseflow.fusion.region_program import as_program
 from fuseflow.lower.program import lower
@@ -33,7 +33,7 @@ from fuseflow.samml import tokens
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
-from fuseflow.sim.outcome.assemble import assemble
+from fuseflow.sim.outcome.output_tensors import assemble
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute
 from fuseflow.sim.reference.run import FiringLimitError
@@ -196,8 +196,8 @@ def picked(region: FusedRegion, pick: int) -> tuple[str, ...] | None:
 
 def lowered(case: Case, schedule: Schedule) -> tuple[Program, list[CompiledRegion]]:
     """All regions, their views merged as the compiler likes or in the one way that the case asks for."""
-    ways = search.MERGE_POLICIES if case.merge == "any" else (case.merge,)
-    with patch.object(search, "MERGE_POLICIES", ways):
+    ways = fusion_choices.MERGE_POLICIES if case.merge == "any" else (case.merge,)
+    with patch.object(fusion_choices, "MERGE_POLICIES", ways):
         program, made = lower(case.program, schedule, case.tensors)
     return program, list(made)
 

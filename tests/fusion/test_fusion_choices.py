@@ -13,8 +13,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
-from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.search import (
+from fuseflow.fusion.fusion_choices import (
     MERGE_POLICIES,
     FusionCandidate,
     FusionProblem,
@@ -23,6 +22,7 @@ from fuseflow.fusion.search import (
     merge_policies_for,
     search,
 )
+from fuseflow.fusion.refusal import Refusal, attempt
 
 SOFTMAX = """
 tensor X[4, 6] csr

@@ -9,8 +9,8 @@ from functools import partial
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
+from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.fusion.search import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.lower.copies import cost_with_copies
 from fuseflow.lower.state import LoweringState, RegionRequest
 
