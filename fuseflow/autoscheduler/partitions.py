@@ -15,7 +15,7 @@ def cheapest_partitions(count: int, cost: Callable[[UnitRange], float], keep: in
     Each prefix of one of the best partitions is one of the best of its length, so `keep` of each length suffice. A range that cannot be
     a region has an infinite cost.
 
-    >>> cheapest(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]], 2)
+    >>> cheapest_partitions(3, lambda part: {1: 2.0, 2: 3.0, 3: 9.0}[part[1] - part[0]], 2)
     ((5.0, ((0, 1), (1, 3))), (5.0, ((0, 2), (2, 3))))
     """
     best: list[list[tuple[float, UnitPartition]]] = [[(0.0, ())]]

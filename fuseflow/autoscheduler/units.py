@@ -74,7 +74,7 @@ class UnitSequence:
 def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
     """Return the ranges between these cuts of `count` units.
 
-    >>> partition((2,), 3)
+    >>> partition_at((2,), 3)
     ((0, 2), (2, 3))
     """
     return tuple(pairwise((0, *cuts, count)))

@@ -127,7 +127,7 @@ def order_json(compiled: Compiled, reports: tuple[OrderReport, ...]) -> dict[str
         "data": compiled.source.data,
         "schedule": compiled.schedule.to_yaml(),
         "seed": compiled.seed,
-        "inputs_without_data": list(inputs_without_data(compiled)),
+        "without_data": list(inputs_without_data(compiled)),
         "regions": [_region_json(report) for report in reports],
     }
 
@@ -139,7 +139,7 @@ def _region_json(report: OrderReport) -> dict[str, Any]:
         "einsums": list(report.region.einsums),
         "order": list(region.order),
         "why": chosen_because(region),
-        "summarize_loops": [
+        "loops": [
             {
                 "index": loop.index,
                 "size": loop.size,

@@ -131,8 +131,8 @@ def test_status_says_what_is_left_and_why_points_failed(here: Path) -> None:
 
 
 def test_rows_of_other_sources_are_pointed_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("report.sweep_status", "explore.sweep"):
-        monkeypatch.setattr(f"fuseflow.{module}.code", lambda: "another")
+    for module in ("report.sweep_status", "sweep.sweep"):
+        monkeypatch.setattr(f"fuseflow.{module}.code_version", lambda: "another")
     assert "`--again stale`" in fuseflow("sweep", "status", "s.yaml").stdout
 
 
@@ -186,7 +186,7 @@ def test_the_example_in_the_documentation_is_a_sweep(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(ROOT / name)
     page = (ROOT / "docs" / "sweep.md").read_text(encoding="utf-8")
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "s.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    (tmp_path / "docs" / "s.yaml").write_text(page.partition("```yaml sweep\n")[2].partition("```")[0])
     assert len(build_space(read_sweep(tmp_path / "docs" / "s.yaml"))) == 2 * 2 * 3
 
 

@@ -4,8 +4,11 @@ no block is left out without one of the stated reasons."""
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,7 +57,7 @@ def by_label(blocks: list[Block]) -> list[object]:
 @pytest.fixture
 def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory in which the paths of the documentation exist, and where output may go."""
-    for name in ("models", "docs", "schedules"):
+    for name in ("models", "docs", "schedules", "dialects"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -110,9 +113,19 @@ def test_shell(block: Block) -> None:
     for line in block.text.splitlines():
         for command in line.partition(" #")[0].split("&&"):
             program, *words = shlex.split(command)
-            assert program == "fuseflow", command
+            if program != "fuseflow":
+                run_program(command)
+                continue
             result = CliRunner().invoke(main, words)
             assert result.exit_code == 0, f"{command}\n{result.output}"
+
+
+def run_program(command: str) -> None:
+    """Run a command of another program, of those that are installed with fuseflow, or of the system to put files together."""
+    assert shlex.split(command)[0] in ("torch-mlir-opt", "cat"), command
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(command, shell=True, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{command}\n{result.stderr}"
 
 
 def output_of(command: str) -> str:

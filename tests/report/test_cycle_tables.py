@@ -53,7 +53,7 @@ def test_a_slow_memory_is_named():
     machine = load_machine("rda", {"memory.channels": 1, "memory.outstanding": 1, "memory.prefetch": 0, "memory.line": 32})
     report = explain_cycles(spmm(machine))
     assert "waits for the memory: `" in bottleneck_sentence(report.regions[0])
-    assert any(change.what == "--set memory.outstanding=2" and change.measured for change in report.changes)
+    assert any(change.flags == "--set memory.outstanding=2" and change.measured for change in report.changes)
     assert min(change.cycles for change in report.changes if change.measured) < report.result.cycles
 
 
@@ -61,7 +61,7 @@ def test_a_full_fifo_is_named():
     machine = load_machine("ideal", {"fifo_depth": "auto", "fifo_depth_start": 1, "latency.default": 9})
     report = explain_cycles(spmm(machine))
     assert any(step.kind == "full" and step.edge is not None for step in report.regions[0].path.steps)
-    (deeper,) = [change for change in report.changes if change.what.startswith("--set fifo")]
+    (deeper,) = [change for change in report.changes if change.flags.startswith("--set fifo")]
     assert deeper.measured and deeper.cycles < report.result.cycles
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from fuseflow.frontend.datasets.graph_data import (GraphData, undirected_adjacency)
+from fuseflow.frontend.datasets.graph_data import GraphData, undirected_adjacency
 
 
 def ring(nodes: int) -> GraphData:

@@ -5,7 +5,7 @@ import numpy as np
 import fuseflow as ff
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
-from fuseflow.sim import (load_machine, simulate)
+from fuseflow.sim import load_machine, simulate
 from fuseflow.tensors import pack
 from fuseflow.transform.share import share
 

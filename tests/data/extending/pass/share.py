@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fuseflow.samml.nodes import (Graph, Node, WriteLevel, WriteValues)
+from fuseflow.samml.nodes import Graph, Node, WriteLevel, WriteValues
 
 
 def share(graph: Graph) -> Graph:

@@ -5,20 +5,20 @@ from dataclasses import replace
 import numpy as np
 
 from fuseflow.errors import GraphError
-from fuseflow.estimate import (CountMemo, count_work, measure_statistics)
+from fuseflow.estimate import CountMemo, count_work, measure_statistics
 from fuseflow.estimate.expected.cost import estimate_graph
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.samml import nodes as n
 from fuseflow.samml import protobuf
 from fuseflow.samml.coordinate_bounds import stream_bounds
 from fuseflow.samml.dot import dot
-from fuseflow.samml.mlir import (from_mlir, to_mlir)
-from fuseflow.samml.text import (parse, show)
+from fuseflow.samml.mlir import from_mlir, to_mlir
+from fuseflow.samml.text import parse, show
 from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
-from fuseflow.sim import (load_machine, simulate)
-from fuseflow.tensors import (Format, pack)
-from fuseflow.transform import (mark_fiber_fifos, parallelize)
+from fuseflow.sim import load_machine, simulate
+from fuseflow.tensors import Format, pack
+from fuseflow.transform import mark_fiber_fifos, parallelize
 
 GRAPH = """
 graph scaled

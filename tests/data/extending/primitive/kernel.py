@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.pointwise import (look_at_operands, pass_control, push_results)
-from fuseflow.sim.engine.node_layout import (LayoutRule, NodeLayout, Part)
-from fuseflow.sim.engine.node_records import (node_at, source, target)
-from fuseflow.sim.engine.stream_rings import (REPEATED, SCRATCH, WORD_OFFSET, head_address, head_run, scratch_address)
-from fuseflow.sim.native.records import (Record, get_float, get_int, set_float)
+from fuseflow.sim.engine.kernels.pointwise import look_at_operands, pass_control, push_results
+from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
+from fuseflow.sim.engine.node_records import node_at, source, target
+from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, WORD_OFFSET, head_address, head_run, scratch_address
+from fuseflow.sim.native.records import Record, get_float, get_int, set_float
 
 SCALE = Record("", floats="factor product")
 state_at = SCALE.at
