@@ -59,7 +59,7 @@ def markdown(dialect: str) -> str:
     """Return the list of the definitions of a dialect as a part of a Markdown page."""
     lines: list[str] = []
     for entry in definitions(dialect):
-        lines += [f"#### `{_SIGILS[entry.category]}{dialect}.{entry.name}`", "", entry.text, ""]
+        lines += [f"### `{_SIGILS[entry.category]}{dialect}.{entry.name}`", "", entry.text, ""]
         groups = (("parameter", entry.parameters), ("operand", entry.operands), ("result", entry.results))
         for group, members in (*groups, ("attribute", entry.attributes)):
             lines += [f"- {group} {member}" for member in members]
