@@ -456,7 +456,7 @@ def of_graph(seed: int) -> Iterator[Line]:
     elif hasattr(found, "cycles"):
         yield f"{key} result", f"{agrees} {parts(**outcome_parts(found))}"
     else:
-        text = str(engines.explain(found, case.graph))
+        text = str(engines.deadlock_error(found, case.graph))
         yield f"{key} result", f"{agrees} {parts(deadlock=text, waiting=found.waiting, nodes=found.nodes)}"
 
 
