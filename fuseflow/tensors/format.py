@@ -123,8 +123,9 @@ def parse_short_name(name: str, rank: int) -> Format:
         case "coo" if rank > 1:
             middle = ["singleton(nonunique)"] * (rank - 2)
             return Format.of("compressed(nonunique)", *middle, "singleton")
-        case _:  # This is `csf` of any rank, or `coo` of a vector.
+        case "csf" | "coo":  # This is `csf` of any rank, or `coo` of a vector.
             return Format.of(*["compressed"] * rank)
+    raise TensorError(f"the format `{name}` is listed in `SHORT_NAMES`, and has no levels")
 
 
 def _hide_nested(text: str) -> str:
