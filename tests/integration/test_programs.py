@@ -3,7 +3,9 @@ engine all mean the same. Random ones, and those that once differed."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -29,13 +31,30 @@ def test_programs_that_once_differed(path: Path) -> None:
     check(load(path).case)
 
 
-@cache
-def fuzzed(seed: int, bitmap: bool = False) -> program_fuzz.Tally:
-    return program_fuzz.run(seed, EXAMPLES, bitmap=bitmap)
+@pytest.fixture(scope="session")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], program_fuzz.Tally]:
+    """`fuzzed(seed)` is what became of the programs of a seed. Workers of xdist share it by a file: checking takes seconds."""
+    shared = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        shared = shared.parent
+
+    @cache
+    def tally(seed: int) -> program_fuzz.Tally:
+        path = shared / f"programs-{seed}.json"
+        if path.exists():
+            return program_fuzz.read_counts(path.read_text(encoding="utf-8"))
+        tally = program_fuzz.run(seed, EXAMPLES)
+        if not tally.differing:
+            partial = shared / f"programs-{seed}.{os.getpid()}"
+            partial.write_text(program_fuzz.show_counts(tally), encoding="utf-8")
+            partial.replace(path)
+        return tally
+
+    return tally
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_programs(seed: int) -> None:
+def test_random_programs(seed: int, fuzzed: Callable[[int], program_fuzz.Tally]) -> None:
     tally = fuzzed(seed)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert tally.programs == EXAMPLES
@@ -43,12 +62,12 @@ def test_random_programs(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS[:2])
 def test_random_programs_with_bitmaps(seed: int) -> None:
-    tally = fuzzed(seed, bitmap=True)
+    tally = program_fuzz.run(seed, EXAMPLES, bitmap=True)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert {"scan bitmap", "write bitmap"} <= set(tally.modes)
 
 
-def test_quotas() -> None:
+def test_quotas(fuzzed: Callable[[int], program_fuzz.Tally]) -> None:
     total = program_fuzz.Tally()
     for seed in SEEDS:
         total.add(fuzzed(seed))
@@ -64,10 +83,10 @@ def test_a_kept_program_is_the_same(tmp_path_factory: pytest.TempPathFactory, ca
     assert (again.case.program, again.case.schedule, again.seed) == (case.program, case.schedule, 7)
     assert again.differs == "a line\nand another\n"
     for name, tensor in case.tensors.items():
-        found = again.case.tensors[name]
-        assert (found.format, found.fill) == (tensor.format, tensor.fill)
-        np.testing.assert_array_equal(found.coordinates(), tensor.coordinates())
-        np.testing.assert_array_equal(found.values, tensor.values)
+        loaded = again.case.tensors[name]
+        assert (loaded.format, loaded.fill) == (tensor.format, tensor.fill)
+        np.testing.assert_array_equal(loaded.coordinates(), tensor.coordinates())
+        np.testing.assert_array_equal(loaded.values, tensor.values)
 
 
 def test_a_seed_draws_the_same_programs() -> None:
@@ -112,7 +131,7 @@ WANTED = [
 ]
 
 
-def test_the_programs_reach_every_primitive() -> None:
+def test_the_programs_reach_every_primitive(fuzzed: Callable[[int], program_fuzz.Tally]) -> None:
     seen = Counter[str]()
     for seed in SEEDS:
         seen += fuzzed(seed).modes

@@ -144,7 +144,7 @@ def dropped_stop() -> AbstractContextManager[Any]:
 
 @fault("merging captures an index (F4, condition ii)")
 def captures() -> AbstractContextManager[Any]:
-    beside = lambda fused: {v: set[str]() for v in fused.indices()}  # noqa: E731
+    beside = lambda fused: {v: set[str]() for v in fused.indices}  # noqa: E731
     return patch.multiple(view_merging, _captures=lambda fused: False, _beside=beside)
 
 

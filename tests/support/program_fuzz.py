@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import traceback
 from collections import Counter
@@ -147,6 +148,21 @@ def count(tally: Tally, program: Program, checked: Checked) -> None:
     }
     tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
     tally.quotas.update(name for name, held in holds.items() if held)
+
+
+def show_counts(tally: Tally) -> str:
+    """The counts of a tally in which nothing differs, as JSON."""
+    assert not tally.differing
+    return json.dumps({name: value for name, value in vars(tally).items() if name != "differing"})
+
+
+def read_counts(text: str) -> Tally:
+    """
+    >>> read_counts(show_counts(Tally(programs=3, modes=Counter(["Scan", "Scan"])))).modes["Scan"]
+    2
+    """
+    counts = json.loads(text)
+    return Tally(**counts | {name: Counter(counts[name]) for name in ("quotas", "modes", "refused")})
 
 
 def count_refusal(tally: Tally, case: Case, error: FuseFlowError) -> None:
