@@ -42,7 +42,7 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates
     blocks = in_blocks(draw, program) if rare(False, True) else ()
     vector = 1 if blocks else rare(1, 2, 3)
     inferred = infer(program)
-    vector = vector if vectorize(inferred, vector) != inferred else 1
+    vector = vector if _vectorizes(inferred, vector) else 1
     tiles = bool(blocks) or vector > 1
     return replace(
         schedule,
@@ -54,6 +54,14 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates
         repeat=rare("value", "reference"),
         drop_zeros=() if tiles else draw(st.sampled_from([(), (), (), droppable(program)])),
     )
+
+
+def _vectorizes(program: Program, vector: int) -> bool:
+    """Whether vectors of this length say anything of a program. Where they cannot be, the compiler says so."""
+    try:
+        return vectorize(program, vector) != program
+    except ProgramError:
+        return True
 
 
 def in_blocks(draw: st.DrawFn, program: Program) -> tuple[tuple[str, tuple[int, ...]], ...]:
