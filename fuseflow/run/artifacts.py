@@ -67,6 +67,9 @@ STAGES = ("linalg", "einsum", *REGION_STAGES)
 MLIR_FORMS = ("einsum-mlir", "table-mlir")
 """Second forms of stages, in MLIR. They can be shown, but a directory of artifacts does not hold them."""
 
+MLIR_SEPARATOR = "\n// -----\n\n"
+"""What stands between the modules of several regions: `mlir-opt --split-input-file` reads them one by one."""
+
 
 def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
     """Return one stage as text or bytes, with the regions one after the other. Raises `UsageError` for a stage that does not exist."""
@@ -87,7 +90,8 @@ def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegio
         raise UsageError(
             f"`proto` is one graph in binary form, the program has {len(shown)}: {names}", hint="`-o DIR` writes them all"
         )
-    return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
+    between = MLIR_SEPARATOR if stage in ("mlir", "table-mlir") else "\n"
+    return shown[0] if len(shown) == 1 else between.join(str(s) for s in shown)
 
 
 def save_program(
@@ -100,8 +104,8 @@ def save_program(
 ) -> None:
     """Write a directory of artifacts.
 
-    It has one file for each stage of the program, one folder for each region, and `about.json`, which says what the files are. The
-    outputs and numbers of a run are there if `result` is given.
+    It has one file for each stage of the program, one folder for each region, and `about.json`, which says what the files are, and which
+    inputs of the program the compiler added to those of the user. The outputs and numbers of a run are there if `result` is given.
     """
     with replace_directory(directory, MANIFEST) as folder:
         _write(folder / "schedule.yaml", settings.schedule)
@@ -117,7 +121,8 @@ def save_program(
         if result is not None:
             result.save_outputs(folder)
             _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**manifest(settings, regions), "files": list_files(folder)}))
+        added = {"compiler_inputs": [t.name for t in program.inputs if t.name not in source.program.declared]}
+        _write(folder / MANIFEST, json_text({**manifest(settings, regions), **added, "files": list_files(folder)}))
 
 
 def save_run(directory: Path, result: Result) -> None:
