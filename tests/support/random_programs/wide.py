@@ -56,6 +56,15 @@ class WideBuilder(Builder):
             return coordinates(3)
         return dense(len(sorts)) if "c" in sorts and not self.chance(3) else None
 
+    def splits_easily(self, name: str) -> bool:
+        """Whether a tensor is stored dense. A result that is not declared yet is mostly made so."""
+        if name in self.tensors:
+            return self.tensors[name].format.all_dense
+        if all(t.name != name for t in self.declared) and not self.chance(6):
+            shape = self.shape(self.sorts[name])
+            self.declared.append(TensorType(name, shape, self.draw(dense(len(shape))), "f64"))
+        return any(t.name == name and t.format is not None and t.format.all_dense for t in self.declared)
+
     def program(self) -> Program:
         """What was drawn. Results of integers that have fractions are declared in 64 bits, so that all levels round alike."""
         program = super().program()
@@ -73,7 +82,7 @@ class WideBuilder(Builder):
 def wide_statement(b: WideBuilder, room: int) -> None:
     """One or two statements: a dimension that is merged or split, a scalar beside a sparse tensor, or what every program has."""
     kind = b.one(("merged", "split", "split", "scalar", "scalar", *["usual"] * 5))
-    split = [n for n, sorts in b.sorts.items() if "c" in sorts]
+    split = [n for n, sorts in b.sorts.items() if "c" in sorts and (b.splits_easily(n) or b.chance(8))]
     merged = [n for n, sorts in b.sorts.items() if {"a", "b"} <= set(sorts)]
     if kind == "split" and split:
         split_dimension(b, b.one(split))
@@ -94,7 +103,7 @@ def merged_dimension(b: WideBuilder, name: str) -> None:
     names = free_indices(body)
     pair = [b.one([v for v in names if b.sort(v) == sort]) for sort in b.shuffled("ab")]
     others: Sequence[Index] = b.some([v for v in names if v not in pair])[:2]
-    b.state(b.shuffled((*others, parts(b, *pair))), body, b.one(REDUCTIONS))
+    b.splits_easily(b.state(b.shuffled((*others, parts(b, *pair))), body, b.one(REDUCTIONS)))
 
 
 def split_dimension(b: WideBuilder, name: str) -> None:
