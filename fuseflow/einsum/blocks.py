@@ -3,7 +3,8 @@
     block A: 16x16    T[k, j] = sum(f) X[k, f] * W[f, j]        X: 16x1, T: 16x1
                       Y[i, j] = sum(k) A[i, k] * T[k, j]        Y: 16x1
 
-A dimension that a view sees as two, `h*64 + d`, has the blocks of its inner one.
+A dimension that a view sees as two, `h*64 + d`, has the blocks of its inner one. Its outer one stays in single elements: blocks along it
+would not be blocks of the whole.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ def propagate_blocks(program: Program, requests: Mapping[str, Block] | None = No
 def vectorize(program: Program, width: int) -> Program:
     """Return the program with its dense dimensions in blocks of `width`, or of their extent where that is less: its values are vectors.
 
-    Dimensions that are innermost in most tensors come first. A dimension stays in single elements if some tensor stores it sparse, or if it
-    shares a tensor with blocks.
+    Dimensions that are innermost in most tensors come first. A dimension stays in single elements if some tensor stores it sparse, if it
+    shares a tensor with blocks, or if it is the outer part of another one.
     """
     blocks, innermost, extent = _Blocks(program), Counter[Axis](), dict[Axis, int]()
-    excluded: set[Axis] = set()
+    excluded = set(blocks.outer)
     for tensor in program.tensors:
         assert tensor.format is not None, "formats are inferred"
         axes = blocks.axes(tensor)
@@ -68,13 +69,15 @@ def index_block_sizes(types: Iterable[tuple[TensorType, tuple[str, ...]]]) -> di
 @dataclass(slots=True)
 class _Blocks:
     """The blocks of every dimension of a program. `sizes` gives the block size of a dimension, by its representative, with the axis that
-    asked for it first. `parts` gives the extents of the inner parts into which it is split.
+    asked for it first. `parts` gives the extents of the inner parts into which it is split, and `outer` the tensor that has a dimension
+    whole of which it is the outer part.
     """
 
     program: Program
     dims: Dimensions = field(default_factory=Dimensions)
     sizes: dict[Axis, tuple[int, Axis]] = field(default_factory=dict)
     parts: dict[Axis, tuple[int, ...]] = field(default_factory=dict)
+    outer: dict[Axis, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         splits = []
@@ -83,11 +86,12 @@ class _Blocks:
                 for position, index in enumerate(access.indices):
                     axis = access.tensor, position
                     if isinstance(index, Split):
-                        splits.append((axis, index.size))
+                        splits.append((axis, (einsum.name, index.outer), index.size))
                     self.dims.join(axis, (einsum.name, index.inner if isinstance(index, Split) else index))
-        for axis, size in splits:
+        for axis, outer, size in splits:
             root = self.dims.find(axis)
             self.parts[root] = (*self.parts.get(root, ()), size)
+            self.outer.setdefault(self.dims.find(outer), axis[0])
 
     def axes(self, tensor: TensorType) -> tuple[Axis, ...]:
         return tuple(self.dims.find((tensor.name, position)) for position in range(len(tensor.shape)))
@@ -99,6 +103,12 @@ class _Blocks:
             problem = f"dimension {position} of `{name}` cannot be in blocks of {size}: it is in blocks of {present}"
             reason = f"as dimension {first_position} of `{first_tensor}` is, and one index runs over both"
             raise ProgramError(f"{problem}, {reason}", hint=f"give both the same size, {present} or {size}")
+        if size > 1 and root in self.outer:
+            raise ProgramError(
+                f"dimension {position} of `{name}` cannot be in blocks of {size}: it is the outer part of a dimension that "
+                f"`{self.outer[root]}` has whole",
+                hint="leave it in single elements, or give blocks to the inner part",
+            )
         crossed_part = next((part for part in self.parts.get(root, ()) if part % size), None)
         if crossed_part is not None:
             raise ProgramError(

@@ -28,7 +28,8 @@ def apply_blocks(program: Program, aliases: Mapping[str, str], schedule: Schedul
     vectorized = vectorize(program, schedule.vector)
     if vectorized == program:
         raise ScheduleError(
-            f"vectors of {schedule.vector}: every dimension is in blocks, or stored sparse by some tensor",
+            f"vectors of {schedule.vector}: every dimension is in blocks, or stored sparse by some tensor, or a part of another dimension "
+            "that such vectors would cross",
             hint="store tensors dense (`--format W=dense`), or leave `vector` out",
             span=schedule.place("vector", ""),
         )

@@ -76,13 +76,24 @@ class Format:
         text = text.strip()
         if not text.startswith("("):
             return parse_short_name(text, rank)
-        match = re.fullmatch(r"\(([^()]*)\)\s*(?:order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\))?", _hide_nested(text))
+        format = cls.parse_levels(text)
+        if format.rank != rank:
+            raise TensorError(f"format `{text}` has {format.rank} levels, the tensor {rank} dimensions")
+        return format
+
+    @classmethod
+    def parse_levels(cls, text: str) -> Format:
+        """Read `(level, ...) [order (d, ...)]`, a format whose levels say for tensors of which rank it is. Raise `TensorError` for any
+        other text.
+
+        >>> Format.parse_levels("(compressed)").rank
+        1
+        """
+        match = re.fullmatch(r"\(([^()]*)\)\s*(?:order\s*\(((?:\s*\d{1,9}\s*(?:,|(?=\))))*)\s*\))?", _hide_nested(text.strip()))
         if not match:
             hint = "write `(dense, compressed) order (1, 0)` or a short name such as `csr`"
             raise TensorError(f"cannot read the format `{text}`", hint=hint)
         names = [n.strip().replace("<", "(").replace(">", ")") for n in match[1].split(",") if n.strip()]
-        if len(names) != rank:
-            raise TensorError(f"format `{text}` has {len(names)} levels, the tensor {rank} dimensions")
         order = tuple(int(n) for n in match[2].split(",") if n.strip()) if match[2] is not None else None
         return cls.of(*names, order=order)
 

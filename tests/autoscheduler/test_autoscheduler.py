@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fuseflow as ff
@@ -162,3 +163,25 @@ def test_a_schedule_that_is_open_cannot_be_compiled() -> None:
 def test_it_is_the_same_every_time(gcn: Source) -> None:
     schedule = AUTO.lower(order_policy="auto")
     assert choose_schedule(gcn, schedule, IDEAL, top=1).to_json() == choose_schedule(gcn, schedule, IDEAL, top=1).to_json()
+
+
+SCALARS = {
+    "beside a sparse tensor": "T = sum(i, j) W[i, j]\nY[i, j] = B[i, j] + T\noutput Y\n",
+    "as a factor": "T = sum(i, j) W[i, j]\nY[i, j] = B[i, j] * T\noutput Y\n",
+    "of a scalar": "S = max(i, j) B[i, j]\nT = sqrt(S)\nY[i, j] = W[i, j] / T\noutput Y\n",
+    "read twice": "T = sum(i, j) W[i, j]\nY[i, j] = B[i, j] + T\nZ[i] = sum(j) W[i, j] * T\noutput Y, Z\n",
+    "as an output too": "T = sum(i, j) W[i, j]\nY[i, j] = B[i, j] + T\noutput T, Y\n",
+    "as the last result": "Y[i, j] = B[i, j] * W[i, j]\nT = sum(i, j) Y[i, j]\noutput T\n",
+}
+
+
+@pytest.mark.parametrize("statements", SCALARS.values(), ids=SCALARS)
+@pytest.mark.parametrize("format", ["csr", "dense"])
+def test_scalar_intermediates(statements: str, format: str) -> None:
+    """A scalar has no levels, and is in memory like any other intermediate."""
+    program = parse(f"tensor W[4, 5] csr\ntensor B[4, 5] {format}\n{statements}")
+    rng = np.random.default_rng(0)
+    tensors = {name: (rng.integers(1, 5, (4, 5)) * (rng.random((4, 5)) < 0.5)).astype(np.float32) for name in "WB"}
+    choice = ff.autoschedule(program, tensors=tensors)
+    outcome = choice.run().check
+    assert outcome is not None and outcome.passed

@@ -1,11 +1,13 @@
 """Blocks and vectors through the whole compiler: the values are those of single elements."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
-from fuseflow.errors import FuseFlowError
+from fuseflow.errors import FuseFlowError, ScheduleError
 from fuseflow.run.artifacts import STAGES
 from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
@@ -183,3 +185,36 @@ def test_fibertrees_are_what_the_regions_read(tmp_path):
         reread = read_fibertree(tmp_path, name, tensor.format, tensor.tile)
         np.testing.assert_array_equal(reread.values.reshape(tensor.values.shape), tensor.values)
     assert read_fibertree(tmp_path, "A", Format.parse("csr", 2), (8, 8)).shape == (3, 3)
+
+
+MERGED = ["T", "U[a, c] = sum(b) X[b, a] * X[b, c]", "U[a, b] = T[a*{b} + b] * 2", "M = max(i) T[i]"]
+
+
+@pytest.mark.parametrize("second", MERGED)
+@pytest.mark.parametrize("format", ["dense", "(dense, dense) order (1, 0)"])
+@pytest.mark.parametrize("fuse", ["none", "full"])
+def test_vectors_beside_a_merged_dimension(second: str, format: str, fuse: str):
+    """The outer part of a merged dimension stays in single elements. Vectors along it would not be vectors of the whole."""
+    ran, refused = 0, set[tuple[int, bool]]()
+    for (a, b), vector, locate in product([(3, 2), (4, 4), (2, 6), (5, 3)], [2, 4], ["auto", "never"]):
+        statement = "" if second == "T" else second.format(b=b)
+        outputs = ", ".join(dict.fromkeys(["T", second[0]]))
+        text = f"tensor X[{b}, {a}] {format}\nT[a*{b} + b] = X[b, a]\n{statement}\noutput {outputs}\n"
+        schedule = Schedule.from_flags([fuse], vector=vector, locate=locate)
+        try:
+            compiled = compile(parse(text), tensors=data(text), schedule=schedule, machine="ideal")
+        except ScheduleError as error:
+            refused.add((b, "or a part of another dimension" in error.message))
+            continue
+        ran += 1
+        outcome = compiled.run().check
+        assert outcome is not None and outcome.passed, (text, vector, locate)
+    assert ran >= 12 and refused <= {(3, True)}  # no vector divides a part of 3
+
+
+def test_blocks_of_the_outer_part_are_refused():
+    text = "tensor X[2, 4] dense\nT[a*2 + b] = X[b, a]\noutput T\n"
+    with pytest.raises(FuseFlowError, match="it is the outer part of a dimension that `T` has whole"):
+        compile(parse(text), tensors=data(text), schedule=Schedule.block("X", 1, 2))
+    inner = compile(parse(text), tensors=data(text), schedule=Schedule.block("X", 2, 1))
+    assert inner.program.declared["T"].block == (2,) and inner.run().check.passed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from fuseflow.errors import FileError, FuseFlowError, ScheduleError, UsageError
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import SETTINGS
+from fuseflow.tensors import Format
 
 names = st.text(string.ascii_letters + string.digits + "._-é", min_size=1, max_size=8).filter(
     lambda s: s not in ("none", "layerwise", "full")
@@ -189,3 +191,13 @@ def test_a_setting_that_does_not_exist_is_refused_in_its_place() -> None:
     with pytest.raises(ScheduleError, match=r"s\.yaml:2:1.*`iteration: gobal` is none of factored, global") as caught:
         Schedule.from_yaml("fuse: full\niteration: gobal\n", "s.yaml")
     assert "did you mean `global`" in str(caught.value)
+
+
+@pytest.mark.parametrize("rank", range(1, 4))
+def test_a_format_of_every_rank_can_be_written(rank: int) -> None:
+    levels = ["dense", "compressed", "bitmap"]
+    formats = [Format.of(*kinds, order=order) for kinds in product(levels, repeat=rank) for order in permutations(range(rank))]
+    formats += [Format.parse("coo", rank)]
+    for format in formats:
+        assert Schedule.from_flags(formats=[f"c={format}"]).formats == (("c", str(format)),)
+        assert Schedule.from_yaml(Schedule.format("c", str(format)).to_yaml()).formats == (("c", str(format)),)

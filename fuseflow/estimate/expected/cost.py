@@ -52,12 +52,12 @@ class Estimate:
 def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> tuple[Estimate, dict[str, TensorStatistics]]:
     """Estimate the cost of `graph` and the statistics of the tensors that it writes, given the statistics of those that it reads."""
     shapes, types = stream_shapes(graph, statistics), graph.types()
-    written: dict[str, dict[int, ExpectedStream]] = {}
+    written: dict[str, dict[int, ExpectedStream]] = {name: {} for name in graph.outputs}  # a scalar has no levels
     busiest = total = flops = 0.0
     for node in graph.nodes:
         inputs, outputs = _streams(node, shapes)
         if isinstance(node, WriteLevel):
-            written.setdefault(node.tensor, {})[node.level] = inputs[0]
+            written[node.tensor][node.level] = inputs[0]
         tiles = [types[p].tile for p in node.inputs]
         firings = _firings(node, inputs, outputs)
         busiest, total = max(busiest, firings * _interval(node, tiles)), total + firings
