@@ -98,7 +98,7 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
 def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
     """Return the decisions on the Einsums of the program as the user wrote it, in which a reshape is an Einsum."""
     program, schedule = partitioned.original, partitioned.schedule
-    regions = form_regions(program, schedule)
+    regions = form_regions(program, schedule, partitioned.kept)
     home = {e: region.name for region in regions for e in region.einsums}
     stored = {t.name: t for t in program.inputs}
     for region in compiled:
@@ -111,7 +111,7 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
             if both[0] == both[1]:
                 decisions.append(FusionDecision(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
                 continue
-            why = why_cut(program, schedule, regions, producer, einsum.name)
+            why = why_cut(program, schedule, regions, producer, einsum.name, partitioned.kept)
             if both not in refusals:
                 refusals[both] = _refusal(partitioned, regions, stored, producer, einsum.name)
             decisions.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))
