@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from fuseflow.cli.common import FILE, StrictCommand, debug_option, machine_options, print_notices, quiet_option
 from fuseflow.cli.json_file import JsonFile, json_option
@@ -20,8 +21,14 @@ from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.tables import print_table
 from fuseflow.run.saved import load_saved
-from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
+
+DIRECTORY_OPTIONS = frozenset(
+    ("model", "tensors", "name", "settings", "stats", "statistics_only", "by", "against", "json_file", "quiet", "debug")
+)
+"""The parameters that an estimate of a directory of artifacts takes. What else the command has is for models."""
+MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "part", "seed"))
+"""The parameters that say which model is built and on which data."""
 
 TABLES = {"operator": flops_table, "tensor": traffic_table}
 
@@ -80,17 +87,29 @@ def estimate(
 
 def _saved(program: ProgramRequest, machine: Machine, estimator: Estimator) -> ProgramEstimate:
     """Return the estimate of a directory of artifacts, which holds its schedule and needs no model."""
-    directory, model = program.path, program.model
-    refused = {"data": model.data, "data-dir": model.data_dir, "options": model.options, "auto-schedule": program.auto.file}
-    for name, value in refused.items():
-        if value:
-            raise UsageError(f"`{directory}` is compiled, it takes no `--{name}`", hint="its inputs are given by `--tensors`")
-    if program.schedule != Schedule():
-        raise UsageError(f"`{directory}` is compiled, with the schedule in it", hint="estimate the model to try another schedule")
-    saved = load_saved(directory, model.tensors)
+    directory = program.path
+    _refuse_options(directory)
+    saved = load_saved(directory, program.model.tensors)
     return estimator.estimate(
         saved.regions, saved.source.program, saved.source.tensors, machine, saved.model, saved.data, saved.notices
     )
+
+
+def _refuse_options(directory: Path) -> None:
+    """Raise `UsageError` for an option that a directory of artifacts does not take, so that none is silently ignored."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        if name in DIRECTORY_OPTIONS or context.get_parameter_source(name) is ParameterSource.DEFAULT:
+            continue
+        if name in MODEL_OPTIONS:
+            raise UsageError(
+                f"`{directory}` is compiled, it takes no `{option.opts[-1]}`", hint="its inputs are given by `--tensors`"
+            )
+        raise UsageError(
+            f"`{directory}` is compiled, with the schedule in it: it takes no `{option.opts[-1]}`",
+            hint="estimate the model to try another schedule",
+        )
 
 
 def _run(path: Path) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def load(spec: ModelSpec) -> Source:
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
         spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options")
-        source = Source(model.name, model, _tensors(spec.tensors, model))
+        source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
         spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options")
         source = _import(model, spec.inputs, spec.formats or {}, type(model).__name__)
@@ -79,7 +79,7 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
-            return Source(path.stem, program, _tensors(spec.tensors, program), None, text if linalg else None)
+            return Source(path.stem, program, input_tensors(spec.tensors, program.inputs), None, text if linalg else None)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
 
@@ -97,7 +97,7 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
                     raise UsageError(
                         f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
                     )
-            return Source(name, program, _tensors(tensors, program))
+            return Source(name, program, input_tensors(tensors, program.inputs))
         case (module, inputs):
             source = _import(module, inputs, {**model.formats, **formats}, name)  # type: ignore[arg-type]
             return replace(source, program=rename_left_side(source.program, model.indices))
@@ -138,12 +138,14 @@ def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapp
     return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices)
 
 
-def _tensors(tensors: str | Path | Mapping[str, Any] | None, program: Program) -> Mapping[str, Tensor]:
+def input_tensors(tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType]) -> Mapping[str, Tensor]:
+    """Return the tensors that a YAML file or a mapping gives for these inputs, packed as declared. Raise `FileError` or `UsageError` for
+    what does not fit."""
     if tensors is None:
         return {}
     if isinstance(tensors, str | Path):
-        return load_tensors(Path(tensors), program.inputs)
-    declared = {t.name: t for t in program.inputs}
+        return load_tensors(Path(tensors), inputs)
+    declared = {t.name: t for t in inputs}
     for name in tensors:
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))

@@ -100,8 +100,8 @@ def save_program(
 ) -> None:
     """Write a directory of artifacts.
 
-    It has one file for each stage of the program, one folder for each region, and `about.json`, which says what the files are. The
-    outputs and numbers of a run are there if `result` is given.
+    It has one file for each stage of the program, one folder for each region, and `about.json`, which says what the files are, and which
+    inputs of the program the compiler added to those of the user. The outputs and numbers of a run are there if `result` is given.
     """
     with replace_directory(directory, MANIFEST) as folder:
         _write(folder / "schedule.yaml", settings.schedule)
@@ -117,7 +117,8 @@ def save_program(
         if result is not None:
             result.save_outputs(folder)
             _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**manifest(settings, regions), "files": list_files(folder)}))
+        added = {"compiler_inputs": [t.name for t in program.inputs if t.name not in source.program.declared]}
+        _write(folder / MANIFEST, json_text({**manifest(settings, regions), **added, "files": list_files(folder)}))
 
 
 def save_run(directory: Path, result: Result) -> None:

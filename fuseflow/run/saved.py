@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate.program import EstimatorRegion, StoredView
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.sources import Source, load
+from fuseflow.frontend.sources import Source, input_tensors, load
 from fuseflow.lower.views import source_of
 from fuseflow.run.artifacts import MANIFEST
 from fuseflow.samml import text as samml_text
@@ -44,7 +44,10 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
         raise UsageError(
             f"`{directory}` holds the results of a graph, not a compiled program", hint="`fuseflow compile MODEL -o DIR`"
         )
-    source = load(ModelSpec(directory / "program.ein", tensors=tensors))
+    source = load(ModelSpec(directory / "program.ein"))
+    added = about.get("compiler_inputs", [])  # directories of before these were listed have none
+    user_inputs = [t for t in source.program.inputs if t.name not in added]
+    source = replace(source, tensors=input_tensors(tensors, user_inputs))
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and path.name[:2].isdigit())
     regions = about.get("regions", [])
     if len(folders) != len(regions):

@@ -18,8 +18,9 @@ from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
 from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
 from fuseflow.tensors import Format, Tensor
-from fuseflow.tensors.array_files import ArrayOrSparse, load_array, pack_declared
+from fuseflow.tensors.array_files import ArrayOrSparse, check_shape, check_values, load_array, pack_declared
 from fuseflow.tensors.blocks import Block, block_counts, from_blocks, parse_block, tile_dimensions, tile_shape, to_blocks
+from fuseflow.tensors.dtypes import parse_dtype
 from fuseflow.tensors.fibertree_files import read_fibertree
 from fuseflow.tensors.levels import Dense
 from fuseflow.tensors.pack import from_coordinates
@@ -50,7 +51,7 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
         error.span = error.span or Span(str(path), 1)
         raise
     entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LIST_KEYS)
-    arrays: dict[str, ArrayOrSparse] = {}
+    contents: dict[str, ArrayOrSparse | Tensor] = {}
     blocks: dict[str, Block] = {}
     counts: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
     sizes: dict[str, tuple[int, str]] = {}
@@ -63,8 +64,10 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
                 file_indices[entry.name] = _of_file(entry, dims)
                 decl, dims = _turned(decl, dims, file_indices[entry.name]), file_indices[entry.name]
             blocks[entry.name] = _block(decl, entry)
-            arrays[entry.name] = _array(decl, entry, dims, blocks[entry.name])
-            counts[entry.name] = block_counts(arrays[entry.name].shape, blocks[entry.name])
+            content = _content(decl, entry, dims, blocks[entry.name])
+            contents[entry.name] = content
+            stored_tiles = isinstance(content, Tensor)
+            counts[entry.name] = content.shape if stored_tiles else block_counts(content.shape, blocks[entry.name])
             _note(sizes, entry.name, dims, counts[entry.name])
     if stored_indices:
         graph = _sized(
@@ -78,7 +81,11 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     inputs = {}
     for entry in entries:
         with entry.named_in_errors():
-            inputs[entry.name] = _packed(arrays[entry.name], graph.declared[entry.name], blocks[entry.name], not stored_indices)
+            decl, content = graph.declared[entry.name], contents[entry.name]
+            if isinstance(content, Tensor):
+                inputs[entry.name] = _checked(content, decl)
+            else:
+                inputs[entry.name] = _packed(content, decl, blocks[entry.name], not stored_indices)
     return graph, inputs
 
 
@@ -135,24 +142,34 @@ def _of_file(entry: TensorEntry, dims: Sequence[str]) -> tuple[str, ...]:
     return file
 
 
-def _array(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: Block) -> ArrayOrSparse:
-    """Return the array of an entry, with its dimensions as declared."""
+def _content(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: Block) -> ArrayOrSparse | Tensor:
+    """Return the array of an entry, with its dimensions as declared, or the tensor as it is stored if the entry is a folder of
+    fibertrees."""
     file = _of_file(entry, dims)
     axes = tuple(file.index(index) for index in dims)
     if entry.path.is_dir():
-        format = Format(decl.format.levels, tuple(axes[d] for d in decl.format.order))
-        inside = tuple(block[axes.index(k)] for k in range(len(axes))) if block else ()
-        tensor = read_fibertree(entry.path, entry.name, format, tile_shape(inside))
-        if tensor.tile:
-            tensor = from_blocks(tensor, tuple(n * b for n, b in zip(tensor.shape, inside, strict=True)), inside)
-        array: ArrayOrSparse = tensor.to_dense() if tensor.format.all_dense else tensor.to_scipy()
-    else:
-        array = load_array(entry.path)
+        return _fibertree(decl, entry, axes, block)
+    array = load_array(entry.path)
     if array.ndim != len(dims):
         raise FileError(f"`{entry.path}` has {array.ndim} dimensions, the tensor {len(dims)} levels in the graph")
     if isinstance(array, np.ndarray):
         return array.transpose(axes)
     return sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=tuple(array.shape[a] for a in axes))
+
+
+def _fibertree(decl: TensorDecl, entry: TensorEntry, axes: Sequence[int], block: Block) -> Tensor:
+    """Return a tensor from a folder of fibertrees, with its dimensions as declared. `axes` says where they are in the folder.
+
+    Nothing is packed again, so that what is not stored has the declared implicit value, and the padding of tiles stays as it is.
+    """
+    format = Format(decl.format.levels, tuple(axes[d] for d in decl.format.order))
+    inside = tuple(block[axes.index(k)] for k in range(len(axes))) if block else ()
+    tensor = read_fibertree(entry.path, entry.name, format, tile_shape(inside), decl.fill)
+    values = tensor.values
+    rows, columns = tile_dimensions(block)
+    if rows is not None and columns is not None and axes[rows] > axes[columns]:
+        values = values.transpose(0, 2, 1)
+    return Tensor(tuple(tensor.shape[a] for a in axes), decl.format, tensor.levels, values, decl.fill)
 
 
 def _block(decl: TensorDecl, entry: TensorEntry) -> Block:
@@ -174,6 +191,14 @@ def _block(decl: TensorDecl, entry: TensorEntry) -> Block:
             hint="give their size along each: `block: [1, 16, 16]`",
         )
     return tile
+
+
+def _checked(tensor: Tensor, decl: TensorDecl) -> Tensor:
+    """Return a tensor from a folder of fibertrees with values of the declared type. Raises `FileError` if it is not as declared."""
+    check_shape(tensor.shape, decl.shape)
+    check_values(tensor.values, decl.dtype)
+    values = tensor.values.astype(parse_dtype(decl.dtype)).reshape(-1, *decl.tile)  # a vector may be in columns
+    return replace(tensor, format=decl.format, values=values)
 
 
 def _packed(array: ArrayOrSparse, decl: TensorDecl, block: Block, padded: bool) -> Tensor:

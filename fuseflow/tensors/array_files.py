@@ -89,17 +89,27 @@ _READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_n
 
 def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
     """Pack an array with the format, dtype and implicit value of its declaration. Raise `FileError` if shape or values do not fit."""
-    if array.shape != declaration.shape:
-        sizes = enumerate(zip(array.shape, declaration.shape, strict=False)) if array.ndim == len(declaration.shape) else ()
-        difference = next((f": dimension {d} has size {actual}, not {size}" for d, (actual, size) in sizes if actual != size), "")
-        raise FileError(f"shape {list(array.shape)}, declared {list(declaration.shape)}{difference}")
+    check_shape(array.shape, declaration.shape)
+    check_values(array if isinstance(array, np.ndarray) else array.data, declaration.dtype)
     dtype = parse_dtype(declaration.dtype)
-    values = array if isinstance(array, np.ndarray) else array.data
+    return pack(array.astype(dtype), declaration.format or Format.dense(len(declaration.shape)), declaration.fill)
+
+
+def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:
+    """Raise `FileError` unless the shapes are equal. The message names the first dimension that differs."""
+    if actual != declared:
+        sizes = enumerate(zip(actual, declared, strict=False)) if len(actual) == len(declared) else ()
+        difference = next((f": dimension {d} has size {one}, not {other}" for d, (one, other) in sizes if one != other), "")
+        raise FileError(f"shape {list(actual)}, declared {list(declared)}{difference}")
+
+
+def check_values(values: npt.NDArray[Any], declared: str) -> None:
+    """Raise `FileError` if integers are declared and some values are none."""
+    dtype = parse_dtype(declared)
     with np.errstate(invalid="ignore"):
         inexact = dtype.kind == "i" and not np.array_equal(values.astype(dtype), values)
     if inexact:
-        raise FileError(f"some values are not of the declared type {declaration.dtype}", hint="declare `f32` or `f64`")
-    return pack(array.astype(dtype), declaration.format or Format.dense(len(declaration.shape)), declaration.fill)
+        raise FileError(f"some values are not of the declared type {declared}", hint="declare `f32` or `f64`")
 
 
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:

@@ -31,9 +31,10 @@ def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
         write_text(_file(directory, name, column), "".join(f"{n}\n" for n in numbers.astype(str).tolist()))
 
 
-def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple[int, ...] = ()) -> Tensor:
+def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple[int, ...] = (), fill: float = 0.0) -> Tensor:
     """Read the tensor `name` from a folder. It is stored in `format`, whose levels must all be `appended`; its values are tiles of the
-    shape `tile`. Raise `FileError` for files that are missing, do not hold numbers, or do not fit together."""
+    shape `tile`. The folder does not say the implicit value, which is `fill`. Raise `FileError` for files that are missing, do not hold
+    numbers, or do not fit together."""
     if not _file(directory, name, "shape").is_file():
         names_in_folder = sorted(
             path.name[len("tensor_") : -len("_mode_shape")] for path in Path(directory).glob("tensor_*_mode_shape")
@@ -53,7 +54,7 @@ def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple
     if len(values) != parents * prod(tile):
         capacity = f"{parents} tiles of {tile[0]} x {tile[1]}" if tile else str(parents)
         raise FileError(f"`{_file(directory, name, 'vals')}` holds {len(values)} values, the levels have room for {capacity}")
-    return Tensor(shape, format, tuple(levels), values.reshape(parents, *tile))
+    return Tensor(shape, format, tuple(levels), values.reshape(parents, *tile), fill)
 
 
 def _level(directory: str | Path, name: str, number: int, level: Level, size: int, parents: int) -> Fibers:

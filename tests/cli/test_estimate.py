@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from fuseflow.cli.main import main
+from fuseflow.einsum.parse import parse
 
 ROOT = Path(__file__).parents[2]
 SPMM = [str(ROOT / "docs/example/spmm.ein"), "--tensors", str(ROOT / "docs/example/tensors.yaml")]
@@ -52,6 +54,11 @@ def test_statistics_are_marked():
         (["{tmp}"], "no directory of a compiled program"),
         (["{tmp}/out", "--fuse", "none"], "with the schedule in it"),
         (["{tmp}/out", "--data", "karate"], "takes no `--data`"),
+        (["{tmp}/out", "--adj", "raw"], "takes no `--adj`"),
+        (["{tmp}/out", "--seed", "0"], "takes no `--seed`"),
+        (["{tmp}/out", "--small"], "takes no `--small`"),
+        (["{tmp}/out", "--locate", "auto"], "takes no `--locate`"),
+        (["{tmp}/out", "--auto-schedule", "-"], "takes no `--auto-schedule`"),
     ],
 )
 def test_refusals(words: list[str], message: str, tmp_path: Path):
@@ -70,6 +77,38 @@ def test_refusals(words: list[str], message: str, tmp_path: Path):
 def test_a_directory_is_estimated_as_its_model(tmp_path: Path):
     fuseflow("compile", *SPMM, "-o", tmp_path / "out", "-q")
     assert fuseflow("estimate", tmp_path / "out", *SPMM[1:]).output == fuseflow("estimate", *SPMM).output
+
+
+SAVED = {
+    "a guarded reduction": (
+        "tensor A[5, 7] csr\ntensor X[7, 6]\nY[i, j] = sum(k) A[i, k] * X[k, j]\nm[i] = max(j) Y[i, j]\noutput m\n"
+    ),
+    "two guards": "tensor X[7, 6]\ntensor Z[7, 5]\nm[i] = max(j) X[i, j]\nn[i] = min(j) Z[i, j]\noutput m, n\n",
+    "a merged dimension": "tensor X[4, 6]\nT[a*4 + b] = X[b, a]\nY[i] = T[i] * 2\noutput Y\n",
+    "a split dimension": "tensor X[5, 12]\nQ[i, h, d] = X[i, h*4 + d]\nS[h, i, j] = sum(d) Q[i, h, d] * Q[j, h, d]\noutput S\n",
+}
+
+
+@pytest.mark.parametrize("text", SAVED.values(), ids=SAVED)
+@pytest.mark.parametrize(
+    "schedule", [(), ("--vector", 4), ("--vector", 4, "--fuse", "full"), ("--vector", 2, "--locate", "never")]
+)
+def test_a_directory_needs_the_inputs_of_the_user_alone(text: str, schedule: tuple[object, ...], tmp_path: Path):
+    (tmp_path / "p.ein").write_text(text)
+    rng, entries = np.random.default_rng(0), []
+    for declared in parse(text).inputs:
+        np.save(tmp_path / f"{declared.name}.npy", rng.integers(0, 3, declared.shape).astype(np.float32))
+        entries.append(f"{declared.name}: {{path: {declared.name}.npy}}\n")
+    (tmp_path / "t.yaml").write_text("".join(entries))
+    given = (tmp_path / "p.ein", "--tensors", tmp_path / "t.yaml", *schedule)
+    assert fuseflow("compile", *given, "-o", tmp_path / "out", "-q").exit_code == 0
+    saved, model = (
+        fuseflow("estimate", *words, "--by", "operator", "--by", "tensor") for words in ((tmp_path / "out", *given[1:3]), given)
+    )
+    assert saved.exit_code == 0 and saved.output == model.output, saved.output
+    (tmp_path / "more.yaml").write_text("inside.6_4: {path: X.npy}\n" + "".join(entries))
+    refused = fuseflow("estimate", tmp_path / "out", "--tensors", tmp_path / "more.yaml")
+    assert refused.exit_code == 2 and "has no input `inside.6_4`" in refused.output
 
 
 def test_no_torch_is_loaded(tmp_path: Path):

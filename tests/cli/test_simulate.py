@@ -15,6 +15,7 @@ from google.protobuf import text_format
 from scipy import io, sparse
 
 from fuseflow.cli.main import main
+from fuseflow.einsum.parse import parse
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.fibertree_files import write_fibertree
@@ -118,6 +119,36 @@ def test_every_kind_of_file(here: Path) -> None:
         f"{{path: a.npy, {stored}, indices: [i, k]}}",
     ):
         assert own_result(here, entry) == (A @ X).tolist(), entry
+
+
+EXPORTED = {
+    "an implicit 1": ("tensor A[4, 5] csr fill 1\nY[i] = sum(j) A[i, j]\noutput Y\n", ()),
+    "an implicit -inf": ("tensor A[4, 5] dcsc fill -inf\nY[i] = max(j) A[i, j]\noutput Y\n", ()),
+    "an implicit 2 in blocks": ("tensor A[4, 5] csc block 2x3 fill 2\nY[i] = sum(j) A[i, j]\noutput Y\n", ()),
+    "a guard of the padding": ("tensor A[4, 5]\nY[i] = max(j) A[i, j]\noutput Y\n", ("--vector", "4")),
+}
+
+
+@pytest.mark.parametrize(("text", "schedule"), EXPORTED.values(), ids=EXPORTED)
+@pytest.mark.parametrize("end", ["samml", "bin", "txtpb"])
+def test_fibertrees_of_our_own_compiler(text: str, schedule: tuple[str, ...], end: str, here: Path) -> None:
+    """Nothing is lost: neither an implicit value other than 0, nor the padding of tiles."""
+    (here / "p.ein").write_text(text)
+    fill = parse(text).declared["A"].fill
+    rng = np.random.default_rng(0)
+    array = np.where(rng.random((4, 5)) < 0.4, rng.integers(-5, 0, (4, 5)), fill)
+    np.save(here / "A.npy", array.astype(np.float32))
+    (here / "t.yaml").write_text("A: {path: A.npy}\n")
+    given = ("p.ein", "--tensors", "t.yaml", *schedule)
+    assert fuseflow("compile", *given, "-o", "own", "-q").exit_code == 0
+    assert fuseflow("compile", *given, "--emit", "fibertree", "-o", "trees", "-q").exit_code == 0
+    (region,) = (p for p in (here / "own").iterdir() if p.is_dir())
+    names = [path.name[len("tensor_") : -len("_mode_shape")] for path in (here / "trees").glob("*_mode_shape")]
+    (here / "trees.yaml").write_text("".join(f"{name}: {{path: trees}}\n" for name in names))
+    result = fuseflow("simulate", region / f"graph.{end}", "--tensors", "trees.yaml", "-o", "out", "-q")
+    assert result.exit_code == 0, result.output
+    reduced = array.max(axis=1) if "max" in text else array.sum(axis=1)
+    np.testing.assert_array_equal(only_output(here / "out")[:4], reduced)
 
 
 @pytest.mark.parametrize("name", CASES)
