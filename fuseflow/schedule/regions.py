@@ -12,8 +12,8 @@ from fuseflow.schedule.schedule import Schedule
 
 
 def form_regions(program: Program, schedule: Schedule, kept: Collection[str] = ()) -> tuple[Region, ...]:
-    """Return the regions of the program, each Einsum in exactly one, in an order in which they can run. Tensors in `kept` are stored as they
-    are, so that a reshape of them ends a region (`eliminate_reshapes`).
+    """Return the regions of the program, each Einsum in exactly one, in an order in which they can run. Tensors in `kept` are stored as
+    they are, so that a reshape of them ends a region (`eliminate_reshapes`).
 
     Raises `ScheduleError` for a name that the program does not have, for Einsums that two regions claim, for a reshape inside a region of
     the user, and for a region that would have to be left and entered again.

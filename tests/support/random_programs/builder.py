@@ -11,7 +11,19 @@ import torch
 import torch_oracle
 from hypothesis import strategies as st
 
-from fuseflow.einsum.nodes import Access, Einsum, Expr, Index, Program, Reduce, TensorType, accesses, free_indices, index_names, walk
+from fuseflow.einsum.nodes import (
+    Access,
+    Einsum,
+    Expr,
+    Index,
+    Program,
+    Reduce,
+    TensorType,
+    accesses,
+    free_indices,
+    index_names,
+    walk,
+)
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.dtypes import dtype_name
 

@@ -1,5 +1,5 @@
-"""Wide programs: what the others lack. Dimensions that are merged and split, scalars beside sparse tensors, integers, coordinates of rank 3,
-vectors, and machines on which a run takes time."""
+"""Wide programs have what the others lack: dimensions that are merged and split, scalars beside sparse tensors, integers, lists of
+coordinates of rank 3, vectors, and machines on which a run takes time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fuseflow.lower.partition import partition_program
 from fuseflow.schedule import Schedule
 from fuseflow.tensors import DTYPES, Format
 
-from .bodies import REDUCTIONS, aligned, binary, contraction, unary
+from .bodies import REDUCTIONS, binary, unary
 from .builder import Builder
 from .case import Case
 from .chains import chain, read, statement
@@ -148,7 +148,7 @@ def scalar_beside(b: WideBuilder) -> None:
 
 
 @st.composite
-def wide(draw: st.DrawFn) -> Case:
+def wide_programs(draw: st.DrawFn) -> Case:
     """Wide programs of one to five statements with everything that decides how they are compiled and run."""
     b = WideBuilder(draw)
     for _ in range(draw(st.integers(2, 3))):
