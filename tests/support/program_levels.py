@@ -49,6 +49,7 @@ REASONS = (
     "nothing is left to compute",  # a constant
     "a tile has two dimensions at most",
     "since only dense levels come apart or together",  # a reshape of what is stored sparse
+    "it ends a region",  # a reshape inside of a region of the user
 )
 """Why a program may be refused. Anything else is a fault: a graph that does not verify, a diagonal that the program does not have."""
 FIRINGS = 5_000_000
@@ -221,7 +222,9 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
         outcome = simulated(region.graph, memory, case.limits)
         inputs = {name: memory[name] for name in region.graph.inputs}
         for name in region.graph.outputs:
-            due = want.get(name, meant[name])
+            due = (
+                want[name].reshape(meant[name].shape) if name in want else meant[name]
+            )  # it may be stored in the parts of its dimensions
             agree(f"fused interpreter, region `{region.name}`", name, meant[name], due)
             memory[name] = assemble(region.graph.declared[name], outcome.written[name])
             order = ",".join(region.fused.order)

@@ -204,7 +204,7 @@ def reread(run: ProgramRun, directory: Path) -> None:
     types = {t.name: t for t in run.compiled.program.tensors}
     for number, (each, stored) in enumerate(zip(run.regions, saved.regions, strict=True), 1):
         folder = directory / region_folder(number, each.region.name)
-        types |= each.region.fused.stored | {view.name: view.type for view in each.region.views_before}
+        types |= {**each.region.fused.stored, **{view.name: view.type for view in each.region.views_before}}
         lines = list(differences(each.simulation, simulate(stored.graph, each.read, run.compiled.machine)))
         if lines:
             raise Difference(f"saved: region `{each.region.name}`, read again: {'; '.join(lines[:3])}")

@@ -24,7 +24,7 @@ from .data import coordinates, dense, tensors
 from .plans import droppable, in_blocks, partition
 
 SIZES = ((2, 3), (3, 2), (2, 2), (2, 4), (4, 2), (3, 1), (1, 3))
-TYPES = (("f64",), ("f64",), ("i32", "i64", "f64"))
+TYPES = (("f64",), ("i32", "i64", "f64"))
 """The element types that the inputs of a program have."""
 MACHINES = ("ideal", "ideal", "comal", "rda", "rda comal_fixed")
 
@@ -157,7 +157,10 @@ def wide_programs(draw: st.DrawFn) -> Case:
     while (room := statements - len(b.einsums)) > 0:
         wide_statement(b, room)
     program = b.program()
-    schedule = settings(draw, partition(draw, program), program, b.reassociates)
+    schedule = partition(draw, program)
+    if not accepts(program, schedule):  # a reshape stands inside of a group
+        schedule = Schedule.fuse("layerwise")
+    schedule = settings(draw, schedule, program, b.reassociates)
     pick = draw(st.integers(1, 1000)) if b.chance(3) else 0
     limits = draw(st.sampled_from((0, 0, 0, 1, 2, 3)))
     deal = draw(st.integers(1, 1000)) if b.chance(5) else 0
