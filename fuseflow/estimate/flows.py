@@ -56,12 +56,11 @@ class Flow:
         return sum(self.lists[first - 1 : last]) - sum(self.filled[first - 1 : last])
 
 
-def counted_flow(stream: CountedStream) -> Flow:
-    """Return the flow of a stream that was counted."""
+def counted_flow(stream: CountedStream, read: int) -> Flow:
+    """Return the flow of a stream that was counted, and for which `read` coordinates are read."""
     if stream.nest is None:
         return Flow(absent=stream.absent)
-    chain, level = stream.nest.chain, stream.nest.level
-    read = stream.nest.elements if level.words is None else int(stream.nest.times @ level.words)
+    chain = stream.nest.chain
     return Flow(tuple(x.lists for x in chain), tuple(x.filled for x in chain), stream.nest.elements, stream.absent, read)
 
 

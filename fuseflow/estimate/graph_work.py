@@ -97,7 +97,7 @@ class _StreamWalk:
             else:
                 for k, stream in enumerate(outputs.streams):
                     self.exact[n.Port(node.name, k)] = stream
-                    self.flows[n.Port(node.name, k)] = counted_flow(stream)
+                    self.flows[n.Port(node.name, k)] = counted_flow(stream, outputs.read)
                 return outputs.steps, not node.by_value
         inputs = [self.shape(port) for port in node.inputs]
         for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.statistics, self.overlap)):
@@ -136,7 +136,7 @@ def count_work(
         inputs = [walk.flows[port] for port in node.inputs]
         outputs = [walk.flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
-        processes = firings(node, inputs, outputs, steps, machine)
+        processes = firings(node, graph.declared, inputs, outputs, steps, machine)
         interval = node_timing(node, graph, machine, tiles)[1]
         pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
         occupied = max(values * interval + closings * pause for values, closings in processes)

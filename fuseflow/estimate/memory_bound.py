@@ -134,6 +134,7 @@ def _requests(
     if level < 0:  # from the start again
         return present * max(1.0, bytes_per_reference / line)
     share = min(1.0, present / lists / coordinates)
-    references_per_line = (bytes_per_reference + line - width) / bytes_per_reference  # references whose elements are in one line
+    # The references that have elements in one line. A line that is no longer than an element is that of one reference.
+    references_per_line = (bytes_per_reference + max(0, line - width)) / bytes_per_reference
     hit_share: float = 1 - (1 - share) ** references_per_line
     return lists * max(1.0, coordinates * bytes_per_reference / line * hit_share)

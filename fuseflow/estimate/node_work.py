@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeAlias, assert_never
 
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.settings import IdealMemory
+from fuseflow.tensors import DTYPES
 from fuseflow.tile_ops import TileShape, flops, work_count
 
 ProcessFirings: TypeAlias = tuple[Number, Number]
@@ -16,10 +18,22 @@ ProcessFirings: TypeAlias = tuple[Number, Number]
 
 
 def firings(
-    node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], steps: Number, machine: Machine
+    node: n.Primitive,
+    declared: Mapping[str, n.TensorDecl],
+    inputs: Sequence[Flow],
+    outputs: Sequence[Flow],
+    steps: Number,
+    machine: Machine,
 ) -> list[ProcessFirings]:
     """Return the firings of every process of a node; `steps` are the comparisons of a node that merges."""
     if machine.rules == "comal" and (processes := _comal_firings(node, inputs, outputs)) is not None:
+        return processes
+    if (
+        not isinstance(machine.memory, IdealMemory)
+        and isinstance(node, n.TensorUser)
+        and node.asks_memory(declared)
+        and (processes := _remote_firings(node, declared[node.tensor], inputs, outputs, machine.memory.line)) is not None
+    ):
         return processes
     match node:
         case n.Root():
@@ -73,6 +87,42 @@ def _comal_firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[
     if isinstance(node, n.WriteValues):
         return [(inputs[0].elements, 1)]
     return None
+
+
+def _remote_firings(
+    node: n.Primitive, decl: n.TensorDecl, inputs: Sequence[Flow], outputs: Sequence[Flow], line: int
+) -> list[ProcessFirings] | None:
+    """Return the firings at a memory that takes time, which moves lines of `line` bytes, where these differ; else None.
+
+    What asks the memory is a process of its own there, whose firings do not count. So a scan through entries fires once for each token
+    that it makes. A writer fires for each line that an element fills, and at the end once more for each array whose last line is not full.
+    """
+    if isinstance(node, n.Scan) and decl.format.levels[node.level].reads(decl.size(node.level)).entries is not None:
+        return [(outputs[0].elements, outputs[0].stops + 1)]
+    if isinstance(node, n.WriteValues):
+        width = DTYPES[decl.dtype].itemsize * prod(decl.tile)
+        return [(_write_firings(inputs[0].elements, width, 0, line), inputs[0].stops + 1)]
+    if isinstance(node, n.WriteLevel):
+        x, arrays = inputs[0], decl.stored_arrays(node.level)
+        entries = [
+            _write_firings(x.elements, array.bytes * array.entry, array.first * array.bytes, line)
+            for array in arrays
+            if array.entry
+        ]
+        ends = [
+            _write_firings(x.inner, array.bytes * array.fiber, array.first * array.bytes, line) for array in arrays if array.fiber
+        ]
+        return [((sum(entries) if entries else x.elements) + sum(ends), x.stops - (x.inner if ends else 0) + 1)]
+    return None
+
+
+def _write_firings(elements: Number, width: int, start: int, line: int) -> Number:
+    """Return the firings that writing elements of `width` bytes takes, behind the first `start` bytes of an array.
+
+    There is one for each element, or one for each line that an element fills if these are more; and one for a last line that is not full.
+    """
+    end = start + elements * width
+    return (elements if width <= line else end // line - start // line) + (1 if end % line else 0)
 
 
 def node_flops(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:

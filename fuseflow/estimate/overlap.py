@@ -56,7 +56,7 @@ def measure_lookup_rate(source: Pattern, level: int, tensor: Pattern) -> LookupR
     hit = at >= 0
     below = tensor.below[0]
     fiber = np.zeros(len(at), dtype=np.int64) if below is None else take(below, at, 0)
-    lengths = tensor.levels[1].lengths[fiber]
+    lengths = take(tensor.levels[1].lengths, fiber, 0)
     weights = weights_by_coordinate[crd]
     total = float(weights[hit].sum())
     return LookupRate(total / float(weights.sum()), float(weights[hit] @ lengths[hit]) / total if total else 0.0)

@@ -38,12 +38,13 @@ class StoredView:
 
 @dataclass(frozen=True, slots=True)
 class EstimatorRegion:
-    """A region as the estimator reads it: its graph, and the views that it reads."""
+    """A region as the estimator reads it: its graph, the views that it reads, and the views of what it writes that others may read."""
 
     name: str
     einsums: tuple[str, ...]
     graph: Graph
-    views: tuple[StoredView, ...] = ()
+    views_before: tuple[StoredView, ...] = ()
+    views_after: tuple[StoredView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class Estimator:
         estimates: list[RegionEstimate] = []
         first: dict[Hashable, tuple[int, tuple[str, ...]]] = {}  # the first region that does the same, and its tensors
         for region in regions:
-            self._add_views(region, knowledge)
+            self._add_views(region.views_before, knowledge)
             names, shape = self._shape(region.graph)
             key = (shape, tuple(_knowledge_key(knowledge.patterns.get(name), knowledge.statistics.get(name)) for name in names))
             if key not in first:
@@ -241,6 +242,7 @@ class Estimator:
                 repeat = RegionRepeat(region.name, region.einsums, names_here)
                 estimates[at] = replace(estimates[at], repeats=(*estimates[at].repeats, repeat))
             knowledge.write(region.graph, estimates[at].work, names_here)
+            self._add_views(region.views_after, knowledge)
         return ProgramEstimate(model, data, machine, tuple(estimates), notices)
 
     def knowledge(self, program: Program, tensors: Mapping[str, Tensor]) -> TensorKnowledge:
@@ -252,9 +254,10 @@ class Estimator:
 
     def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         """Estimate one region, and add what it writes to `knowledge`."""
-        self._add_views(region, knowledge)
+        self._add_views(region.views_before, knowledge)
         estimate = self._region(region, machine, knowledge)
         knowledge.write(region.graph, estimate.work, {name: name for name in region.graph.declared})
+        self._add_views(region.views_after, knowledge)
         return estimate
 
     def _inputs(self, program: Program, tensors: Mapping[str, Tensor]) -> tuple[dict[str, Pattern], dict[str, TensorStatistics]]:
@@ -284,10 +287,10 @@ class Estimator:
                 )
         return patterns, statistics
 
-    def _add_views(self, region: EstimatorRegion, knowledge: TensorKnowledge) -> None:
-        """Add the views that a region reads to `knowledge`."""
+    def _add_views(self, views: Iterable[StoredView], knowledge: TensorKnowledge) -> None:
+        """Add views of tensors that are known to `knowledge`."""
         patterns, statistics, formats = knowledge.patterns, knowledge.statistics, knowledge.formats
-        for view in region.views:
+        for view in views:
             if view.source in patterns:
                 patterns[view.name] = self._view_pattern(patterns[view.source], formats[view.source], view)
             statistics[view.name] = view_statistics(statistics[view.source], formats[view.source], view.format, view.shape)

@@ -6,14 +6,19 @@ from collections.abc import Iterable, Iterator
 
 from fuseflow.estimate.program import EstimatorRegion, StoredView
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import TensorView
 
 
 def estimator_regions(regions: Iterable[CompiledRegion]) -> Iterator[EstimatorRegion]:
-    """Yield the graph of every region with the views that it reads, which are tensors that the memory holds in other dimensions."""
+    """Yield the graph of every region with the tensors that the memory holds in other dimensions for it to read, or after it."""
     for region in regions:
-        views = tuple(
-            StoredView(step.name, step.source, step.type.format, step.type.stored_shape)
-            for step in region.views_before
-            if step.type.format is not None
-        )
-        yield EstimatorRegion(region.name, region.einsums, region.graph, views)
+        before, after = _stored_views(region.views_before), _stored_views(region.views_after)
+        yield EstimatorRegion(region.name, region.einsums, region.graph, before, after)
+
+
+def _stored_views(steps: Iterable[TensorView]) -> tuple[StoredView, ...]:
+    return tuple(
+        StoredView(step.name, step.source, step.type.format, step.type.stored_shape)
+        for step in steps
+        if step.type.format is not None
+    )

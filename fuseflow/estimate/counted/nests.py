@@ -21,15 +21,11 @@ EMPTY = -1
 
 @dataclass(frozen=True, eq=False)
 class FiberLevel:
-    """The distinct fibers of a depth. Fiber f has the coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`.
-
-    `words` is how many coordinates reading each fiber takes, where that is not its length because coordinates are stored repeatedly.
-    """
+    """The distinct fibers of a depth. Fiber f has the coordinates `crd[pos[f]:pos[f+1]]` of a dimension of `size`."""
 
     pos: Ints
     crd: Ints
     size: int
-    words: Ints | None = None
 
     @property
     def fibers(self) -> int:
@@ -84,11 +80,18 @@ class FiberLevel:
 
 @dataclass(frozen=True, eq=False)
 class FiberNest:
-    """Lists of a stream: `link` says which fiber of `level` is below each element of the nest above; there is one above the outermost."""
+    """Lists of a stream: `link` says which fiber of `level` is below each element of the nest above; there is one above the outermost.
+
+    It is `EMPTY` where the list is empty. A level without fibers has nothing to lead to: elements that never occur can be above it.
+    """
 
     above: FiberNest | None
     link: Ints
     level: FiberLevel
+
+    def __post_init__(self) -> None:
+        if not self.level.fibers:
+            object.__setattr__(self, "link", np.full(len(self.link), EMPTY))
 
     @property
     def depth(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
@@ -21,11 +21,13 @@ from fuseflow.tensors.levels.base import Listed
 class Pattern:
     """Where a tensor stores something. Its root is fiber 0 of level 0.
 
-    `below[p]` says which fiber of the next level is below each element of level p. None stands for fiber 0.
+    `below[p]` says which fiber of the next level is below each element of level p. None stands for fiber 0. `words[p]` says how many
+    coordinates a scan of each fiber of level p reads. None stands for the length of the fiber: each coordinate is stored once.
     """
 
     levels: tuple[FiberLevel, ...]
     below: tuple[Ints | None, ...]
+    words: tuple[Ints | None, ...]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -56,12 +58,12 @@ def tensor_pattern(tensor: Tensor) -> Pattern:
         levels.append(FiberLevel(group_positions(owner, parents), crds, fibers.size))
     tail = [full_level(fibers.size) for fibers in tensor.levels[stored:]]
     below: list[Ints | None] = [np.arange(len(level.crd)) for level in levels[:-1]] + [None] * min(1, stored)
-    return _with_stored_coordinates(_deduplicated([*levels, *tail], [*below, *[None] * len(tail)]), kinds)
+    return _deduplicated([*levels, *tail], [*below, *[None] * len(tail)], kinds)
 
 
 def dense_pattern(sizes: Sequence[int]) -> Pattern:
     """Return the pattern of a tensor that stores every coordinate."""
-    return Pattern(tuple(map(full_level, sizes)), (None,) * len(sizes))
+    return Pattern(tuple(map(full_level, sizes)), (None,) * len(sizes), (None,) * len(sizes))
 
 
 def result_pattern(nest: FiberNest | None, format: Format, shape: Sequence[int]) -> Pattern:
@@ -78,7 +80,7 @@ def result_pattern(nest: FiberNest | None, format: Format, shape: Sequence[int])
         root = int(chain[0].link[0])
         levels[0], below[0] = select_fibers(append_empty_fiber(levels[0]), np.array([root]), below[0])
     tail = [full_level(shape[d]) for d in format.order[stored:]]
-    return _with_stored_coordinates(_deduplicated([*levels, *tail], [*below, *[None] * len(tail)]), format.levels)
+    return _deduplicated([*levels, *tail], [*below, *[None] * len(tail)], format.levels)
 
 
 def view_pattern(pattern: Pattern, source_format: Format, format: Format, shape: Sequence[int]) -> Pattern:
@@ -104,7 +106,7 @@ def view_pattern(pattern: Pattern, source_format: Format, format: Format, shape:
             below.append(links if k == len(parts) - 1 else np.arange(fibers))
     levels += [full_level(size) for _, size in sizes]
     below += [None] * len(sizes)
-    return _with_stored_coordinates(_deduplicated(levels, below), format.levels)
+    return _deduplicated(levels, below, format.levels)
 
 
 def _runs(pattern: Pattern, format: Format) -> list[tuple[bool, FiberLevel, Ints | None]]:
@@ -132,8 +134,8 @@ def _stored_levels(format: Format) -> int:
     return max((p + 1 for p, kind in enumerate(format.levels) if not kind.full), default=0)
 
 
-def _deduplicated(levels: Sequence[FiberLevel], below: Sequence[Ints | None]) -> Pattern:
-    """Return the pattern of these levels with equal subtrees held once."""
+def _deduplicated(levels: Sequence[FiberLevel], below: Sequence[Ints | None], kinds: Sequence[Kind]) -> Pattern:
+    """Return the pattern of these levels, stored as `kinds` say, with equal subtrees held once."""
     distinct_levels: list[FiberLevel] = []
     links: list[Ints | None] = []
     which: Ints | None = None  # which fiber of the level below each fiber is now
@@ -143,22 +145,25 @@ def _deduplicated(levels: Sequence[FiberLevel], below: Sequence[Ints | None]) ->
         level, level_links, which = deduplicate_fibers(level, normalize_labels(level_links))
         distinct_levels.insert(0, level)
         links.insert(0, level_links)
-    return Pattern(tuple(distinct_levels), tuple(links))
+    return Pattern(tuple(distinct_levels), tuple(links), _stored_coordinates(distinct_levels, links, kinds))
 
 
-def _with_stored_coordinates(pattern: Pattern, kinds: Sequence[Kind]) -> Pattern:
-    """Return the pattern with the stored coordinates of its levels. Where they repeat, one is stored for every entry below."""
-    levels = list(pattern.levels)
-    entries: Ints | None = None  # below each fiber of the level below
-    for p in reversed(range(len(levels))):
-        level = levels[p]
+def _stored_coordinates(
+    levels: Sequence[FiberLevel], below: Sequence[Ints | None], kinds: Sequence[Kind]
+) -> tuple[Ints | None, ...]:
+    """Return how many coordinates each fiber of every level stores, as `Pattern.words` has them.
+
+    A level stores one coordinate for each entry of the level below if that one follows it. It stores every coordinate once otherwise.
+    """
+    words: list[Ints | None] = []
+    entries: Ints | None = None  # of each fiber of the level below, if that level follows this one
+    for level, links, kind in zip(reversed(levels), reversed(below), reversed(kinds), strict=True):
         if entries is None:
             entries = level.lengths
         else:
-            below = pattern.below[p]
-            entries_below = take(entries, np.zeros(len(level.crd), dtype=np.int64) if below is None else below, 0)
+            entries_below = take(entries, np.zeros(len(level.crd), dtype=np.int64) if links is None else links, 0)
             entries = sum_by_group(level.owner, entries_below, level.fibers)
-        kind = kinds[p]
-        if kind.follows or not kind.unique:
-            levels[p] = replace(level, words=entries)
-    return Pattern(tuple(levels), pattern.below)
+        words.insert(0, None if kind.unique and not kind.follows else entries)
+        if not kind.follows:
+            entries = None
+    return tuple(words)

@@ -32,10 +32,11 @@ from fuseflow.samml import nodes as n
 
 @dataclass(frozen=True, slots=True)
 class NodeStreams:
-    """The streams that a node makes, and the comparisons that it takes if it merges."""
+    """The streams that a node makes, the comparisons that it takes if it merges, and the coordinates that it reads if it scans."""
 
     streams: tuple[CountedStream, ...]
     steps: int = 0
+    read: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,9 @@ class StreamRules:
     def _scan(self, node: n.Scan, ref: CountedStream) -> NodeStreams:
         pattern = self._pattern(node.tensor)
         scanned = self._below(ref, pattern.levels[node.level], "scan", pattern.below[node.level])
-        return NodeStreams((CountedStream(scanned.nest), scanned))
+        nest, words = scanned.nest, pattern.words[node.level]
+        assert nest is not None
+        return NodeStreams((CountedStream(nest), scanned), read=nest.elements if words is None else int(nest.times @ words))
 
     def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> CountedStream:
         pattern = self._pattern(node.tensor)
@@ -248,8 +251,7 @@ class StreamRules:
             columns = [columns[k] for k in node.order]
             sizes = [nests[k].level.size for k in node.order]
             order = np.lexsort((*reversed(columns), row))
-            start = FiberNest(nests[0].above, nests[0].link, FiberLevel(np.zeros(1, dtype=np.int64), row[:0], 0))
-            return _nested_streams(start, row[order], [column[order] for column in columns], sizes, nests[0].level.fibers)
+            return _nested_streams(nests[0], row[order], [column[order] for column in columns], sizes)
 
         return self.memo.once(("permute", node.order), (inner,), count)
 
@@ -292,9 +294,8 @@ class StreamRules:
         nest = crd.nest
         assert nest is not None
         outer, inner = np.divmod(nest.level.crd, node.size)
-        start = FiberNest(nest.above, nest.link, nest.level)
         sizes = [-(-nest.level.size // node.size), node.size]
-        first, second, _ = _nested_streams(start, nest.level.owner, [outer, inner], sizes, nest.level.fibers)
+        first, second, _ = _nested_streams(nest, nest.level.owner, [outer, inner], sizes)
         return first, second
 
     def _fork(self, node: n.Fork, x: CountedStream) -> tuple[CountedStream, ...]:
@@ -344,11 +345,13 @@ def _labels_at(label: Ints | None, at: Ints) -> Ints:
     return np.minimum(at, 0) if label is None else take(label, at)
 
 
-def _nested_streams(
-    start: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int], fibers: int
-) -> tuple[CountedStream, ...]:
-    """Return nested streams of entries that are ordered by `row` and then by the columns. Equal neighbours become one element."""
-    nest, link, above = start.above, start.link, fibers
+def _nested_streams(lists: FiberNest, row: Ints, columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[CountedStream, ...]:
+    """Return nested streams, as a column of coordinates for each depth, in the place of the innermost lists of a stream.
+
+    The entries are ordered by `row`, which is the fiber of `lists` that they replace, and then by the columns. Equal neighbours become
+    one element.
+    """
+    nest, link, above = lists.above, lists.link, lists.level.fibers
     out = []
     for k, (column, size) in enumerate(zip(columns, sizes, strict=True)):
         first = np.ones(len(column), dtype=bool)

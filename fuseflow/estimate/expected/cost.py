@@ -11,7 +11,7 @@ from fuseflow import tile_ops
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, result_statistics, stream_shapes
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
-from fuseflow.tensors.levels.base import POS_BYTES, StoredArray
+from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape
 
 VALUE_BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -114,18 +114,12 @@ def _bytes(
     arrays: Sequence[StoredArray],
     value_bytes: int,
 ) -> float:
-    """Return the bytes that a node reads or writes.
-
-    A scan through entries reads two positions for each fiber, the ends of the fiber, whether or not the level stores them itself.
-    """
+    """Return the bytes that a node reads or writes."""
     match node:
         case Load() | WriteValues():
             return inputs[0].stored * value_bytes
-        case Scan() if any(array.entry for array in arrays):
-            entry_bytes = sum(array.entry * array.bytes for array in arrays)
-            return inputs[0].stored * 2 * POS_BYTES + outputs[0].elements * entry_bytes
         case Scan():
-            return inputs[0].stored * sum(array.scanned * array.bytes for array in arrays)
+            return sum((inputs[0].stored * array.scanned + outputs[0].elements * array.entry) * array.bytes for array in arrays)
         case Locate():
             return inputs[-1].stored * sum(array.bytes for array in arrays if array.told)
         case WriteLevel():

@@ -160,8 +160,10 @@ def output_shapes(
             return [replace(inputs[0].resized(inputs[0].elements / node.lanes), present=inputs[0].present)] * node.lanes
         case Merge():
             return [_merge(node, inputs[0])]
-        case Flatten() | SplitLevel():
-            return [inputs[0]] * len(node.port_names())
+        case Flatten():
+            return [_flatten(node, *inputs)]
+        case SplitLevel():
+            return _split(node, inputs[0])
         case unknown:
             assert_never(unknown)
 
@@ -268,6 +270,18 @@ def _drop(inputs: list[ExpectedStream]) -> list[ExpectedStream]:
         density = min(1.0, counts[depth] / full) if full else 0.0
         counts[depth - 1] *= 1 - (1 - density) ** below.size
     return [ExpectedStream(tuple(counts[: len(s.counts)]), s.size) for s in inputs]
+
+
+def _flatten(node: Flatten, outer: ExpectedStream, inner: ExpectedStream) -> ExpectedStream:
+    """Return two levels as one. It has the coordinates of the inner level."""
+    return ExpectedStream((*outer.counts[:-1], inner.elements), outer.size * node.size)
+
+
+def _split(node: SplitLevel, crd: ExpectedStream) -> list[ExpectedStream]:
+    """Return one level as two. An outer coordinate stays if any of the coordinates below it does."""
+    size = -(-crd.size // node.size)
+    outer = crd.fibers * size * (1 - (1 - crd.density) ** node.size)
+    return [ExpectedStream((*crd.counts[:-1], outer), size), ExpectedStream((*crd.counts[:-1], outer, crd.elements), node.size)]
 
 
 def _permute(node: Permute, inputs: list[ExpectedStream]) -> list[ExpectedStream]:

@@ -1,0 +1,163 @@
+"""What the estimate calls exact is what the run counts, and no compiled program makes the estimate fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import hypothesis
+import numpy as np
+import pytest
+from estimate_exact import check_estimate, differences
+from hypothesis import HealthCheck, Phase, given, settings
+from program_levels import REASONS, Difference
+from program_levels import compiled as lowered
+from random_programs import Case, planned
+
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import FuseFlowError, MachineError
+from fuseflow.frontend.sources import Source
+from fuseflow.run.compiled import Compiled
+from fuseflow.sim import Machine, load_machine
+from fuseflow.sim.memory.settings import ComalFixedMemory
+
+FIXED = load_machine("rda").model_copy(update={"memory": ComalFixedMemory()})
+MACHINES = {"ideal": load_machine("ideal"), "comal": load_machine("comal"), "rda": load_machine("rda"), "comal_fixed": FIXED}
+
+
+def checked(text: str, schedule: ff.Schedule, machine: Machine, density: float = 0.4) -> Compiled:
+    """Compile a program on random tensors, and compare its estimates with its run."""
+    program, rng = parse(text), np.random.default_rng(0)
+    tensors = {t.name: np.where(rng.random(t.shape) < density, 1.0 + rng.random(t.shape), 0.0) for t in program.inputs}
+    compiled = ff.compile(program, tensors=tensors, schedule=schedule, machine=machine)
+    check_estimate(compiled, compiled.run())
+    assert compiled.estimate().exact
+    return compiled
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_result_does_not_repeat_the_coordinates_that_coo_repeats(machine: str):
+    text = "tensor B[3, 4, 5] coo\nT[i, j, k] = B[i, j, k] * 2\nY[i, j] = sum(k) T[i, j, k]\noutput Y"
+    checked(text, replace(ff.Schedule.fuse("none"), locate="never"), MACHINES[machine])
+
+
+@pytest.mark.parametrize("inner", ["dense", "compressed"])
+def test_a_coordinate_repeats_for_the_levels_that_follow_it_only(inner: str):
+    text = f"tensor B[4, 4, 3] (compressed(nonunique), singleton, {inner})\nY[i, j, k] = B[i, j, k] * 2\noutput Y"
+    program, array = parse(text), np.zeros((4, 4, 3))
+    array[[0, 1, 1, 3], [2, 2, 3, 0]] = [1.0, 2.0, 3.0]
+    compiled = ff.compile(program, tensors={"B": array}, schedule=ff.Schedule.fuse("full"), machine="ideal")
+    check_estimate(compiled, compiled.run())
+    assert compiled.estimate().exact
+
+
+EMPTY_ACCUMULATION = """
+tensor A[3, 2, 3] dense
+tensor B[3, 2] dcsc
+Y[l, k, j] = sum(r) A[k, r, l] * B[j, r]
+output Y
+"""
+EMPTY_COO = """
+tensor A[2, 2] coo
+tensor B[2, 2] coo
+T[i, j] = sum(k) A[i, k] * B[k, j]
+U[i, j] = sum(k) A[k, i] * T[k, j]
+Y[i] = sum(j) U[i, j] * B[j, i]
+output Y
+"""
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+@pytest.mark.parametrize("text", [EMPTY_ACCUMULATION, EMPTY_COO], ids=["accumulation", "coo"])
+def test_operands_without_entries(text: str, fuse: str):
+    checked(text, ff.Schedule.fuse(fuse), MACHINES["ideal"], density=0.0)
+
+
+VIEWS = """
+tensor X[6] dense
+U[i] = X[i] * 2
+T[a, b] = U[a*2 + b]
+S[c, d] = U[c*3 + d]
+Y[a] = sum(b) T[a, b] * T[a, b]
+Z[c] = sum(d) S[c, d]
+W[c, d] = S[c, d] * Z[c]
+output W
+output S
+output T
+output U
+"""
+
+
+@pytest.mark.parametrize("fuse", ["none", "full"])
+def test_a_view_of_an_output_is_seen_again(fuse: str):
+    """A later region reads a view of the view that follows the region that wrote it."""
+    compiled = checked(VIEWS, ff.Schedule.fuse(fuse), MACHINES["rda"])
+    after = {view.name for region in compiled.regions for view in region.views_after}
+    assert after & {view.source for region in compiled.regions for view in region.views_before}
+
+
+@pytest.mark.parametrize("machine", ["rda", "comal_fixed"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_elements_longer_than_a_line_of_the_memory(dtype: str, machine: str):
+    """Comal's fixed pipe moves 4 bytes at a time. Empty rows have no reference in most lines."""
+    text = f"tensor A[6, 6] csr {dtype}\ntensor x[6] dense {dtype}\nY[i] = sum(k) A[i, k] * x[k]\noutput Y"
+    compiled = checked(text, ff.Schedule.fuse("full"), MACHINES[machine], density=0.1)
+    assert compiled.estimate().regions[0].bound.memory > 0
+
+
+@pytest.mark.parametrize("machine", ["rda", "comal_fixed"])
+@pytest.mark.parametrize("format", ["csr", "dcsr", "(compressed, bitmap)", "(bitmap, compressed)", "dense"])
+def test_writers_fire_for_the_lines_that_are_left_over(format: str, machine: str):
+    text = f"tensor A[9, 17] {format}\ntensor Y[9, 17] {format}\nY[i, j] = A[i, j] * 2\noutput Y"
+    checked(text, ff.Schedule.fuse("full"), MACHINES[machine])
+
+
+def test_writers_fire_for_every_line_that_a_tile_fills():
+    text = "tensor A[24, 24] csr block 8x8\ntensor Y[24, 24] csr block 8x8\nY[i, j] = A[i, j] * 2\noutput Y"
+    checked(text, ff.Schedule.fuse("full"), MACHINES["rda"])
+
+
+def test_random_programs():
+    exact = dict.fromkeys(MACHINES, 0)
+
+    @hypothesis.seed(3)
+    @settings(max_examples=20, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(case=planned())
+    def check(case: Case) -> None:
+        try:
+            schedule, program, regions = lowered(case)
+        except FuseFlowError as error:
+            if any(reason in error.message for reason in REASONS):
+                return
+            raise
+        for name, machine in MACHINES.items():
+            source = Source("random", case.program, case.tensors)
+            compiled = Compiled(source, program, schedule, tuple(regions), machine, 0.0)
+            try:
+                result = compiled.run(check=False)
+            except MachineError:
+                continue  # comal has no times for it
+            check_estimate(compiled, result)
+            exact[name] += compiled.estimate().exact
+
+    check()
+    assert min(exact.values()) >= 10
+
+
+def test_a_wrong_number_is_found():
+    """One word of one array, one firing of one node: each is a difference."""
+    text = "tensor A[4, 5] csr\ntensor X[5, 3] csr\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
+    compiled = checked(text, ff.Schedule.fuse("full"), MACHINES["rda"])
+    estimate, result = compiled.estimate(), compiled.run()
+    (region,), work = estimate.regions, estimate.regions[0].work
+    for at, row in enumerate(work.traffic):
+        traffic = (*work.traffic[:at], replace(row, bytes=row.bytes + 4), *work.traffic[at + 1 :])
+        wrong = replace(estimate, regions=(replace(region, work=replace(work, traffic=traffic)),))
+        assert any(f"`{row.tensor}`, {row.direction}" in line for line in differences(compiled, wrong, result))
+    for at, node in enumerate(work.nodes):
+        nodes = (*work.nodes[:at], replace(node, firings=node.firings + 1), *work.nodes[at + 1 :])
+        wrong = replace(estimate, regions=(replace(region, work=replace(work, nodes=nodes)),))
+        assert any(f"`{node.name}` fires" in line for line in differences(compiled, wrong, result))
+    wrong_result = replace(result, regions=())
+    with pytest.raises(Difference, match="the regions are"):
+        check_estimate(compiled, wrong_result)
