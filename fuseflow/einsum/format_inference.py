@@ -95,6 +95,8 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     """Return the type of a result: its declaration, with what that leaves open filled in."""
     format = result_format(einsum, scope)
     fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
+    if declared.dtype.startswith("i") and not is_integral(einsum.body, scope):
+        _refuse_integers(einsum, declared, scope)
     if declared.fill not in (0, fill) and not (math.isnan(declared.fill) and math.isnan(fill)):
         _refuse_fill(einsum, declared, fill)
     return replace(declared, format=declared.format or format, fill=fill)
@@ -209,6 +211,30 @@ def _constants(node: Apply) -> list[float | None]:
     return [None if accesses(arg) else fill_of(arg, {}, {}) for arg in node.args]
 
 
+def is_integral(node: Expr, scope: Scope) -> bool:
+    """Return whether all values of an expression are integers, whatever its operands store.
+
+    A comparison is 0 or 1. A power of integers is an integer if the exponent is a constant that is a natural number.
+    """
+    match node:
+        case Const():
+            return float(node.value).is_integer()
+        case Access():
+            return scope.types[node.tensor].dtype.startswith("i")
+        case Apply():
+            if node.op in _COMPARISONS:
+                return True
+            if node.op == "pow" and isinstance(node.args[1], Const):
+                return node.args[1].value >= 0 and all(is_integral(arg, scope) for arg in node.args)
+            values = node.args[1:] if node.op == "where" else node.args
+            return node.op in _INTEGRAL and all(is_integral(arg, scope) for arg in values)
+        case Reduce():
+            return is_integral(node.body, scope) and not _is_fractional(node, scope)
+        case unknown:
+            assert_never(unknown)
+
+
+_COMPARISONS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _PROMOTION: Final = ("i32", "i64", "f32", "f64")
 _INTEGRAL: Final = frozenset(row.name for row in OPERATORS.values() if row.unit in ("add", "mul", "logic"))
 """The operators whose results are integers if their operands are."""
@@ -237,6 +263,15 @@ def _is_fractional(node: Expr, scope: Scope) -> bool:
             return empty and math.isinf(reducer(node.op).identity)
         case unknown:
             assert_never(unknown)
+
+
+def _refuse_integers(einsum: Einsum, declared: TensorType, scope: Scope) -> None:
+    raise ProgramError(
+        f"`{einsum.name}` is declared {declared.dtype}, and its values need not be integers",
+        hint=f"declare it `{result_dtype(einsum, scope)}`",
+        notes=[f"in `{show_einsum(einsum)}`"],
+        span=declared.span or einsum.location.span,
+    )
 
 
 def _refuse_fill(einsum: Einsum, declared: TensorType, fill: float) -> None:
