@@ -249,13 +249,17 @@ def empty(array, access, tensor, index, at):
 INTEGERS = "tensor x[4] i32\ntensor z[4] f32\ntensor y[4] i32\n"
 
 
-@pytest.mark.parametrize("body", ["x[i] / 2", "x[i] + 0.5", "z[i]", "x[i] * z[i]", "sqrt(x[i])", "pow(x[i], -1)", "pow(x[i], 0.5)"])
+@pytest.mark.parametrize(
+    "body", ["x[i] / 2", "x[i] + 0.5", "z[i]", "x[i] * z[i]", "sqrt(x[i])", "pow(x[i], -1)", "pow(x[i], 0.5)"]
+)
 def test_declared_integers_that_need_not_be_integers(body):
     with pytest.raises(ProgramError, match=r"`y` is declared i32, and its values need not be integers") as raised:
         infer(parse(f"{INTEGERS}y[i] = {body}\noutput y\n"))
     assert raised.value.hint == "declare it `f32`"
 
 
-@pytest.mark.parametrize("body", ["x[i] * 2", "pow(x[i], 2)", "z[i] > 0", "where(z[i], x[i], 3)", "max(x[i], -x[i])", "relu(x[i])"])
+@pytest.mark.parametrize(
+    "body", ["x[i] * 2", "pow(x[i], 2)", "z[i] > 0", "where(z[i], x[i], 3)", "max(x[i], -x[i])", "relu(x[i])"]
+)
 def test_declared_integers_that_are_integers(body):
     assert infer(parse(f"{INTEGERS}y[i] = {body}\noutput y\n")).declared["y"].dtype == "i32"

@@ -12,16 +12,18 @@ import program_fuzz
 import pytest
 import torch_oracle
 from hypothesis import HealthCheck, given, settings
-from program_faults import FAULTS
+from program_faults import FAULTS, WIDE_FAULTS
 from program_files import Kept, load, save
 from program_levels import Difference, check
-from random_programs import Case, planned
+from random_programs import Case, planned, wide_programs
 
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 
 KEPT = sorted((Path(__file__).parents[1] / "data" / "programs").glob("*.yaml"))
 SEEDS, EXAMPLES = range(12), 25
+WIDE_SEEDS, ONE_OF = range(8), 12
+"""Seeds of wide programs, and how many of them are asked everything else that a user asks: the first of so many."""
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
@@ -48,6 +50,26 @@ def test_random_programs_with_bitmaps(seed: int) -> None:
     assert {"scan bitmap", "write bitmap"} <= set(tally.modes)
 
 
+@cache
+def fuzzed_wide(seed: int) -> program_fuzz.Tally:
+    return program_fuzz.run(seed, EXAMPLES, wide=True, surfaces=ONE_OF)
+
+
+@pytest.mark.parametrize("seed", WIDE_SEEDS)
+def test_random_wide_programs(seed: int) -> None:
+    tally = fuzzed_wide(seed)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert tally.programs == EXAMPLES
+
+
+def test_quotas_of_wide_programs() -> None:
+    total = program_fuzz.Tally()
+    for seed in WIDE_SEEDS:
+        total.add(fuzzed_wide(seed))
+    assert program_fuzz.missed(total, wide=True) == []
+    assert total.quotas[program_fuzz.SURFACES] >= len(WIDE_SEEDS)
+
+
 def test_quotas() -> None:
     total = program_fuzz.Tally()
     for seed in SEEDS:
@@ -56,16 +78,17 @@ def test_quotas() -> None:
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(planned())
+@given(planned() | wide_programs())
 def test_a_kept_program_is_the_same(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
     path = tmp_path_factory.mktemp("kept") / "program.yaml"
     save(Kept(case, 7, "a line\nand another"), path)
     again = load(path)
     assert (again.case.program, again.case.schedule, again.seed) == (case.program, case.schedule, 7)
+    assert again.case.machine == case.machine
     assert again.differs == "a line\nand another\n"
     for name, tensor in case.tensors.items():
         found = again.case.tensors[name]
-        assert (found.format, found.fill) == (tensor.format, tensor.fill)
+        assert (found.format, found.fill, found.dtype) == (tensor.format, tensor.fill, tensor.dtype)
         np.testing.assert_array_equal(found.coordinates(), tensor.coordinates())
         np.testing.assert_array_equal(found.values, tensor.values)
 
@@ -97,6 +120,12 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     """`tools/faults.py` plants all of them."""
     with FAULTS[fault]():
         assert any(program_fuzz.run(seed, program_fuzz.CHUNK, smaller=False).differing for seed in range(5))
+
+
+@pytest.mark.parametrize("fault", WIDE_FAULTS)
+def test_a_fault_that_a_run_does_not_show_is_found(fault: str) -> None:
+    with WIDE_FAULTS[fault]():
+        assert any(program_fuzz.run(seed, EXAMPLES, smaller=False, wide=True, surfaces=1).differing for seed in range(4))
 
 
 def test_what_a_program_may_be_refused_for_is_known() -> None:
