@@ -59,7 +59,7 @@ def by_region(regions: Sequence[RegionEstimate] | Sequence[RegionResult]) -> dic
 def differences(compiled: ff.Compiled, estimate: ProgramEstimate, result: ff.Result) -> Iterator[str]:
     """One line for each number that the estimate calls exact and that is another in the run, and for each that is no number."""
     expected, measured = by_region(estimate.regions), by_region(result.regions)
-    if list(expected) != [region.name for region in compiled.regions] or set(expected) != set(measured):
+    if not {region.name for region in compiled.regions} == set(expected) == set(measured):
         yield f"the regions are {list(expected)}, those of the run {list(measured)}"
         return
     for region in compiled.regions:
