@@ -1,8 +1,8 @@
 """The dense meaning of an Einsum program, in float64 NumPy. It is the oracle that every other representation is compared with.
 
 A value is an array with one name for each axis. Pointwise operators broadcast over the union of their operands' names, and reductions fold
-the axes that they name. A sum of products of finite factors is computed by `np.einsum`, which never builds the product, or by scipy if one
-of the factors is a scipy matrix.
+the axes that they name. A sum of products of finite factors is computed by `np.einsum`, which never builds the product. Large arrays that
+store little stay sparse where the program allows (`sparse_operands`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, free_indices, index_names
-from fuseflow.einsum.sparse_operands import Operand, sparse_product
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, accesses, free_indices, index_names
+from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
+from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, sparse_pointwise, sparse_product
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
@@ -27,37 +27,29 @@ MAX_POINTS: Final = 1 << 22
 """The number of points of the index space that are materialized at once, at most (32 MB of float64)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LabeledArray:
-    """An array with the index name of each of its axes."""
-
-    array: Array
-    names: tuple[str, ...]
-
-    def over(self, names: tuple[str, ...]) -> Array:
-        """Return the array with its axes in the order of `names`, and with an axis of length 1 for each name that it lacks."""
-        axes = [self.names.index(n) for n in names if n in self.names]
-        shape = iter(self.array.shape[a] for a in axes)
-        return self.array.transpose(axes).reshape([next(shape) if n in self.names else 1 for n in names])
+InputArray: TypeAlias = npt.ArrayLike | sparse.csr_array | SparseArray
+"""What the interpreter takes as an input: anything that is an array, dense or sparse."""
 
 
-def evaluate(
-    program: Program, arrays: Mapping[str, npt.ArrayLike | sparse.csr_array], outputs_only: bool = False
-) -> dict[str, Array]:
-    """Return every result of the program, by name, in float64. A sparse matrix can be given as a scipy array: its products with another
-    matrix do not need its dense form. With `outputs_only`, other results are dropped after their last use.
+def evaluate(program: Program, arrays: Mapping[str, InputArray], outputs_only: bool = False) -> dict[str, Array]:
+    """Return every result of the program, by name, in float64. With `outputs_only`, other results are dropped after their last use.
 
-    Raises `ProgramError` for missing or misshapen inputs.
+    An input that stores little can be given as a scipy or a `SparseArray`. Raises `ProgramError` for missing or misshapen inputs.
 
     >>> from fuseflow.einsum.parse import parse
     >>> evaluate(parse("tensor A[2, 2]\\n s = sum(i, j) A[i, j]\\n output s"), {"A": [[1, 2], [3, 4]]})["s"].item()
     10.0
     """
+    return {name: _dense(result) for name, result in evaluate_operands(program, arrays, outputs_only).items()}
+
+
+def evaluate_operands(program: Program, arrays: Mapping[str, InputArray], outputs_only: bool = False) -> dict[str, Operand]:
+    """Return what `evaluate` returns, but for large results that store little: these stay sparse."""
     verify(program)
     operands: dict[str, Operand] = {t.name: _input(t.name, t.shape, arrays) for t in program.inputs}
-    results, sizes, last = dict[str, Array](), extents(program), _last_uses(program)
+    results, sizes, last = dict[str, Operand](), extents(program), _last_uses(program)
     for einsum in program.einsums:
-        operands[einsum.name] = results[einsum.name] = evaluate_einsum(einsum, operands, sizes[einsum.name])
+        operands[einsum.name] = results[einsum.name] = _evaluate_einsum(einsum, operands, sizes[einsum.name])
         for name in last[einsum.name] if outputs_only else ():
             operands.pop(name)
             results.pop(name, None)
@@ -78,16 +70,68 @@ def _last_uses(program: Program) -> dict[str, list[str]]:
 
 def evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Array:
     """Return the result of one Einsum, its dimensions as on the left side."""
+    return _dense(_evaluate_einsum(einsum, arrays, sizes))
+
+
+def _evaluate_einsum(einsum: Einsum, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Operand:
+    """Return the result of one Einsum, sparse if it is large and stores little."""
     names = index_names(einsum.indices)
-    value = evaluate_expr(einsum.body, arrays, sizes)
-    full = np.broadcast_to(value.over(names), [sizes[n] for n in names])
     shape = [sizes[i.outer] * i.size if isinstance(i, Split) else sizes[i] for i in einsum.indices]
+    value = _sparse_value(einsum.body, arrays, sizes) if _reads_sparse(einsum.body, arrays) else None
+    if value is None:
+        value = _evaluate(einsum.body, arrays, sizes, {})
+    if isinstance(value, LabeledSparse) and set(value.names) == set(names) and value.array.size > MAX_POINTS:
+        return value.over(names).array.reshape(shape)
+    full = np.broadcast_to(_labeled_dense(value).over(names), [sizes[n] for n in names])
     return full.reshape(shape).copy()
 
 
-def evaluate_expr(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> LabeledArray:
-    """Return the value of an expression; `sizes` holds the extent of every index in it."""
-    return _evaluate(node, arrays, sizes, {})
+def _dense(operand: Operand) -> Array:
+    return operand.toarray() if isinstance(operand, SparseArray) else operand
+
+
+def _labeled_dense(value: Labeled) -> LabeledArray:
+    return LabeledArray(value.array.toarray(), value.names) if isinstance(value, LabeledSparse) else value
+
+
+def _reads_sparse(node: Expr, arrays: Mapping[str, Operand]) -> bool:
+    return any(isinstance(arrays[access.tensor], SparseArray) for access in accesses(node))
+
+
+def _sparse_value(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Labeled | None:
+    """Return the value of an expression without the dense form of a sparse operand, or None if the program does not allow that."""
+    match node:
+        case Const():
+            return LabeledArray(np.asarray(node.value, dtype=np.float64), ())
+        case Access():
+            operand = arrays[node.tensor]
+            return _read_sparse(node, operand, sizes) if isinstance(operand, SparseArray) else _read(node, operand, sizes, {})
+        case Reduce():
+            return _reduce(node, arrays, sizes, {})
+        case Apply():
+            return _sparse_operator(node, arrays, sizes)
+        case unknown:
+            assert_never(unknown)
+
+
+def _sparse_operator(node: Apply, arrays: Mapping[str, Operand], sizes: Mapping[str, int]) -> Labeled | None:
+    """Return the value of an operator. It is dense where that is not larger than its largest dense operand, and None where it would be."""
+    size = math.prod(sizes[n] for n in free_indices(node))
+    if size <= MAX_POINTS and not _reads_sparse(node, arrays):
+        return _evaluate(node, arrays, sizes, {})
+    values = [value for arg in node.args if (value := _sparse_value(arg, arrays, sizes)) is not None]
+    if len(values) < len(node.args):
+        return None
+    row = operator(node.op)
+    if any(isinstance(value, LabeledSparse) for value in values):
+        constants = [arg.value if isinstance(arg, Const) else None for arg in node.args]
+        result = sparse_pointwise(row, values, constants)
+        if result is not None:
+            return result
+    if size > max([MAX_POINTS, *(value.array.size for value in values if isinstance(value, LabeledArray))]):
+        return None
+    names = tuple(dict.fromkeys(n for value in values for n in value.names))
+    return LabeledArray(row(*(_labeled_dense(value).over(names) for value in values)), names)
 
 
 Ranges = dict[str, slice]
@@ -105,18 +149,25 @@ def _evaluate(node: Expr, arrays: Mapping[str, Operand], sizes: Mapping[str, int
             names = tuple(dict.fromkeys(n for v in values for n in v.names))
             return LabeledArray(operator(node.op)(*(v.over(names) for v in values)), names)
         case Reduce():
-            return _reduce(node, arrays, sizes, part)
+            return _labeled_dense(_reduce(node, arrays, sizes, part))
         case unknown:
             assert_never(unknown)
+
+
+def _read_sparse(access: Access, operand: SparseArray, sizes: Mapping[str, int]) -> LabeledSparse:
+    """Return the elements that an access reads, with split dimensions taken apart and diagonals extracted."""
+    shape = [size for i, n in zip(access.indices, operand.shape, strict=True) for size in _axes(i, n)]
+    return LabeledSparse(operand.reshape(shape), access.names).diagonal()
 
 
 def _read(access: Access, operand: Operand, sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
     """Return the elements that an access reads in this part of the index space, with split dimensions taken apart and diagonals
     extracted.
     """
-    array = operand.toarray() if isinstance(operand, sparse.csr_array) else operand
-    shape = [size for i, n in zip(access.indices, array.shape, strict=True) for size in _axes(i, n)]
-    array = np.reshape(array, shape)
+    if isinstance(operand, SparseArray):
+        return _labeled_dense(_read_sparse(access, operand, sizes).part(part))
+    shape = [size for i, n in zip(access.indices, operand.shape, strict=True) for size in _axes(i, n)]
+    array = np.reshape(operand, shape)
     axes, names = access.names, tuple(dict.fromkeys(access.names))
     if len(names) < len(axes):
         array = np.einsum(f"{_letters(axes, names)}->{_letters(names, names)}", array)
@@ -127,10 +178,16 @@ def _axes(index: str | Split, size: int) -> tuple[int, ...]:
     return (size // index.size, index.size) if isinstance(index, Split) else (size,)
 
 
-def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> LabeledArray:
+def _reduce(node: Reduce, arrays: Mapping[str, Operand], sizes: Mapping[str, int], part: Ranges) -> Labeled:
     factors = _factors(node.body) if node.op == "sum" else ()
-    if not part and (contraction := sparse_product(factors, node.over, arrays)):
-        return LabeledArray(*contraction)
+    if not part and _reads_sparse(node.body, arrays):
+        contraction = sparse_product(factors, node.over, arrays, MAX_POINTS)
+        if contraction is not None:
+            return contraction
+        body = _sparse_value(node.body, arrays, sizes)
+        if isinstance(body, LabeledSparse):
+            folded = body.fold(reducer(node.op), node.over)
+            return folded if folded.array.size > MAX_POINTS else _labeled_dense(folded)
     if len(factors) > 1:
         value = _sum_of_products(node, [_evaluate(f, arrays, sizes, part) for f in factors])
         if value is not None:
@@ -161,7 +218,8 @@ def _in_chunks(
     index = space[axis]
     start = part[index].start if index in part else 0
     middle, stop = start + lengths[axis] // 2, start + lengths[axis]
-    first, second = (_reduce(node, arrays, sizes, {**part, index: slice(*ends)}) for ends in ((start, middle), (middle, stop)))
+    halves = ({**part, index: slice(*ends)} for ends in ((start, middle), (middle, stop)))
+    first, second = (_labeled_dense(_reduce(node, arrays, sizes, half)) for half in halves)
     if index in node.over:
         with np.errstate(all="ignore"):
             return LabeledArray(reducer(node.op).array(first.array, second.over(first.names)), first.names)
@@ -191,11 +249,15 @@ def _letters(names: tuple[str, ...], alphabet: tuple[str, ...]) -> str:
     return "".join(string.ascii_letters[alphabet.index(n)] for n in names)
 
 
-def _input(name: str, shape: tuple[int, ...], arrays: Mapping[str, npt.ArrayLike | sparse.csr_array]) -> Operand:
+def _input(name: str, shape: tuple[int, ...], arrays: Mapping[str, InputArray]) -> Operand:
     if name not in arrays:
         raise ProgramError(f"no array for input `{name}`", hint=did_you_mean(name, arrays))
     source = arrays[name]
-    array = source.astype(np.float64) if isinstance(source, sparse.csr_array) else np.asarray(source, dtype=np.float64)
-    if array.shape != shape:
-        raise ProgramError(f"input `{name}` has the shape {list(shape)}, its array {list(array.shape)}")
-    return array
+    operand: Operand
+    if isinstance(source, SparseArray):
+        operand = source
+    else:
+        operand = SparseArray.of_scipy(source) if sparse.issparse(source) else np.asarray(source, dtype=np.float64)
+    if operand.shape != shape:
+        raise ProgramError(f"input `{name}` has the shape {list(shape)}, its array {list(operand.shape)}")
+    return operand

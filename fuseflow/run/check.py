@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.einsum.sparse_arrays import SparseArray, flat_positions
 from fuseflow.tensors import Tensor
 
 TOLERANCE = {"f": 1e-4, "d": 1e-9}
@@ -30,20 +31,39 @@ class Check:
     worst: str = ""
 
 
-def check_outputs(outputs: Mapping[str, Tensor], expected: Mapping[str, npt.NDArray[np.generic]], reference: str) -> Check:
+def check_outputs(
+    outputs: Mapping[str, Tensor], expected: Mapping[str, npt.NDArray[np.generic] | SparseArray], reference: str
+) -> Check:
     """Compare all outputs. The check reports the error of the worst one."""
     worst, masked, passed, name = 0.0, 0, True, ""
     for output, array in expected.items():
-        dense = outputs[output].to_dense()
+        tensor = outputs[output]
+        wanted: npt.NDArray[np.generic]
+        if isinstance(array, SparseArray) and tensor.shape == array.shape and not np.isnan(array.values).any():
+            computed, wanted = stored_elements(tensor, array)
+        else:
+            computed, wanted = tensor.to_dense(), array.toarray() if isinstance(array, SparseArray) else array
         with np.errstate(over="ignore"):  # the dense interpreter computes in 64 bits what overflows in 32
-            error, rows = compare_arrays(
-                dense, array.astype(dense.dtype) if dense.dtype.kind == "f" else array, outputs[output].fill
-            )
+            wanted = wanted.astype(computed.dtype) if computed.dtype.kind == "f" else wanted
+        error, rows = compare_arrays(computed, wanted, tensor.fill)
         passed &= error <= TOLERANCE.get(outputs[output].dtype.char, 0.0)
         masked += rows
         if error > worst or not name:
             worst, name = error, output
     return Check(reference, passed, worst, masked, name)
+
+
+def stored_elements(tensor: Tensor, expected: SparseArray) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.float64]]:
+    """Return the elements of a tensor and those that are expected, wherever one of the two stores something, and their implicit values
+    if there is any other element. Fully masked rows are not looked for, so no row of the expected array may be NaN.
+    """
+    own = flat_positions(tensor.shape, tensor.coordinates())
+    positions = np.union1d(own, expected.positions)
+    values = np.full(len(positions) + (len(positions) < expected.size), tensor.fill, dtype=tensor.dtype)
+    values[np.searchsorted(positions, own)] = tensor.values
+    wanted = np.full(len(values), expected.fill)
+    wanted[: len(positions)] = expected.at(positions)
+    return values, wanted
 
 
 def compare_arrays(output: npt.NDArray[np.generic], reference: npt.NDArray[np.generic], fill: float = 0.0) -> tuple[float, int]:

@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
-from fuseflow.einsum.interpret import MAX_POINTS, evaluate
+from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
-from fuseflow.einsum.sparse_operands import to_operand
+from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import UsageError
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
@@ -189,10 +186,10 @@ class Compiled:
             return check_outputs(outputs, self.source.expected, "PyTorch")
         return check_outputs(outputs, self.interpret(), "dense interpreter")
 
-    def interpret(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Compute the outputs of the program with the dense interpreter."""
+    def interpret(self) -> dict[str, Operand]:
+        """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`."""
         arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in self.inputs().items()}
-        results = evaluate(self.source.program, arrays, outputs_only=True)
+        results = evaluate_operands(self.source.program, arrays, outputs_only=True)
         return {name: results[name] for name in self.program.outputs}
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from fuseflow.einsum.blocked_storage import tensors_to_elements
-from fuseflow.einsum.interpret import MAX_POINTS, evaluate
+from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse_operands import to_operand
+from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check_outputs
 from fuseflow.tensors import Tensor, pack
@@ -50,7 +50,7 @@ def check_region(
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
     part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
-    expected = evaluate(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()})
+    expected = evaluate_operands(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()})
     return check_outputs(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
 
 
