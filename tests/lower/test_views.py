@@ -154,3 +154,9 @@ def test_a_region_of_the_user_with_a_declared_reshape_inside_is_refused() -> Non
     text = "tensor A[4, 2]\ntensor T[8] dense\nT[i*2 + j] = relu(A[i, j])\nY[p] = sum(i) T[p*4 + i]\noutput Y"
     with pytest.raises(ScheduleError, match="`T`, which reshapes data that cannot be in these dimensions everywhere"):
         ff.compile(parse(text), schedule=ff.Schedule.region("both", "T", "Y").fuse("both"), tensors={"A": np.ones((4, 2))})
+
+
+def test_zeros_of_a_merged_output_are_not_dropped_for_the_right_reason() -> None:
+    text = "tensor A[2, 3, 2] csf\nY[p, i*2 + q] = relu(A[p, i, q])\noutput Y"
+    with pytest.raises(ScheduleError, match="zeros of `Y` cannot be dropped: it is written in the parts of its dimensions"):
+        compiled(text, ff.Schedule.lower(drop_zeros=["Y"]))
