@@ -28,6 +28,7 @@ from fuseflow.autoscheduler.autoscheduler import choose_schedule
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FuseFlowError, MachineError
+from fuseflow.estimate.program import Estimator
 from fuseflow.explain.cycles import explain_cycles
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.explain.order import explain_order
@@ -197,7 +198,11 @@ def cycles_and_page(run: ProgramRun) -> None:
 
 def reread(run: ProgramRun, directory: Path) -> None:
     """The artifacts of every region, read again, do what the region did; the saved program has the same estimate."""
-    saved = load_saved(directory)
+    saved = load_saved(directory, run.case.arrays)
+    compiled = run.compiled
+    again = Estimator().estimate(saved.regions, saved.source.program, run.source.tensors, compiled.machine, compiled.name)
+    if again.to_json() != compiled.estimate().to_json():
+        raise Difference("saved: the saved program has another estimate")
     for region, stored in zip(run.compiled.regions, saved.regions, strict=True):
         if (stored.name, stored.einsums, stored.graph) != (region.name, region.einsums, region.graph):
             raise Difference(f"saved: region `{region.name}` is read as another graph")
@@ -208,14 +213,14 @@ def reread(run: ProgramRun, directory: Path) -> None:
         lines = list(differences(each.simulation, simulate(stored.graph, each.read, run.compiled.machine)))
         if lines:
             raise Difference(f"saved: region `{each.region.name}`, read again: {'; '.join(lines[:3])}")
-        if protobuf.to_proto(protobuf.from_proto((folder / "graph.bin").read_bytes())) != (folder / "graph.bin").read_bytes():
+        binary, text = (folder / "graph.bin").read_bytes(), (folder / "graph.txtpb").read_text(encoding="utf-8")
+        if {protobuf.to_proto(protobuf.from_proto(binary)), protobuf.to_proto(protobuf.from_text(text))} != {binary}:
             raise Difference(f"saved: the bytes of region `{each.region.name}` are others when they are written again")
-        for file in ("graph.samml", "graph.bin", "graph.txtpb") if is_written_as_fibertrees(each) else ():
-            graph, tensors = from_files(folder / file, each, types, directory / "tensors")
-            again = simulate(graph, tensors, run.compiled.machine)
-            lines = list(differences(each.simulation, again))
+        if is_written_as_fibertrees(each):
+            graph, tensors = from_files(folder / "graph.bin", each, types, directory / "tensors")
+            lines = list(differences(each.simulation, simulate(graph, tensors, run.compiled.machine)))
             if lines:
-                raise Difference(f"saved: {file} of region `{each.region.name}`, read again: {'; '.join(lines[:3])}")
+                raise Difference(f"saved: graph.bin of region `{each.region.name}`, read again: {'; '.join(lines[:3])}")
         types |= each.region.result_types
 
 
