@@ -1,11 +1,14 @@
-"""Expected streams: what is absent after a join is neither scanned nor loaded."""
+"""Expected streams: what is absent after a join is neither scanned nor loaded, and levels that come apart or together change the depth."""
 
 from __future__ import annotations
 
+import dataflow
 import numpy as np
 import pytest
+from random_graphs import random_case
 
 from fuseflow.estimate import estimate_graph, measure_statistics, stream_shapes
+from fuseflow.estimate.expected.cost import expected_traffic
 from fuseflow.samml.nodes import Port
 from fuseflow.samml.text import parse
 from fuseflow.sim import load_machine, simulate
@@ -46,3 +49,36 @@ def test_absent_rows_have_no_entries(kind):
     shapes = stream_shapes(graph, statistics)
     assert shapes[Port("B_val")].elements == pytest.approx(loads.firings, rel=0.3)
     assert estimate_graph(graph, statistics)[0].firings == pytest.approx(real.firings, rel=0.3)
+
+
+def test_levels_that_come_apart_or_together_change_the_depth():
+    """Coordinates i, j of a 4 x 6 matrix are one of 24, and these are two of 8 and 3."""
+    graph = dataflow.graph("reshaped")
+    tensors = dataflow.inputs(graph, np.random.default_rng(5), 0.5)
+    shapes = stream_shapes(graph, {name: measure_statistics(tensor) for name, tensor in tensors.items()})
+    streams = simulate(graph, tensors, load_machine("ideal"), record=True).streams
+    for port, kind in graph.types().items():
+        assert len(shapes[port].counts) == kind.depth, port
+        values = sum(isinstance(token, int | float) for token in streams[port].tokens)
+        assert shapes[port].elements == pytest.approx(values, rel=0.3), port
+    assert [shapes[Port(name, k)].size for name, k in (("flat", 0), ("wide", 0), ("wide", 1))] == [24, 8, 3]
+
+
+@pytest.mark.parametrize("seed", [235, 712])
+def test_every_graph_has_shapes_of_the_depth_of_its_streams(seed: int):
+    case = random_case(seed)
+    shapes = stream_shapes(case.graph, {name: measure_statistics(tensor) for name, tensor in case.tensors.items()})
+    assert {port: len(shapes[port].counts) for port in shapes} == {p: kind.depth for p, kind in case.graph.types().items()}
+
+
+@pytest.mark.parametrize("format", ["coo", "csr", "dcsr", "csc"])
+def test_a_singleton_level_stores_no_positions(format: str):
+    graph = parse(
+        f"graph g\ntensor A[6, 8] {format} f64\ntensor y[] dense f64\noutput y\nroot = root()\no = scan(root) A.0\n"
+        "i = scan(o.ref) A.1\nv = load(i.ref) A\nr = reduce(v) sum\ns = reduce(r) sum\nw = write(s) y.vals\n"
+    )
+    tensors = {"A": pack(np.tile([1.0, 0.0], (6, 4)), graph.declared["A"].format)}
+    shapes = stream_shapes(graph, {"A": measure_statistics(tensors["A"])})
+    read = sum(row.bytes for row in simulate(graph, tensors, load_machine("ideal")).traffic if row.tensor == "A")
+    repeated = 4 * (24 - 6) if format == "coo" else 0  # coordinates that are stored for each entry below are expected once
+    assert expected_traffic(graph, shapes)["A"] == read - repeated
