@@ -67,6 +67,9 @@ STAGES = ("linalg", "einsum", *REGION_STAGES)
 MLIR_FORMS = ("einsum-mlir", "table-mlir")
 """Second forms of stages, in MLIR. They can be shown, but a directory of artifacts does not hold them."""
 
+MLIR_SEPARATOR = "\n// -----\n\n"
+"""What stands between the modules of several regions: `mlir-opt --split-input-file` reads them one by one."""
+
 
 def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegion], stage: str) -> str | bytes:
     """Return one stage as text or bytes, with the regions one after the other. Raises `UsageError` for a stage that does not exist."""
@@ -87,7 +90,8 @@ def emit_stage(source: Source, program: Program, regions: Sequence[CompiledRegio
         raise UsageError(
             f"`proto` is one graph in binary form, the program has {len(shown)}: {names}", hint="`-o DIR` writes them all"
         )
-    return shown[0] if len(shown) == 1 else "\n".join(str(s) for s in shown)
+    between = MLIR_SEPARATOR if stage in ("mlir", "table-mlir") else "\n"
+    return shown[0] if len(shown) == 1 else between.join(str(s) for s in shown)
 
 
 def save_program(

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
+from fuseflow.einsum.format_inference import infer
+from fuseflow.einsum.integer_range import refuse_rounded_integers
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
@@ -187,8 +189,12 @@ class Compiled:
         return check_outputs(outputs, self.interpret(), "dense interpreter")
 
     def interpret(self) -> dict[str, Operand]:
-        """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`."""
+        """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`.
+
+        Raises `ProgramError` for integers that the interpreter, which computes as the simulators do, might have rounded.
+        """
         arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in self.inputs().items()}
+        refuse_rounded_integers(infer(self.source.program), arrays)
         results = evaluate_operands(self.source.program, arrays, outputs_only=True)
         return {name: results[name] for name in self.program.outputs}
 

@@ -15,7 +15,7 @@ from scipy import io, sparse
 
 from fuseflow.errors import FileError, FuseFlowError
 from fuseflow.filesystem import replace_file
-from fuseflow.tensors.dtypes import parse_dtype
+from fuseflow.tensors.dtypes import EXACT_INTEGERS, parse_dtype
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.pack import pack
 from fuseflow.tensors.tensor import Tensor
@@ -104,12 +104,19 @@ def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:
 
 
 def check_values(values: npt.NDArray[Any], declared: str) -> None:
-    """Raise `FileError` if integers are declared and some values are none."""
+    """Raise `FileError` if integers are declared and some values are none, or are so large that computing would round them."""
     dtype = parse_dtype(declared)
     with np.errstate(invalid="ignore"):
         inexact = dtype.kind == "i" and not np.array_equal(values.astype(dtype), values)
     if inexact:
         raise FileError(f"some values are not of the declared type {declared}", hint="declare `f32` or `f64`")
+    if dtype.itemsize == 8 and dtype.kind == "i" and len(values.reshape(-1)):
+        largest = max(int(values.max()), -int(values.min()))
+        if largest >= EXACT_INTEGERS:
+            raise FileError(
+                f"the magnitude {largest} of a value is 2^53 or more: values are computed in 64-bit floats, which round such integers",
+                hint="scale the integers down, or declare `f64` and accept the rounding",
+            )
 
 
 def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> None:

@@ -15,6 +15,9 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "i64": np.dtype(np.int64),
 }
 
+EXACT_INTEGERS = 2**53
+"""Integers below this magnitude are exact in the 64-bit floats in which values are computed. Others may be rounded to their neighbours."""
+
 
 def parse_dtype(name: str) -> np.dtype[Any]:
     """Return the NumPy type of the element type `name`. Raise `TensorError` with the nearest right name if there is none."""

@@ -218,3 +218,15 @@ def test_blocks_of_the_outer_part_are_refused():
         compile(parse(text), tensors=data(text), schedule=Schedule.block("X", 1, 2))
     inner = compile(parse(text), tensors=data(text), schedule=Schedule.block("X", 2, 1))
     assert inner.program.declared["T"].block == (2,) and inner.run().check.passed
+
+
+@pytest.mark.parametrize("stage", ["mlir", "table-mlir"])
+def test_the_modules_of_several_regions_are_read_one_by_one(stage):
+    from fuseflow.samml import mlir
+
+    text = "tensor A[4, 5] csr\nB[i, j] = A[i, j] * 2\nC[i] = sum(j) B[i, j]\noutput C\n"
+    compiled = compile(parse(text), tensors=data(text), schedule=Schedule.fuse("none"))
+    modules = compiled.emit(stage).split("\n// -----\n")
+    assert len(modules) == len(compiled.regions) == 2
+    if stage == "mlir":
+        assert [mlir.from_mlir(module) for module in modules] == [region.graph for region in compiled.regions]

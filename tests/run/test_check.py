@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import sparse
 
+from fuseflow.compiler import compile
+from fuseflow.einsum.parse import parse
+from fuseflow.einsum.sparse_arrays import SparseArray
 from fuseflow.run.check import check_outputs, compare_arrays
 from fuseflow.tensors import Format, pack
 
@@ -53,3 +59,33 @@ def test_the_worst_output_is_named():
     outputs = {name: pack(np.array([value]), Format.dense(1)) for name, value in (("a", 1.0), ("b", 2.0))}
     outcome = check_outputs(outputs, {"a": np.array([1.0]), "b": np.array([1.0])}, "test")
     assert (outcome.worst, outcome.passed, outcome.max_rel_error) == ("b", False, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "fill", "error"),
+    [(None, 0, 2.0, 0.0), (5, 4.0, 2.0, 0.25), (12, 1.0, 2.0, 0.25), (None, 0, 1.0, 0.25)],
+    ids=["equal", "another value", "one too many", "another implicit value"],
+)
+def test_a_sparse_reference_is_compared_where_something_is_stored(position, value, fill, error):
+    want = SparseArray((4, 5), np.array([5, 9, 13]), np.array([3.0, 4.0, -1.0]), 2.0)
+    have = want.toarray().reshape(-1)
+    have[have == 2.0] = fill
+    if position is not None:
+        have[position] = value
+    output = pack(have.reshape(4, 5), Format.of("compressed", "compressed", order=(1, 0)), fill)
+    outcome = check_outputs({"y": output}, {"y": want}, "test")
+    assert (outcome.max_rel_error, outcome.passed) == (error, error == 0)
+    assert outcome == check_outputs({"y": output}, {"y": want.toarray()}, "test")
+
+
+def test_the_check_takes_the_time_of_what_is_stored():
+    """A dense form would take 7 TB."""
+    n = 1_000_000
+    entries = sparse.coo_array((np.ones(50, np.float32), (np.arange(50) * 7, np.arange(50) * 11)), shape=(n, n))
+    text = f"tensor x[{n}, {n}] dcsr\ns = sum(i, j) x[i, j]\ny[i, j] = x[i, j] * 2\noutput s, y\n"
+    compiled = compile(parse(text), tensors={"x": entries})
+    result = compiled.run()
+    assert result.check is not None and result.check.passed
+    tensors = dict(result.tensors)
+    tensors["y"] = replace(tensors["y"], values=np.where(np.arange(50) == 7, 2.01, tensors["y"].values).astype(np.float32))
+    assert not compiled.compare(tensors).passed

@@ -11,6 +11,7 @@ from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import TensorDecl
 from fuseflow.sim.outcome.writer_streams import WriterStream
 from fuseflow.tensors import DTYPES, Tensor, from_coordinates
+from fuseflow.tensors.dtypes import EXACT_INTEGERS
 from fuseflow.tensors.levels import Fibers
 from fuseflow.tensors.levels.base import Ints
 
@@ -37,7 +38,8 @@ def assemble(decl: TensorDecl, written: WriterStream) -> Tensor:
 
 def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values as the declared dtype holds them. Floats are rounded to the nearest (beyond the largest to infinity), and integers
-    to the nearest. Raises `SimulationError` if a value is outside the range of an integer dtype."""
+    to the nearest. Raises `SimulationError` if a value is outside the range of an integer dtype, or so large that it may
+    have been rounded on the way."""
     dtype = DTYPES[decl.dtype]
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -47,6 +49,13 @@ def round_to_dtype(decl: TensorDecl, values: npt.NDArray[Any]) -> npt.NDArray[An
     outside = ~((whole >= limits.min) & (whole < limits.max + 1))  # max + 1 is exact as a float, the largest i64 is not
     if outside.any():
         raise SimulationError(f"tensor `{decl.name}`: the value {values[outside][0]:g} does not fit its dtype {decl.dtype}")
+    rounded = np.abs(whole) >= EXACT_INTEGERS
+    if rounded.any():
+        raise SimulationError(
+            f"tensor `{decl.name}`: the value {values[rounded][0]:g} is 2^53 or more in magnitude, and may be a rounded integer: "
+            "values are computed in 64-bit floats",
+            hint="declare it `f64` and accept the rounding, or scale the inputs down",
+        )
     return whole.astype(dtype)
 
 
