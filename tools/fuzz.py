@@ -1,6 +1,6 @@
 """Random programs at every level, or random graphs on both simulators.
 
-    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap]
+    python tools/fuzz.py --programs 20000 [--seed 0] [--jobs 2] [--bitmap] [--wide] [--surfaces 5]
     python tools/fuzz.py --graphs 100000 [--seed 0] [--jobs 2] [--size small|medium|large] [--bitmap]
 
 Programs: one to six Einsums with data, formats and a schedule are compiled and run, and must mean the same in PyTorch, to the Einsum
@@ -11,6 +11,12 @@ Graphs: every graph runs on the reference and on the engine, with its usual limi
 that takes time, and both must say the same: outputs to the last bit, cycles, statistics of nodes, edges and memory, the tokens of every
 stream and the cycles in which they are visible, the text of a deadlock. No run may take less than its roofline.
 Prints every difference with its seed, and the first few as tests to paste, made smaller.
+
+With --wide the programs have merged and split dimensions, scalars beside sparse tensors, empty operands, lists of coordinates of rank 3,
+integers and vectors, and are for any machine. With --surfaces N one program of N is also asked everything else: its estimate is compared
+with its run, a schedule is chosen for it, its fusion, orders and cycles are explained, the page about its run is made, and what is saved
+of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run was stopped, and every
+line of progress says with which one.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps.
 
@@ -23,6 +29,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,36 +59,59 @@ LONG = 1000
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="processes")
 @click.option("--size", type=click.Choice(["small", "medium", "large"]), help="of the graphs; mixed if not given")
 @click.option("--bitmap", is_flag=True, help="store some levels as bitmaps")
-def main(programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any, bitmap: bool) -> None:
+@click.option("--wide", is_flag=True, help="programs: merged dimensions, integers, vectors and more")
+@click.option("--surfaces", default=0, metavar="N", type=click.IntRange(0), help="programs: ask one of N everything else, too")
+def main(
+    programs: int | None, graphs: int | None, seed: int, jobs: int, size: Any, bitmap: bool, wide: bool, surfaces: int
+) -> None:
     if (programs is None) == (graphs is None):
         raise click.UsageError("give either --programs or --graphs")
+    if graphs is not None and (wide or surfaces):
+        raise click.UsageError("--wide and --surfaces are of --programs")
     if programs is not None:
-        sys.exit(fuzz_programs(programs, seed, jobs, bitmap))
+        sys.exit(fuzz_programs(programs, seed, jobs, Options(bitmap, wide, surfaces)))
     sys.exit(fuzz_graphs(graphs or 0, seed, jobs, size, bitmap))
 
 
-def fuzz_programs(programs: int, seed: int, jobs: int, bitmap: bool) -> bool:
+@dataclass(frozen=True)
+class Options:
+    """Which programs are drawn, and how many of them are asked everything else."""
+
+    bitmap: bool
+    wide: bool
+    surfaces: int
+
+    @property
+    def prefix(self) -> str:
+        """Of the names of the files of programs that differ."""
+        return "bitmap_" * self.bitmap + "wide_" * self.wide
+
+
+def fuzz_programs(programs: int, seed: int, jobs: int, options: Options) -> bool:
     """Whether anything is wrong."""
     start = last = time.monotonic()
     total = Tally()
-    for tally in tallies(programs, seed, jobs, bitmap):
+    for at, tally in enumerate(tallies(programs, seed, jobs, options), seed):
         total.add(tally)
         for kept in tally.differing:
             kept = program_fuzz.with_orders(kept)
-            path = KEPT / f"{'bitmap_' * bitmap}seed_{kept.seed}.yaml"
+            path = KEPT / f"{options.prefix}seed_{kept.seed}.yaml"
             save(kept, path)
             click.echo(f"seed {kept.seed}: {kept.differs}\n{kept.case!r}kept as {path.relative_to(ROOT)}")
         if time.monotonic() - last > PROGRESS:
             last = time.monotonic()
             click.echo(
-                f"{total.programs:,} of {programs:,} programs, {len(total.differing)} differ, {last - start:.0f} s", err=True
+                f"{total.programs:,} of {programs:,} programs, {len(total.differing)} differ, {last - start:.0f} s, "
+                f"go on with --seed {at + 1}",
+                err=True,
             )
     for kind, count in total.refused.most_common():
         click.echo(f"refused {count} times, {kind}\n{total.examples[kind]}")
-    wrong = program_fuzz.missed(total) if total.programs >= LONG else []
+    wrong = program_fuzz.missed(total, options.wide) if total.programs >= LONG else []
     for line in wrong:
         click.echo(f"missed, {line}")
-    quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in program_fuzz.QUOTAS)
+    names = [*program_fuzz.quotas_of(options.wide), *([program_fuzz.SURFACES] if options.surfaces else [])]
+    quotas = ", ".join(f"{name} {total.share(name):.0%}" for name in names)
     click.echo(
         f"{total.programs} programs from seed {seed}: {len(total.differing)} differ, {total.refused.total()} refused "
         f"({total.refusals:.2%}), {total.regions} regions, {quotas}, {time.monotonic() - start:.0f} s"
@@ -89,9 +119,9 @@ def fuzz_programs(programs: int, seed: int, jobs: int, bitmap: bool) -> bool:
     return bool(total.differing or wrong)
 
 
-def tallies(programs: int, seed: int, jobs: int, bitmap: bool) -> Iterator[Tally]:
+def tallies(programs: int, seed: int, jobs: int, options: Options) -> Iterator[Tally]:
     """Of every seed, in order: a hundred programs each."""
-    work = [(seed + n, min(CHUNK, programs - n * CHUNK), bitmap) for n in range(-(-programs // CHUNK))]
+    work = [(seed + n, min(CHUNK, programs - n * CHUNK), options) for n in range(-(-programs // CHUNK))]
     if jobs == 1:
         yield from map(_run, work)
         return
@@ -99,9 +129,9 @@ def tallies(programs: int, seed: int, jobs: int, bitmap: bool) -> Iterator[Tally
         yield from pool.imap(_run, work)
 
 
-def _run(work: tuple[int, int, bool]) -> Tally:
-    seed, examples, bitmap = work
-    return program_fuzz.run(seed, examples, bitmap=bitmap)
+def _run(work: tuple[int, int, Options]) -> Tally:
+    seed, examples, options = work
+    return program_fuzz.run(seed, examples, bitmap=options.bitmap, wide=options.wide, surfaces=options.surfaces)
 
 
 def fuzz_graphs(graphs: int, seed: int, jobs: int, size: Any, bitmap: bool) -> bool:

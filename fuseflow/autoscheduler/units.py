@@ -82,10 +82,11 @@ def partition_at(cuts: Sequence[int], count: int) -> UnitPartition:
 
 def operator_units(partitioned: PartitionedProgram, schedule: Schedule) -> UnitSequence:
     """Return each operator as a unit; a softmax or a norm is one operator. A reshape that vanishes joins the unit before it."""
-    stuck = partitioned.reshapes.barriers | eliminate_reshapes(partitioned.original).barriers
+    stuck = partitioned.reshapes.barriers | eliminate_reshapes(partitioned.original, partitioned.kept).barriers
     units: list[ProgramUnit] = []
     leading: tuple[str, ...] = ()
-    for region in form_regions(partitioned.original, replace(schedule, fuse_regions=("none",), regions=())):
+    single = replace(schedule, fuse_regions=("none",), regions=())
+    for region in form_regions(partitioned.original, single, partitioned.kept):
         members, alone = partitioned.reshapes.members(region.einsums), not stuck.isdisjoint(region.einsums)
         if not alone and all(e in partitioned.reshapes.renames for e in members):
             if units:

@@ -92,13 +92,13 @@ def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
     input_statistics = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
     unfused = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
     _, alone = lower(source.program, unfused, source.tensors, regions=singletons)
-    return FusionReport(decisions, _producers(program, compiled, alone, input_statistics))
+    return FusionReport(decisions, _producers(partitioned, compiled, alone, input_statistics))
 
 
 def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegion]) -> tuple[FusionDecision, ...]:
     """Return the decisions on the Einsums of the program as the user wrote it, in which a reshape is an Einsum."""
     program, schedule = partitioned.original, partitioned.schedule
-    regions = form_regions(program, schedule)
+    regions = form_regions(program, schedule, partitioned.kept)
     home = {e: region.name for region in regions for e in region.einsums}
     stored = {t.name: t for t in program.inputs}
     for region in compiled:
@@ -111,7 +111,7 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
             if both[0] == both[1]:
                 decisions.append(FusionDecision(producer, einsum.name, both, why_fused(program, schedule, producer, einsum.name)))
                 continue
-            why = why_cut(program, schedule, regions, producer, einsum.name)
+            why = why_cut(program, schedule, regions, producer, einsum.name, partitioned.kept)
             if both not in refusals:
                 refusals[both] = _refusal(partitioned, regions, stored, producer, einsum.name)
             decisions.append(FusionDecision(producer, einsum.name, both, why, refusals[both]))
@@ -149,11 +149,12 @@ def _refusal(
 
 
 def _producers(
-    program: Program,
+    partitioned: PartitionedProgram,
     compiled: Sequence[CompiledRegion],
     alone: Sequence[CompiledRegion],
     input_statistics: Mapping[str, TensorStatistics],
 ) -> tuple[Producer, ...]:
+    program = partitioned.program
     streams, _ = expected_streams(compiled, input_statistics)
     streams_alone, written = expected_streams(alone, input_statistics)
     home = {e: region for region in compiled for e in region.einsums}
@@ -162,9 +163,11 @@ def _producers(
     places = {e: i for region in compiled for e, i in instances(region, program, streams[region.name]).items()}
     once = {e: sum(p.evaluations for p in i) for r in alone for e, i in instances(r, program, streams_alone[r.name]).items()}
     times = {e: _recompute_ratio(evaluations, once.get(e, 0.0)) for e, evaluations in places.items()}
-    consumers = {e.name: [c.name for c in program.einsums if e.name in c.operands] for e in program.einsums}
+    # An output that only names its operand again is computed where that is, which is then stored under its name alone.
+    readers = [e for e in program.einsums if e.name not in partitioned.reshapes.renames]
+    consumers = {e.name: [reader.name for reader in readers if e.name in reader.operands] for e in program.einsums}
     rows = []
-    for name in (n for n, readers in consumers.items() if readers and n in home):
+    for name in (n for n, names in consumers.items() if names and n in home):
         repeated_share = 1 - 1 / max(1.0, times.get(name) or 1.0)  # the share of the work that falls to all but the first time
         sources = [
             (single[n].estimate, repeated_share * (times.get(n) or 1.0)) for n in _sources(program, home[name].einsums, name)

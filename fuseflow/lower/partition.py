@@ -22,15 +22,17 @@ class PartitionedProgram:
     """A program cut into the `regions` of a `schedule`.
 
     `source` is the program of the user with the formats of the schedule, and `original` is the same with all formats inferred. `reshapes`
-    is the result of eliminating its reshapes. `program` is what is lowered: without reshapes, with all formats inferred, and in its blocks.
-    `user_formats` names the tensors whose format the user chose. `views` are the statements that only see a tensor in other dimensions, by
-    name. `user_names` gives the user's name of a tensor that the elimination of reshapes renamed.
+    is the result of eliminating its reshapes; the results in `kept` are stored in the dimensions in which the user has them. `program` is
+    what is lowered: without reshapes, with all formats inferred, and in its blocks. `user_formats` names the tensors whose format the user
+    chose. `views` are the statements that only see a tensor in other dimensions, by name. `user_names` gives the user's name of a tensor
+    that the elimination of reshapes renamed.
     """
 
     schedule: Schedule
     source: Program
     original: Program
     reshapes: ReshapeElimination
+    kept: frozenset[str]
     program: Program
     regions: tuple[Region, ...]
     user_formats: frozenset[str]
@@ -53,11 +55,11 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
     typed = declare_formats(TypedProgram.of(program), schedule)
     source = typed.source
     declared = frozenset(t.name for t in source.tensors if t.format is not None)
-    regions = form_regions(typed.program, schedule) if regions is None else regions
+    kept = frozenset({*schedule.drop_zeros, *(e.name for e in source.einsums if e.name in declared and is_reshape(e))})
+    regions = form_regions(typed.program, schedule, kept) if regions is None else regions
     if schedule.intermediates == "dense":
         typed = declare_dense_intermediates(typed, regions)
-    stored_reshapes = {e.name for e in source.einsums if e.name in declared and is_reshape(e)}
-    reshapes = eliminate_reshapes(typed.source, {*schedule.drop_zeros, *stored_reshapes})
+    reshapes = eliminate_reshapes(typed.source, kept)
     unblocked = typed.rewritten(reshapes.program).program
     blocked = guard_padding(apply_blocks(unblocked, reshapes.aliases, schedule))
     return PartitionedProgram(
@@ -65,6 +67,7 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
         source=source,
         original=typed.program,
         reshapes=reshapes,
+        kept=kept,
         program=blocked,
         regions=_refined_regions(blocked, reshapes, regions),
         user_formats=declared | {reshapes.statements.get(name, name) for name in declared},

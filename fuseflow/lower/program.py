@@ -48,7 +48,7 @@ def region_requests(partitioned: PartitionedProgram) -> tuple[RegionRequest, ...
     for region in partitioned.regions:
         if region.name in orders and not results[region.name]:
             raise _unread(region, schedule)
-    _refuse_unwritten(partitioned.program, schedule, {name for names in results.values() for name in names})
+    _refuse_unwritten(partitioned, {name for names in results.values() for name in names})
     return tuple(
         RegionRequest(region.name, region.einsums, results[region.name], orders.get(region.name, ()))
         for region in partitioned.regions
@@ -102,13 +102,16 @@ def _unread(region: Region, schedule: Schedule) -> ScheduleError:
     )
 
 
-def _refuse_unwritten(program: Program, schedule: Schedule, written: set[str]) -> None:
+def _refuse_unwritten(partitioned: PartitionedProgram, written: set[str]) -> None:
     """Raise `ScheduleError` for zeros to be dropped of a tensor that no region writes."""
+    program, schedule = partitioned.program, partitioned.schedule
     for name in schedule.drop_zeros:
-        if name not in written:
-            is_computed = name in program.defined
-            message = "it is fused into its consumers and never written" if is_computed else "the program computes no such tensor"
-            hint = "fuse it apart from them (`--fuse`)" if is_computed else did_you_mean(name, program.defined)
-            raise ScheduleError(
-                f"zeros of `{name}` cannot be dropped: {message}", hint=hint, span=schedule.place("drop_zeros", name)
-            )
+        if name in written:
+            continue
+        if name in partitioned.views:
+            message, hint = "it is written in the parts of its dimensions, and seen whole", "leave it out"
+        elif name in program.defined:
+            message, hint = "it is fused into its consumers and never written", "fuse it apart from them (`--fuse`)"
+        else:
+            message, hint = "the program computes no such tensor", did_you_mean(name, program.defined)
+        raise ScheduleError(f"zeros of `{name}` cannot be dropped: {message}", hint=hint, span=schedule.place("drop_zeros", name))

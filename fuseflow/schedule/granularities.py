@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fuseflow.einsum.nodes import Program
 from fuseflow.schedule.module_paths import in_module, reshape_einsums
 from fuseflow.schedule.partition import Partition, Region
 
 
-def layerwise_regions(program: Program) -> tuple[Region, ...]:
+def layerwise_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
     """Return a region for each layer, cut at reshapes. Without modules this is the same as `full_regions`."""
     labels = layer_labels(program)
-    return _grow(program, labels) if labels else full_regions(program)
+    return _grow(program, labels, kept) if labels else full_regions(program, kept)
 
 
-def full_regions(program: Program) -> tuple[Region, ...]:
+def full_regions(program: Program, kept: Collection[str]) -> tuple[Region, ...]:
     """Return the largest regions between reshapes: a single region if there are no reshapes."""
-    return _grow(program, {e.name: "full" for e in program.einsums})
+    return _grow(program, {e.name: "full" for e in program.einsums}, kept)
 
 
-def _grow(program: Program, labels: dict[str, str]) -> tuple[Region, ...]:
+def _grow(program: Program, labels: dict[str, str], kept: Collection[str]) -> tuple[Region, ...]:
     """Put every Einsum into the region of an operand's producer, else of its label, else of its own; reshapes stay alone. An operator
     without a module of its own may join a producer of any label.
     """
-    partition, reshapes = Partition(program), reshape_einsums(program)
+    partition, reshapes = Partition(program), reshape_einsums(program, kept)
     for einsum in program.einsums:
         label = labels[einsum.name]
         if einsum.name in reshapes:

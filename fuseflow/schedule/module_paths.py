@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.reshapes import eliminate_reshapes, is_reshape
 
@@ -17,8 +19,9 @@ def in_module(path: str, module: str) -> bool:
     return not module or path == module or path.startswith(module + ".")
 
 
-def reshape_einsums(program: Program) -> frozenset[str]:
+def reshape_einsums(program: Program, kept: Collection[str]) -> frozenset[str]:
     """Return the names of the Einsums that reshape, which are those that see a dimension as two indices. Dimensions that are put together
-    only to be taken apart again (a batch and its heads, for a product of matrices) do not count.
+    only to be taken apart again (a batch and its heads, for a product of matrices) do not count, unless the tensor that has them together
+    is among those `kept` as they are.
     """
-    return frozenset(e.name for e in program.einsums if is_reshape(e)) - eliminate_reshapes(program).regroupings
+    return frozenset(e.name for e in program.einsums if is_reshape(e)) - eliminate_reshapes(program, kept).regroupings

@@ -4,6 +4,7 @@ together.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import Einsum, Program, accesses, index_names
@@ -24,10 +25,10 @@ class RegionMembers:
     modules: tuple[str, ...]
 
 
-def named_regions(program: Program, members: dict[str, RegionMembers]) -> tuple[Region, ...]:
+def named_regions(program: Program, members: dict[str, RegionMembers], kept: Collection[str]) -> tuple[Region, ...]:
     """Return the regions of the user, by name, and around them the regions of the rest."""
     owner = _owners(program, members)
-    reshapes = reshape_einsums(program)
+    reshapes = reshape_einsums(program, kept)
     groups = {name: group for group in softmax_groups(program) for name in group}
     partition = Partition(program)
     for einsum in program.einsums:
@@ -46,7 +47,7 @@ def named_regions(program: Program, members: dict[str, RegionMembers]) -> tuple[
     return partition.regions()
 
 
-def find_members(program: Program, schedule: Schedule, name: str) -> RegionMembers:
+def find_members(program: Program, schedule: Schedule, name: str, kept: Collection[str]) -> RegionMembers:
     """Return the Einsums that a name of the schedule stands for: a region of the file, a module, or an Einsum. Raises `ScheduleError` for a
     name that the program does not have, and for a region with a reshape inside.
     """
@@ -66,7 +67,7 @@ def find_members(program: Program, schedule: Schedule, name: str) -> RegionMembe
                 problem, span = f"no module, Einsum or region `{word}` to fuse", schedule.place("fuse", name)
                 candidates += [*dict(schedule.regions), *KEYWORDS]
             raise ScheduleError(problem, hint=did_you_mean(word, candidates), span=span)
-    if len(einsums) > 1 and (barriers := eliminate_reshapes(program).barriers & einsums):
+    if len(einsums) > 1 and (barriers := eliminate_reshapes(program, kept).barriers & einsums):
         einsum = min((program.defined[s] for s in barriers), key=program.einsums.index)
         raise ScheduleError(
             f"region `{name}` holds `{einsum.name}`, which reshapes data that cannot be in these dimensions everywhere: it ends a region",

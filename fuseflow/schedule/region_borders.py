@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import networkx as nx
 
@@ -37,10 +37,14 @@ def why_fused(program: Program, schedule: Schedule, producer: str, consumer: str
             return f"both are in region `{homes[0]}` of the schedule"
 
 
-def why_cut(program: Program, schedule: Schedule, regions: Sequence[Region], producer: str, consumer: str) -> str:
-    """Return why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule."""
+def why_cut(
+    program: Program, schedule: Schedule, regions: Sequence[Region], producer: str, consumer: str, kept: Collection[str] = ()
+) -> str:
+    """Return why two Einsums, one of which reads the other, are in different ones of the `regions` of the schedule. Tensors in `kept` are
+    stored as they are.
+    """
     for name in (producer, consumer):
-        if name in reshape_einsums(program):
+        if name in reshape_einsums(program, kept):
             return f"`{name}` reshapes its data: a reshape ends a region"
     match schedule.fuse_regions:
         case ("none",):
@@ -84,4 +88,4 @@ def detour(program: Program, regions: Sequence[Region], producer: str, consumer:
 
 def _owner(program: Program, schedule: Schedule, names: Sequence[str], einsums: Sequence[str]) -> str:
     """Return the first region of the user that holds one of the Einsums, or an empty name."""
-    return next((n for n in names if not find_members(program, schedule, n).einsums.isdisjoint(einsums)), "")
+    return next((n for n in names if not find_members(program, schedule, n, ()).einsums.isdisjoint(einsums)), "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fuseflow.einsum.nodes import Program
 from fuseflow.schedule.granularities import full_regions, layerwise_regions
 from fuseflow.schedule.named_regions import find_members, named_regions
@@ -9,21 +11,23 @@ from fuseflow.schedule.partition import Region
 from fuseflow.schedule.schedule import Schedule
 
 
-def form_regions(program: Program, schedule: Schedule) -> tuple[Region, ...]:
-    """Return the regions of the program, each Einsum in exactly one, in an order in which they can run.
+def form_regions(program: Program, schedule: Schedule, kept: Collection[str] = ()) -> tuple[Region, ...]:
+    """Return the regions of the program, each Einsum in exactly one, in an order in which they can run. Tensors in `kept` are stored as
+    they are, so that a reshape of them ends a region (`eliminate_reshapes`).
 
     Raises `ScheduleError` for a name that the program does not have, for Einsums that two regions claim, for a reshape inside a region of
     the user, and for a region that would have to be left and entered again.
     """
     match schedule.fuse_regions:
         case ("layerwise",):
-            return layerwise_regions(program)
+            return layerwise_regions(program, kept)
         case ("full",):
-            return full_regions(program)
+            return full_regions(program, kept)
         case ("none",):
-            return named_regions(program, {})
+            return named_regions(program, {}, kept)
         case names:
-            return named_regions(program, {name: find_members(program, schedule, name) for name in names})
+            members = {name: find_members(program, schedule, name, kept) for name in names}
+            return named_regions(program, members, kept)
 
 
 def region_results(program: Program, regions: tuple[Region, ...]) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ import pytest
 from fuseflow.einsum.parse import parse
 from fuseflow.explain.fusion import FusionDecision, FusionReport, explain_fusion
 from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.frontend.sources import load
+from fuseflow.frontend.sources import Source, load
 from fuseflow.schedule import Schedule
 
 SOFTMAX = """
@@ -131,3 +131,16 @@ def test_a_global_iteration_has_no_producers():
     """
     (row,) = report(text, Schedule(fuse_regions=("full",), iteration="global")).producers
     assert row.times is None
+
+
+def test_a_result_that_an_output_only_names_again_is_no_producer() -> None:
+    text = """
+    tensor A[2, 4, 4] coo
+    tensor T[8] dense
+    T[k*4 + r] = sum(p) A[k, r, p]
+    Y[p, i] = T[i*4 + p]
+    output Y
+    """
+    report = explain_fusion(Source("example", parse(text)), Schedule.fuse("full"))
+    assert [(d.producer, d.consumer, d.fused) for d in report.decisions] == [("T", "Y", False)]
+    assert report.producers == ()

@@ -5,25 +5,27 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import program_fuzz
 import pytest
 import torch_oracle
 from hypothesis import HealthCheck, given, settings
-from program_faults import FAULTS
+from program_faults import FAULTS, WIDE_FAULTS
 from program_files import Kept, load, save
 from program_levels import Difference, check
-from random_programs import Case, planned
+from random_programs import Case, planned, wide_programs
 
 from fuseflow.einsum.parse import parse
 from fuseflow.errors import FusionError
 
 KEPT = sorted((Path(__file__).parents[1] / "data" / "programs").glob("*.yaml"))
 SEEDS, EXAMPLES = range(12), 25
+WIDE_SEEDS, ONE_OF = range(8), 12
+"""Seeds of wide programs, and how many of them are asked everything else that a user asks: the first of so many."""
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
@@ -31,21 +33,25 @@ def test_programs_that_once_differed(path: Path) -> None:
     check(load(path).case)
 
 
+class Fuzzed(Protocol):
+    def __call__(self, seed: int, wide: bool = False) -> program_fuzz.Tally: ...
+
+
 @pytest.fixture(scope="session")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], program_fuzz.Tally]:
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Fuzzed:
     """`fuzzed(seed)` is what became of the programs of a seed. Workers of xdist share it by a file: checking takes seconds."""
     shared = tmp_path_factory.getbasetemp()
     if os.environ.get("PYTEST_XDIST_WORKER"):
         shared = shared.parent
 
     @cache
-    def tally(seed: int) -> program_fuzz.Tally:
-        path = shared / f"programs-{seed}.json"
+    def tally(seed: int, wide: bool = False) -> program_fuzz.Tally:
+        path = shared / f"{'wide-' * wide}programs-{seed}.json"
         if path.exists():
             return program_fuzz.read_counts(path.read_text(encoding="utf-8"))
-        tally = program_fuzz.run(seed, EXAMPLES)
+        tally = program_fuzz.run(seed, EXAMPLES, wide=wide, surfaces=ONE_OF if wide else 0)
         if not tally.differing:
-            partial = shared / f"programs-{seed}.{os.getpid()}"
+            partial = shared / f"{path.stem}.{os.getpid()}"
             partial.write_text(program_fuzz.show_counts(tally), encoding="utf-8")
             partial.replace(path)
         return tally
@@ -54,7 +60,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], program_
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_programs(seed: int, fuzzed: Callable[[int], program_fuzz.Tally]) -> None:
+def test_random_programs(seed: int, fuzzed: Fuzzed) -> None:
     tally = fuzzed(seed)
     assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
     assert tally.programs == EXAMPLES
@@ -67,7 +73,22 @@ def test_random_programs_with_bitmaps(seed: int) -> None:
     assert {"scan bitmap", "write bitmap"} <= set(tally.modes)
 
 
-def test_quotas(fuzzed: Callable[[int], program_fuzz.Tally]) -> None:
+@pytest.mark.parametrize("seed", WIDE_SEEDS)
+def test_random_wide_programs(seed: int, fuzzed: Fuzzed) -> None:
+    tally = fuzzed(seed, wide=True)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert tally.programs == EXAMPLES
+
+
+def test_quotas_of_wide_programs(fuzzed: Fuzzed) -> None:
+    total = program_fuzz.Tally()
+    for seed in WIDE_SEEDS:
+        total.add(fuzzed(seed, wide=True))
+    assert program_fuzz.missed(total, wide=True) == []
+    assert total.quotas[program_fuzz.SURFACES] >= len(WIDE_SEEDS)
+
+
+def test_quotas(fuzzed: Fuzzed) -> None:
     total = program_fuzz.Tally()
     for seed in SEEDS:
         total.add(fuzzed(seed))
@@ -75,16 +96,17 @@ def test_quotas(fuzzed: Callable[[int], program_fuzz.Tally]) -> None:
 
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(planned())
+@given(planned() | wide_programs())
 def test_a_kept_program_is_the_same(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
     path = tmp_path_factory.mktemp("kept") / "program.yaml"
     save(Kept(case, 7, "a line\nand another"), path)
     again = load(path)
     assert (again.case.program, again.case.schedule, again.seed) == (case.program, case.schedule, 7)
+    assert again.case.machine == case.machine
     assert again.differs == "a line\nand another\n"
     for name, tensor in case.tensors.items():
         loaded = again.case.tensors[name]
-        assert (loaded.format, loaded.fill) == (tensor.format, tensor.fill)
+        assert (loaded.format, loaded.fill, loaded.dtype) == (tensor.format, tensor.fill, tensor.dtype)
         np.testing.assert_array_equal(loaded.coordinates(), tensor.coordinates())
         np.testing.assert_array_equal(loaded.values, tensor.values)
 
@@ -118,6 +140,12 @@ def test_a_planted_fault_is_found(fault: str) -> None:
         assert any(program_fuzz.run(seed, program_fuzz.CHUNK, smaller=False).differing for seed in range(5))
 
 
+@pytest.mark.parametrize("fault", WIDE_FAULTS)
+def test_a_fault_that_a_run_does_not_show_is_found(fault: str) -> None:
+    with WIDE_FAULTS[fault]():
+        assert any(program_fuzz.run(seed, EXAMPLES, smaller=False, wide=True, surfaces=1).differing for seed in range(4))
+
+
 def test_what_a_program_may_be_refused_for_is_known() -> None:
     error = FusionError("region `g0` has no legal order: it needs i before k, k before i")
     assert program_fuzz.kind_of(error) == "fusion: region has no legal order"
@@ -131,7 +159,7 @@ WANTED = [
 ]
 
 
-def test_the_programs_reach_every_primitive(fuzzed: Callable[[int], program_fuzz.Tally]) -> None:
+def test_the_programs_reach_every_primitive(fuzzed: Fuzzed) -> None:
     seen = Counter[str]()
     for seed in SEEDS:
         seen += fuzzed(seed).modes

@@ -134,3 +134,29 @@ def reshaped(draw) -> str:
 @given(reshaped(), st.sampled_from(["none", "full"]))
 def test_random_reshapes(text, fuse) -> None:
     ran(compiled(text, ff.Schedule.fuse(fuse)))
+
+
+@pytest.mark.parametrize("schedule", [ff.Schedule.fuse("full"), ff.Schedule.fuse("layerwise"), ff.Schedule.fuse("none")])
+def test_a_declared_result_that_is_merged_and_split_again_ends_a_region(schedule: ff.Schedule) -> None:
+    text = """
+    tensor A[4, 4, 2] (compressed, dense, dense) order (0, 2, 1)
+    tensor T[8] dense
+    T[j*2 + r] = sum(k) A[k, j, r]
+    Y[p] = sum(i) relu(T[p*4 + i])
+    output Y
+    """
+    compiled = ff.compile(parse(text), schedule=schedule, tensors={"A": np.ones((4, 4, 2))})
+    assert [region.einsums for region in compiled.regions] == [("T.split",), ("Y",)]
+    assert compiled.run().check.passed
+
+
+def test_a_region_of_the_user_with_a_declared_reshape_inside_is_refused() -> None:
+    text = "tensor A[4, 2]\ntensor T[8] dense\nT[i*2 + j] = relu(A[i, j])\nY[p] = sum(i) T[p*4 + i]\noutput Y"
+    with pytest.raises(ScheduleError, match="`T`, which reshapes data that cannot be in these dimensions everywhere"):
+        ff.compile(parse(text), schedule=ff.Schedule.region("both", "T", "Y").fuse("both"), tensors={"A": np.ones((4, 2))})
+
+
+def test_zeros_of_a_merged_output_are_not_dropped_for_the_right_reason() -> None:
+    text = "tensor A[2, 3, 2] csf\nY[p, i*2 + q] = relu(A[p, i, q])\noutput Y"
+    with pytest.raises(ScheduleError, match="zeros of `Y` cannot be dropped: it is written in the parts of its dimensions"):
+        compiled(text, ff.Schedule.lower(drop_zeros=["Y"]))

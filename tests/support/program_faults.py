@@ -9,25 +9,33 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from fuseflow import ops
+from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
+from fuseflow.estimate import graph_work
+from fuseflow.explain import cycles
 from fuseflow.fusion import global_iteration, inline, view_merging
 from fuseflow.fusion.region import Copy
+from fuseflow.lower import views as lower_views
+from fuseflow.samml import files
 from fuseflow.samml.nodes import Operand
 from fuseflow.samml.tokens import Stop, stop
 from fuseflow.sim.reference import reduce, repeat
 from fuseflow.table import builder, cells, join_trees, results, views
-from fuseflow.tensors import Format
+from fuseflow.tensors import Format, Tensor
 
 FUSE = importlib.import_module("fuseflow.fusion.fuse")  # a function of the package has its name
-FAULTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {}
+Plant: TypeAlias = Callable[[], AbstractContextManager[Any]]
+FAULTS: dict[str, Plant] = {}
+WIDE_FAULTS: dict[str, Plant] = {}
+"""Those that only wide programs find, which are asked everything else that a user asks."""
 
 
-def fault(about: str) -> Callable[[Callable[[], AbstractContextManager[Any]]], Callable[[], AbstractContextManager[Any]]]:
-    def register(plant: Callable[[], AbstractContextManager[Any]]) -> Callable[[], AbstractContextManager[Any]]:
-        FAULTS[about] = plant
+def fault(about: str, among: dict[str, Plant] = FAULTS) -> Callable[[Plant], Plant]:
+    def register(plant: Plant) -> Plant:
+        among[about] = plant
         return plant
 
     return register
@@ -190,3 +198,51 @@ def sum_out_of_divisor() -> AbstractContextManager[Any]:
 def drops_zero() -> AbstractContextManager[Any]:
     real = results.Drop
     return patch.object(results, "Drop", lambda name, ports, value: real(name, ports, None if value is None else 0.0))
+
+
+# What is asked beside a run --------------------------------------------------------------------------------------------------
+
+
+@fault("a tensor that is seen in other dimensions is turned around", WIDE_FAULTS)
+def turned_view() -> AbstractContextManager[Any]:
+    real = lower_views.regroup_tensor
+
+    def turned(*given: Any) -> Tensor:
+        tensor = real(*given)
+        return replace(tensor, values=tensor.values[::-1].copy())
+
+    return patch.object(lower_views, "regroup_tensor", turned)
+
+
+@fault("the estimate counts one value too many that is written", WIDE_FAULTS)
+def one_more_written() -> AbstractContextManager[Any]:
+    real = graph_work.elements_written
+    return patch.object(graph_work, "elements_written", lambda *given: real(*given) + 1)
+
+
+@fault("a critical path leaves its shortest step out", WIDE_FAULTS)
+def shorter_path() -> AbstractContextManager[Any]:
+    real = cycles.find_critical_path
+
+    def shorter(*given: Any) -> Any:
+        path = real(*given)
+        return replace(path, steps=path.steps[:-1])
+
+    return patch.object(cycles, "find_critical_path", shorter)
+
+
+@fault("a fibertree is read with its values turned around", WIDE_FAULTS)
+def turned_fibertree() -> AbstractContextManager[Any]:
+    real = files.read_fibertree
+
+    def turned(*given: Any, **named: Any) -> Tensor:
+        tensor = real(*given, **named)
+        return replace(tensor, values=tensor.values[::-1].copy())
+
+    return patch.object(files, "read_fibertree", turned)
+
+
+@fault("`auto` says that it fuses nothing, whatever it chose", WIDE_FAULTS)
+def says_unfused() -> AbstractContextManager[Any]:
+    unfused = property(lambda choice: replace(choice.compiled.schedule, fuse_regions=("none",), regions=(), orders=()))
+    return patch.object(ScheduleChoice, "schedule", unfused)

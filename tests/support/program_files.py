@@ -30,7 +30,7 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.text import show
 from fuseflow.schedule import Schedule
-from fuseflow.tensors import Format, Tensor, from_coordinates
+from fuseflow.tensors import DTYPES, Format, Tensor, from_coordinates
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ def save(kept: Kept, path: Path) -> None:
         "pick": case.pick,
         "limits": case.limits,
         "deal": case.deal,
+        "machine": case.machine,
         "seed": kept.seed,
         "differs": LiteralScalarString("".join(f"{line.rstrip()}\n" for line in kept.differs.splitlines())),
     }
@@ -66,7 +67,8 @@ def load(path: Path) -> Kept:
     program = parse(document["program"])
     tensors = {t.name: _packed(t, document["tensors"][t.name]) for t in program.inputs}
     schedule = Schedule.from_yaml(document["schedule"], str(path))
-    case = Case(program, tensors, schedule, document["merge"], document["pick"], document["limits"], document.get("deal", 0))
+    numbers = document["pick"], document["limits"], document.get("deal", 0)
+    case = Case(program, tensors, schedule, document["merge"], *numbers, document.get("machine", "ideal"))
     return Kept(case, document["seed"], document["differs"])
 
 
@@ -88,6 +90,6 @@ def _nested(tensor: Tensor) -> Any:
 def _packed(declared: TensorType, nested: Any) -> Tensor:
     array = np.array(nested, dtype=object).reshape(declared.shape)
     stored = np.not_equal(array, None)  # type: ignore[call-overload]
-    values = array[stored].astype(np.float64).reshape(-1)
+    values = array[stored].astype(DTYPES[declared.dtype]).reshape(-1)
     format = declared.format or Format.dense(len(declared.shape))
     return from_coordinates(declared.shape, np.argwhere(stored).T, values, format, declared.fill)

@@ -11,17 +11,21 @@ from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
 import hypothesis
+import numpy as np
 from bitmaps import in_program
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.internal.conjecture import engine
 from program_files import Kept
 from program_levels import Checked, Difference, Run, check, compiled
+from program_surfaces import check_surfaces
 from random_graphs.coverage import modes
-from random_programs import Case, planned
+from random_programs import Case, planned, wide_programs
 
-from fuseflow.einsum.nodes import Program, Reduce, walk
+from fuseflow.einsum.nodes import Program, Reduce, Split, accesses, walk
 from fuseflow.errors import FuseFlowError
+from fuseflow.fusion.region_program import as_program
 from fuseflow.samml.nodes import Graph, Join, Port, Range, Scan
+from fuseflow.tensors import Tensor
 
 CHUNK = 100
 """Programs that are drawn from one seed."""
@@ -38,6 +42,25 @@ QUOTAS = {
 """What a long run must hold, as a share of the programs that compile."""
 REFUSALS = 0.05
 """The share of programs that may be refused."""
+
+WIDE_QUOTAS = dict.fromkeys(
+    (
+        "vectors",
+        "a merged dimension",
+        "a split dimension",
+        "a scalar beside a sparse tensor",
+        "an empty operand",
+        "a list of coordinates of rank 3",
+        "f64",
+        "integers",
+        "locate never",
+    ),
+    0.10,
+)
+"""The same of wide programs."""
+WIDE_REFUSALS = 0.10
+SURFACES = "everything else that a user asks"
+"""The quota of programs that were saved and read again, estimated, explained, and so on (`program_surfaces`)."""
 
 
 @dataclass
@@ -73,14 +96,25 @@ class Tally:
 
 
 def run(
-    seed: int, examples: int = CHUNK, check: Callable[[Case], Checked] = check, smaller: bool = True, bitmap: bool = False
+    seed: int,
+    examples: int = CHUNK,
+    check: Callable[[Case], Checked] = check,
+    smaller: bool = True,
+    bitmap: bool = False,
+    wide: bool = False,
+    surfaces: int = 0,
 ) -> Tally:
-    """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`)."""
+    """The programs of one seed, up to the first that differs, which is made smaller. `bitmap`: with bitmap levels (`bitmaps`). `wide`: wide
+    programs. `surfaces`: one program of so many is checked by everything else that a user asks, too; 0 for none."""
     tally, failed = Tally(), list[tuple[Case, Exception]]()
+    drawn = (wide_programs if wide else planned)()
 
     def one(case: Case) -> None:
         try:
             checked = check(case)
+            asked = surfaces > 0 and (bool(failed) or tally.programs % surfaces == 0)
+            if asked:
+                check_surfaces(case, checked.schedule)
         except FuseFlowError as error:
             if not failed:
                 count_refusal(tally, case, error)
@@ -91,7 +125,8 @@ def run(
             raise
         else:
             if not failed:
-                count(tally, case.program, checked)
+                count(tally, case, checked)
+                tally.quotas[SURFACES] += asked
 
     phases = (Phase.generate, Phase.shrink) if smaller else (Phase.generate,)
     quiet = settings(
@@ -106,7 +141,7 @@ def run(
         # Hypothesis also tries what it drew with parts of it repeated: a third of all programs would be one drawn before.
         unrepeated = patch.object(engine.ConjectureRunner, "generate_mutations_from", lambda self, data: None)
         with unrepeated, patch.object(engine, "MAX_SHRINKING_SECONDS", SHRINKING):
-            hypothesis.seed(seed)(quiet(given(planned().map(in_program) if bitmap else planned())(one)))()
+            hypothesis.seed(seed)(quiet(given(drawn.map(in_program) if bitmap else drawn)(one)))()
     except Exception:
         if not failed:
             raise  # the generator itself
@@ -135,7 +170,8 @@ def explain(error: Exception) -> str:
 # Counting --------------------------------------------------------------------------------------------------------------------
 
 
-def count(tally: Tally, program: Program, checked: Checked) -> None:
+def count(tally: Tally, case: Case, checked: Checked) -> None:
+    program = case.program
     tally.programs += 1
     tally.compiled += 1
     tally.regions += len(checked.runs)
@@ -145,6 +181,14 @@ def count(tally: Tally, program: Program, checked: Checked) -> None:
         "different patterns joined": any(joins_patterns(run) for run in checked.runs),
         "an empty operand": any(reads_nothing(run) for run in checked.runs),
         "lanes": any(run.region.places for run in checked.runs),
+        "vectors": checked.schedule.vector > 1 and any(decl.tile for run in checked.runs for decl in run.region.graph.tensors),
+        "a merged dimension": any(isinstance(index, Split) for e in program.einsums for index in e.indices),
+        "a split dimension": any(isinstance(i, Split) for e in program.einsums for a in accesses(e.body) for i in a.indices),
+        "a scalar beside a sparse tensor": any(scalar_beside(run) for run in checked.runs),
+        "a list of coordinates of rank 3": any(is_list(tensor) for run in checked.runs for tensor in run.inputs.values()),
+        "f64": any(tensor.dtype == np.float64 for tensor in case.tensors.values()),
+        "integers": any(tensor.dtype.kind == "i" for name, tensor in case.tensors.items() if is_read(name, checked)),
+        "locate never": checked.schedule.locate == "never",
     }
     tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
     tally.quotas.update(name for name, held in holds.items() if held)
@@ -162,7 +206,7 @@ def read_counts(text: str) -> Tally:
     2
     """
     counts = json.loads(text)
-    return Tally(**counts | {name: Counter(counts[name]) for name in ("quotas", "modes", "refused")})
+    return Tally(**counts | {name: Counter(counts[name]) for name, empty in vars(Tally()).items() if isinstance(empty, Counter)})
 
 
 def count_refusal(tally: Tally, case: Case, error: FuseFlowError) -> None:
@@ -213,12 +257,31 @@ def reads_nothing(run: Run) -> bool:
     return any(tensor.stored == 0 and 0 not in tensor.shape for tensor in run.inputs.values())
 
 
-def missed(tally: Tally) -> list[str]:
+def is_read(name: str, checked: Checked) -> bool:
+    return any(name in run.inputs for run in checked.runs)
+
+
+def scalar_beside(run: Run) -> bool:
+    """Whether a region works with a scalar, which is stored or not, and reads a sparse tensor."""
+    sparse = any(not tensor.format.all_dense for tensor in run.inputs.values())
+    scalars = any(not tensor.shape for tensor in run.inputs.values())
+    return sparse and (scalars or not all(e.indices for e in as_program(run.region.fused).einsums))
+
+
+def is_list(tensor: Tensor) -> bool:
+    return len(tensor.shape) == 3 and tensor.format.levels[0].text == "compressed(nonunique)"
+
+
+def quotas_of(wide: bool) -> dict[str, float]:
+    return WIDE_QUOTAS if wide else QUOTAS
+
+
+def missed(tally: Tally, wide: bool = False) -> list[str]:
     """The quotas that a run did not reach."""
-    found = [
-        f"{name}: {tally.share(name):.1%} of at least {least:.0%}" for name, least in QUOTAS.items() if tally.share(name) < least
-    ]
-    return found + ([f"refused: {tally.refusals:.1%} of at most {REFUSALS:.0%}"] if tally.refusals > REFUSALS else [])
+    shares = {name: (tally.share(name), least) for name, least in quotas_of(wide).items()}
+    found = [f"{name}: {share:.1%} of at least {least:.0%}" for name, (share, least) in shares.items() if share < least]
+    most = WIDE_REFUSALS if wide else REFUSALS
+    return found + ([f"refused: {tally.refusals:.1%} of at most {most:.0%}"] if tally.refusals > most else [])
 
 
 def with_orders(kept: Kept) -> Kept:

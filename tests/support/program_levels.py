@@ -4,7 +4,7 @@ engine. `check` raises `Difference` where two of them disagree, and `FuseFlowErr
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,7 +21,7 @@ from random_programs import Case
 from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
 from fuseflow.einsum.interpret import evaluate
-from fuseflow.einsum.nodes import Program
+from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.padding import guard_data
 from fuseflow.errors import FuseFlowError, FusionError, GraphError, ScheduleError
 from fuseflow.fusion import FusedRegion, fusion_choices
@@ -29,6 +29,7 @@ from fuseflow.fusion.orders import candidate_orders
 from fuseflow.fusion.region_program import as_program
 from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import TensorView
 from fuseflow.samml import tokens
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
@@ -47,6 +48,9 @@ REASONS = (
     "between two of its levels",  # an enclosed loop
     "nothing is left to compute",  # a constant
     "a tile has two dimensions at most",
+    "since only dense levels come apart or together",  # a reshape of what is stored sparse
+    "it is written in the parts of its dimensions, and seen whole",  # so its zeros are not dropped
+    "it ends a region",  # a reshape inside of a region of the user
 )
 """Why a program may be refused. Anything else is a fault: a graph that does not verify, a diagonal that the program does not have."""
 FIRINGS = 5_000_000
@@ -211,6 +215,7 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
     memory: dict[str, Tensor] = tensors_to_blocks(types, case.tensors)
     memory |= {t.name: guard_data(t) for t in lowered.inputs if t.name not in memory}
     for region in made:
+        types = types | see(region.views_before, memory)
         program = as_program(region.fused)
         types = types | {r.name: r.tensor for r in region.fused.results}
         read = tensors_to_elements(types, {t.name: memory[t.name] for t in program.inputs})
@@ -218,7 +223,9 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
         outcome = simulated(region.graph, memory, case.limits)
         inputs = {name: memory[name] for name in region.graph.inputs}
         for name in region.graph.outputs:
-            due = want.get(name, meant[name])
+            due = (
+                want[name].reshape(meant[name].shape) if name in want else meant[name]
+            )  # it may be stored in the parts of its dimensions
             agree(f"fused interpreter, region `{region.name}`", name, meant[name], due)
             memory[name] = assemble(region.graph.declared[name], outcome.written[name])
             order = ",".join(region.fused.order)
@@ -226,7 +233,18 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
             agree(f"graph of region `{region.name}` in order {order}", name, got.to_dense(), due)
             if name in case.schedule.drop_zeros:
                 dropped(memory[name], name)
+        types = types | see(region.views_after, memory)
+        for name in (view.name for view in region.views_after if view.name in want):
+            got = tensors_to_elements(types, {name: memory[name]})[name]
+            agree(f"view after region `{region.name}`", name, got.to_dense(), want[name])
         yield Run(region, inputs, outcome)
+
+
+def see(views: Iterable[TensorView], memory: dict[str, Tensor]) -> dict[str, TensorType]:
+    """Add the tensors that are seen in other dimensions to the memory. Returns their declarations."""
+    for view in views:
+        memory[view.name] = view.of(memory[view.source])
+    return {view.name: view.type for view in views}
 
 
 def simulated(graph: Graph, memory: Mapping[str, Tensor], limits: int) -> Outcome:

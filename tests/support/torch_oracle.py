@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, accesses, walk
+from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Index, Program, Reduce, Split, accesses, index_names, walk
 
 INF = math.inf
 ROUNDING = 8 * 2.0**-53
@@ -140,17 +140,27 @@ def evaluate(program: Program, arrays: Mapping[str, npt.ArrayLike]) -> dict[str,
 
 def evaluate_einsum(einsum: Einsum, known: Mapping[str, Value], shape: tuple[int, ...] | None = None) -> Evaluated:
     """One Einsum; `shape` is that of a result that is spread along an index which its body lacks."""
-    sizes: dict[str, int] = dict(zip(einsum.indices, shape or (), strict=False))
+    left = index_names(einsum.indices)
+    sizes = _sizes(einsum.indices, shape) if shape is not None else {}
     for access in accesses(einsum.body):
-        sizes.update(zip(access.indices, known[access.tensor].values.shape, strict=True))
-    names = tuple(
-        dict.fromkeys((*einsum.indices, *sizes, *(v for n in walk(einsum.body) if isinstance(n, Reduce) for v in n.over)))
-    )
+        sizes.update(_sizes(access.indices, known[access.tensor].values.shape))
+    names = tuple(dict.fromkeys((*left, *sizes, *(v for n in walk(einsum.body) if isinstance(n, Reduce) for v in n.over))))
     span = Span()
     value = _evaluate(einsum.body, known, names, sizes, span)
-    target = [sizes[v] if v in einsum.indices else 1 for v in names]
-    left = [sizes[v] for v in einsum.indices]
-    return Evaluated(Value(value.values.expand(target).reshape(left), value.error.expand(target).reshape(left)), span)
+    target = [sizes[v] if v in left else 1 for v in names]
+    whole = [math.prod(sizes[v] for v in index_names((index,))) for index in einsum.indices]
+    return Evaluated(Value(value.values.expand(target).reshape(whole), value.error.expand(target).reshape(whole)), span)
+
+
+def _sizes(indices: tuple[Index, ...], shape: Sequence[int]) -> dict[str, int]:
+    """The size of every index of dimensions of these sizes; a dimension that is split has two indices."""
+    return dict(zip(index_names(indices), _parts(indices, shape), strict=True))
+
+
+def _parts(indices: tuple[Index, ...], shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape with the dimensions that are split in two."""
+    pairs = zip(indices, shape, strict=True)
+    return tuple(part for i, size in pairs for part in ((size // i.size, i.size) if isinstance(i, Split) else (size,)))
 
 
 def _evaluate(node: Expr, known: Mapping[str, Value], names: tuple[str, ...], sizes: Mapping[str, int], span: Span) -> Value:
@@ -170,9 +180,11 @@ def _evaluate(node: Expr, known: Mapping[str, Value], names: tuple[str, ...], si
 
 
 def _read(node: Access, value: Value, names: tuple[str, ...]) -> Value:
-    axes = sorted(range(len(node.indices)), key=lambda d: names.index(node.indices[d]))  # type: ignore[arg-type]
-    shape = [value.values.shape[node.indices.index(v)] if v in node.indices else 1 for v in names]
-    return Value(value.values.permute(axes).reshape(shape), value.error.permute(axes).reshape(shape))
+    parts = _parts(node.indices, value.values.shape)
+    axes = sorted(range(len(parts)), key=lambda d: names.index(node.names[d]))
+    shape = [parts[node.names.index(v)] if v in node.names else 1 for v in names]
+    values, error = value.values.reshape(parts), value.error.reshape(parts)
+    return Value(values.permute(axes).reshape(shape), error.permute(axes).reshape(shape))
 
 
 def _apply(op: str, args: list[Value]) -> Value:

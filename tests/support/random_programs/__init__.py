@@ -3,5 +3,6 @@
 from .case import Case
 from .data import formats, tensors
 from .programs import cases, planned
+from .wide import wide_programs
 
-__all__ = ["Case", "cases", "formats", "planned", "tensors"]
+__all__ = ["Case", "cases", "formats", "planned", "tensors", "wide_programs"]

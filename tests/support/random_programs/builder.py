@@ -11,15 +11,28 @@ import torch
 import torch_oracle
 from hypothesis import strategies as st
 
-from fuseflow.einsum.nodes import Access, Einsum, Expr, Program, Reduce, TensorType, accesses, free_indices, walk
+from fuseflow.einsum.nodes import (
+    Access,
+    Einsum,
+    Expr,
+    Index,
+    Program,
+    Reduce,
+    TensorType,
+    accesses,
+    free_indices,
+    index_names,
+    walk,
+)
 from fuseflow.tensors import Tensor
+from fuseflow.tensors.dtypes import dtype_name
 
 from .data import formats, tensors
 
 T = TypeVar("T")
 
-LETTERS = {"a": "ijklxyzw", "b": "pqrtuvfg"}
-"""First letters of the indices of each of the two dimension sizes of a program."""
+LETTERS = {"a": "ijklxyzw", "b": "pqrtuvfg", "c": "cdehmno"}
+"""First letters of the indices of each of the dimension sizes of a program. `c` is the product of the two others, if a program has it."""
 SPREAD = "s"
 """An index of a left side that the body lacks."""
 SIZES = ((3, 3), (3, 2), (2, 4), (3, 1), (1, 1), (4, 3), (3, 0))
@@ -38,9 +51,9 @@ class Builder:
     """Draws one program. Every statement is evaluated as it is made: one whose values rounding may change, or that are not tame, is
     replaced by a simpler one."""
 
-    def __init__(self, draw: st.DrawFn) -> None:
+    def __init__(self, draw: st.DrawFn, sizes: Sequence[tuple[int, int]] = SIZES) -> None:
         self.draw = draw
-        self.size = dict(zip("ab", draw(st.sampled_from(SIZES)), strict=True))
+        self.size = dict(zip("ab", draw(st.sampled_from(sizes)), strict=True))
         self.sorts: dict[str, tuple[str, ...]] = {}
         self.tensors: dict[str, Tensor] = {}
         self.values: dict[str, torch_oracle.Value] = {}
@@ -68,23 +81,31 @@ class Builder:
     # Tensors
 
     def add_input(self) -> str:
-        name = f"A{len(self.tensors)}"
         if self.tensors and self.chance(2):
             sorts = self.sorts[self.one(list(self.tensors))]
         else:
             rank = self.one((2, 2, 2, 1, 1, 3, 0, 4))
             sorts = tuple(self.draw(st.lists(st.sampled_from("aaab"), min_size=rank, max_size=rank)))
         fill = self.one((0.0,) * 6 + (1.0, -math.inf))
+        return self.give(sorts, self.draw(tensors(self.shape(sorts), fill)))
+
+    def give(self, sorts: tuple[str, ...], tensor: Tensor) -> str:
+        """Add an input. Returns its name."""
+        name = f"A{len(self.tensors)}"
         self.sorts[name] = sorts
-        self.tensors[name] = self.draw(tensors(self.shape(sorts), fill))
-        self.values[name] = torch_oracle.given(self.tensors[name].to_dense())
+        self.tensors[name] = tensor
+        self.values[name] = torch_oracle.given(tensor.to_dense())
         return name
 
     def shape(self, sorts: Iterable[str]) -> tuple[int, ...]:
         return tuple(self.size[sort] for sort in sorts)
 
     def sort(self, index: str) -> str:
-        return "b" if index[0] in LETTERS["b"] else "a"
+        return next((sort for sort, letters in LETTERS.items() if index[0] in letters), "a")
+
+    def sorts_of(self, indices: Sequence[Index]) -> tuple[str, ...]:
+        """The sizes of dimensions; a dimension that is split has that of both its indices."""
+        return tuple(self.sort(index) if isinstance(index, str) else "c" for index in indices)
 
     def operand(self, rank: int = 0) -> str:
         """A tensor of at least this rank, results that nobody reads yet first: programs hang together."""
@@ -111,12 +132,12 @@ class Builder:
 
     # Statements
 
-    def state(self, kept: Sequence[str], body: Expr, op: str = "sum") -> str:
+    def state(self, kept: Sequence[Index], body: Expr, op: str = "sum") -> str:
         """The statement `T[kept] = op(the other indices) body`, or a simpler one. Returns the name of the result."""
         name = f"T{len(self.einsums)}"
-        over = tuple(v for v in free_indices(body) if v not in kept)
+        over = tuple(v for v in free_indices(body) if v not in index_names(tuple(kept)))
         einsum = Einsum(name, tuple(kept), Reduce(op, over, body) if over else body)
-        shape = self.shape(map(self.sort, kept))
+        shape = self.shape(self.sorts_of(kept))
         found = self.fair(einsum, shape)
         if found is None:
             self.replaced += 1
@@ -125,21 +146,21 @@ class Builder:
             kept = self.some(access.names)[:3]
             over = tuple(v for v in access.names if v not in kept)
             einsum = Einsum(name, tuple(kept), Reduce(self.one(("sum", "max", "min")), over, access) if over else access)
-            shape = self.shape(map(self.sort, kept))
+            shape = self.shape(self.sorts_of(kept))
             found = torch_oracle.evaluate_einsum(einsum, self.values, shape)
-        self.sorts[name] = tuple(map(self.sort, kept))
+        self.sorts[name] = self.sorts_of(kept)
         self.values[name] = found.value
         self.finite &= found.span.finite
         own = math.prod(self.shape(map(self.sort, sorted(reduced(einsum.body)))))
         self.space[name] = own * math.prod(self.space.get(a.tensor, 1) for a in accesses(einsum.body))
         self.einsums.append(einsum)
-        if set(kept) - set(free_indices(einsum.body)) or self.chance(8):
+        if set(index_names(einsum.indices)) - set(free_indices(einsum.body)) or self.chance(8):
             self.declared.append(TensorType(name, shape, self.draw(formats(len(kept), coo=False)), "f64"))
         return name
 
     def fair(self, einsum: Einsum, shape: tuple[int, ...]) -> torch_oracle.Evaluated | None:
         """The value of a statement whose every entry is a fair test."""
-        names = {*einsum.indices, *(v for a in accesses(einsum.body) for v in a.names)}
+        names = {*index_names(einsum.indices), *(v for a in accesses(einsum.body) for v in a.names)}
         if math.prod(self.shape(map(self.sort, sorted(names)))) > POINTS or len(einsum.indices) > 4:
             return None
         found = torch_oracle.evaluate_einsum(einsum, self.values, shape)
@@ -159,7 +180,7 @@ class Builder:
         """What was drawn, with outputs: results that nobody reads, now and then not, and now and then one that is read."""
         unread = self.unread()
         outputs = tuple(e.name for e in self.einsums if (e.name in unread) != self.chance(6)) or (self.einsums[-1].name,)
-        types = [TensorType(n, t.shape, t.format, "f64", t.fill) for n, t in self.tensors.items()]
+        types = [TensorType(n, t.shape, t.format, dtype_name(t.dtype), t.fill) for n, t in self.tensors.items()]
         return Program((*types, *self.declared), tuple(self.einsums), outputs)
 
 

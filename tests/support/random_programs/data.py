@@ -18,16 +18,32 @@ def formats(rank: int, coo: bool = True) -> st.SearchStrategy[Format]:
     orders = st.permutations(range(rank)).map(tuple)
     levels = st.lists(LEVELS, min_size=rank, max_size=rank)
     if coo and rank > 1:
-        names = ["compressed(nonunique)", *["singleton(nonunique)"] * (rank - 2), "singleton"]
+        names = _coo(rank)
         levels = st.integers(0, 4).flatmap(lambda kind, usual=levels: st.just(names) if kind == 4 else usual)
     return st.tuples(levels, orders).map(lambda f: Format.of(*f[0], order=f[1]))
 
 
+def dense(rank: int) -> st.SearchStrategy[Format]:
+    """Dense levels in any mode order."""
+    return st.permutations(range(rank)).map(lambda order: Format.of(*["dense"] * rank, order=tuple(order)))
+
+
+def coordinates(rank: int) -> st.SearchStrategy[Format]:
+    """COO, with its dimensions in any order."""
+    return st.permutations(range(rank)).map(lambda order: Format.of(*_coo(rank), order=tuple(order)))
+
+
+def _coo(rank: int) -> list[str]:
+    return ["compressed(nonunique)", *["singleton(nonunique)"] * (rank - 2), "singleton"]
+
+
 @st.composite
-def tensors(draw: st.DrawFn, shape: tuple[int, ...], fill: float = 0.0) -> Tensor:
+def tensors(
+    draw: st.DrawFn, shape: tuple[int, ...], fill: float = 0.0, stored_as: st.SearchStrategy[Format] | None = None
+) -> Tensor:
     """Small integers, or their halves, at random places: none, all, or some with the first, last or every row or column empty. Stored
     entries may equal the implicit value."""
-    format = draw(formats(len(shape)))
+    format = draw(formats(len(shape)) if stored_as is None else stored_as)
     density = draw(st.sampled_from(DENSITIES))
     unit = draw(st.sampled_from([1.0, 1.0, 0.5]))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
