@@ -37,7 +37,8 @@ class PathStep:
 
     The cycles of kind `work` lie between one of its firings and the next, and those of kind `latency` between a firing and the cycle
     from which its tokens are visible. Those of kind `full` are due to the depth of the FIFO `edge`, from which the node reads: they pass
-    until a slot is free that the node emptied, or are the cycles of a loop through the FIFO (see `fifo_loops.py`). Those of kind `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
+    until a slot is free that the node emptied, or they are cycles of a loop through the FIFO (see `fifo_loops.py`). Those of kind
+    `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
     """
 
     node: str
@@ -149,7 +150,9 @@ class _Walk:
         while self.cycle >= start:
             i = int(times[self.track].searchsorted(self.cycle, side="right")) - 1
             _, first, count, step, cause, source, back, detail, _ = events[self.track][i].tolist()
-            assert i >= 0 and (self.cycle - first) % step == 0 and self.cycle <= first + (count - 1) * step, "not a cycle of a firing"
+            assert i >= 0 and (self.cycle - first) % step == 0 and self.cycle <= first + (count - 1) * step, (
+                "not a cycle of a firing"
+            )
             self.loops.arrive(self.track, cause in (START, TOKEN, MEMORY))
             self._step(StepLabel(self.track, "work"), first, self.cycle, 0)
             if cause == START:

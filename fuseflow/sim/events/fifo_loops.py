@@ -5,8 +5,8 @@ the same track, it went around a loop: the track gave what the reader waited for
 reader. In some cycles of the loop the track had all that it needed but a slot. A deeper FIFO takes these cycles away, so they are counted
 for the FIFO, and not for what the path did in them. A path that does not come back followed a slow reader, and nothing is counted.
 
-If several full FIFOs follow each other, so that the reader of one waits for a slot of the next, the last one is the one that is too shallow.
-An inner loop counts before one around it.
+If several full FIFOs follow each other, so that the reader of one waits for a slot of the next, the last one is the one that is too
+shallow. An inner loop counts before one around it.
 """
 
 from __future__ import annotations
