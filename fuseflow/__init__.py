@@ -5,13 +5,42 @@
 fuse: [layer1]
 """
 
-from fuseflow.autoscheduler.autoscheduler import autoschedule
-from fuseflow.compiler import compile
-from fuseflow.einsum.nodes import Program
-from fuseflow.errors import FuseFlowError
-from fuseflow.run.compiled import Compiled
-from fuseflow.run.result import Result
-from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine, load_machine
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fuseflow.autoscheduler.autoscheduler import autoschedule
+    from fuseflow.compiler import compile
+    from fuseflow.einsum.nodes import Program
+    from fuseflow.errors import FuseFlowError
+    from fuseflow.run.compiled import Compiled
+    from fuseflow.run.result import Result
+    from fuseflow.schedule import Schedule
+    from fuseflow.sim import Machine, load_machine
 
 __all__ = ["Compiled", "FuseFlowError", "Machine", "Program", "Result", "Schedule", "autoschedule", "compile", "load_machine"]
+
+_MODULES = {
+    "Compiled": "run.compiled",
+    "FuseFlowError": "errors",
+    "Machine": "sim",
+    "Program": "einsum.nodes",
+    "Result": "run.result",
+    "Schedule": "schedule",
+    "autoschedule": "autoscheduler.autoscheduler",
+    "compile": "compiler",
+    "load_machine": "sim",
+}
+"""The module of each name of the package. It is imported when the name is first used, so that a command loads only what it needs."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=None)
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

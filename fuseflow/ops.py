@@ -16,12 +16,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from fuseflow.errors import ProgramError, did_you_mean
 
 INF = math.inf
 Array = npt.NDArray[np.float64]
+
+
+def _erf_of_array(a: Array) -> Array:
+    from scipy import special  # takes long to load, and few programs need it
+
+    result: Array = special.erf(a)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +218,7 @@ _ROWS = (
     Operator("sin", 1, np.sin, _guarded(math.sin), unit="transcendental", ieee=lambda a: math.sin(a)),
     Operator("cos", 1, np.cos, _guarded(math.cos), unit="transcendental", ieee=lambda a: math.cos(a)),
     Operator("tanh", 1, np.tanh, math.tanh, unit="transcendental", ieee=lambda a: math.tanh(a)),
-    Operator("erf", 1, special.erf, math.erf, unit="transcendental", ieee=lambda a: math.erf(a)),
+    Operator("erf", 1, _erf_of_array, math.erf, unit="transcendental", ieee=lambda a: math.erf(a)),
     Operator(
         "sigmoid",
         1,

@@ -18,11 +18,7 @@ from ruamel.yaml.error import YAMLError
 
 from fuseflow.errors import FileError, FuseFlowError, UsageError
 from fuseflow.filesystem import refuse_foreign_files, replace_file
-from fuseflow.frontend.data import ADJACENCIES
-from fuseflow.frontend.model_spec import ModelSpec
-from fuseflow.run.artifacts import MANIFEST
-from fuseflow.schedule import Schedule
-from fuseflow.schedule.entries import SETTINGS
+from fuseflow.run.manifest import MANIFEST
 from fuseflow.sim.machine.files import Setting, load_machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -108,133 +104,6 @@ def quiet_option(command: Command) -> Command:
     return click.option("-q", "--quiet", is_flag=True, help="Print errors and what was asked for, nothing else.")(command)
 
 
-def model_options(command: Command) -> Command:
-    """Add MODEL and the options of its data and its build, and pass them on as `spec`, a `ModelSpec`."""
-    options = [
-        click.argument("model", type=FILE),
-        click.option(
-            "--data", metavar="SPEC", help="Data of a model file: karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,..."
-        ),
-        click.option(
-            "--adj", type=click.Choice(ADJACENCIES), help="Short for adj= in --data: normalized with self loops, or raw."
-        ),
-        click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
-        click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
-        click.option(
-            "-O",
-            "--option",
-            "option_texts",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="An option of a model file's build; repeatable.",
-        ),
-        click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
-        click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
-        click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random numbers."),
-    ]
-
-    @functools.wraps(command)
-    def build(
-        *args: Any,
-        model: Path,
-        data: str | None,
-        adj: str | None,
-        data_dir: Path | None,
-        tensors: Path | None,
-        option_texts: tuple[str, ...],
-        small: bool,
-        part: str | None,
-        seed: int,
-        **kwargs: Any,
-    ) -> Any:
-        short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
-        options = _model_options([*short, *(("-O", text) for text in option_texts)])
-        data = _with_adjacency(data, adj)
-        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
-        return command(*args, spec=spec, **kwargs)
-
-    return _with(options, build)  # type: ignore[return-value]
-
-
-def _with_adjacency(data: str | None, adj: str | None) -> str | None:
-    """Return a data spec with the adjacency added. It is that of the default data if none is named."""
-    if adj is None:
-        return data
-    return f"{data or ''}{',' if data and ':' in data else ':'}adj={adj}"
-
-
-def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:
-    """Return the names of options with their values as text. Raises `UsageError` for a malformed or repeated one."""
-    values: dict[str, str] = {}
-    for flag, text in texts:
-        key, equals, value = text.partition("=")
-        if not (key and equals):
-            raise UsageError(f"`-O {text}` is not KEY=VALUE", hint=f"as in `-O {key or 'small'}=true`")
-        if key in values:
-            raise UsageError(f"the model option `{key}` is given twice", hint=f"keep one of `{flag}` and the other")
-        values[key] = value
-    return values
-
-
-def schedule_options(command: Command) -> Command:
-    """Add the options of a schedule, and pass them on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends the command."""
-    options = [
-        click.option(
-            "--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, auto, or a module or Einsum; repeatable."
-        ),
-        click.option(
-            "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first, best or auto: of all others."
-        ),
-        click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
-        click.option("--block", multiple=True, metavar="TENSOR=16x16", help="Blocks in which a tensor is stored; repeatable."),
-        click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
-        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
-        click.option(
-            "--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."
-        ),
-        click.option(
-            "--intermediates",
-            type=click.Choice(SETTINGS["intermediates"]),
-            help="What regions read: the real ones, or stand-ins.",
-        ),
-        click.option("--locate", type=click.Choice(SETTINGS["locate"]), help="Dense levels: located, or scanned and joined."),
-        click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
-        click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
-        click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
-        click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
-        click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
-    ]
-
-    @functools.wraps(command)
-    def build(
-        *args: Any,
-        fuse: tuple[str, ...],
-        order: tuple[str, ...],
-        formats: tuple[str, ...],
-        block: tuple[str, ...],
-        vector: int | None,
-        par: tuple[str, ...],
-        iteration: str | None,
-        intermediates: str | None,
-        locate: str | None,
-        repeat: str | None,
-        no_copies: bool,
-        drop_zeros: tuple[str, ...],
-        file: Path | None,
-        print_schedule: bool,
-        **kwargs: Any,
-    ) -> Any:
-        base = None if file is None else Schedule.load(file)
-        settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "repeat": repeat}
-        lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
-        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
-        if print_schedule:
-            return click.echo(str(schedule), nl=False)
-        return command(*args, schedule=schedule, **kwargs)
-
-    return _with(options, build)  # type: ignore[return-value]
-
-
 def machine_options(command: Command) -> Command:
     """Add the options of the machine to run on, and pass them on as `machine`, a `Machine`."""
     options = [
@@ -248,7 +117,7 @@ def machine_options(command: Command) -> Command:
     def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
         return command(*args, machine=load_machine(name, parse_settings(settings)), **kwargs)
 
-    return _with(options, build)  # type: ignore[return-value]
+    return with_options(options, build)  # type: ignore[return-value]
 
 
 def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
@@ -276,7 +145,8 @@ def _scalar(text: str, value: str) -> Setting:
     )
 
 
-def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:
+def with_options(options: list[Callable[[Any], Any]], command: Command) -> Command:
+    """Add options to a command, in this order."""
     for option in reversed(options):
         command = option(command)
     return command

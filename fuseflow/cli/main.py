@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from fuseflow.cli.common import ErrorBoundary, debug_option
-from fuseflow.cli.compile import compile_command
-from fuseflow.cli.doctor import doctor
-from fuseflow.cli.estimate import estimate
-from fuseflow.cli.explain import explain
-from fuseflow.cli.ops import ops
-from fuseflow.cli.report import report
-from fuseflow.cli.run import run
-from fuseflow.cli.simulate import simulate
-from fuseflow.cli.sweep import sweep
+
+COMMANDS = {
+    "compile": "compile_command",
+    "run": "run",
+    "simulate": "simulate",
+    "estimate": "estimate",
+    "sweep": "sweep",
+    "explain": "explain",
+    "report": "report",
+    "doctor": "doctor",
+    "ops": "ops",
+}
+"""The name of each command, which is that of its module too, and the name of its function in there."""
 
 
-@click.group("fuseflow", cls=ErrorBoundary, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class CommandGroup(ErrorBoundary):
+    """A group that imports the module of a command when the command is called, or when all are listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"fuseflow.cli.{name}"), COMMANDS[name])
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group("fuseflow", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="fuseflow")
 @debug_option
 def main() -> None:
@@ -24,7 +44,3 @@ def main() -> None:
 
     Exit status: 0; 1 when a run or a check fails; 2 for bad input or usage.
     """
-
-
-for command in (compile_command, run, simulate, estimate, sweep, explain, report, doctor, ops):
-    main.add_command(command)

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.cli.auto import AutoOptions, auto_options, print_choice
-from fuseflow.cli.common import model_options, schedule_options, write_out
+from fuseflow.cli.common import write_out
+from fuseflow.cli.model_options import model_options
 from fuseflow.cli.progress import firings_bar, working
+from fuseflow.cli.schedule_options import schedule_options
 from fuseflow.cli.target import Target
 from fuseflow.compiler import compile_source
 from fuseflow.einsum.nodes import Program

@@ -12,7 +12,7 @@ from fuseflow.errors import UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.report.page.page import page
 from fuseflow.report.page.run_directory import read_run
-from fuseflow.run.artifacts import MANIFEST
+from fuseflow.run.manifest import MANIFEST
 from fuseflow.run.result import json_text
 
 PAGE = "report.html"

@@ -13,7 +13,7 @@ from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
 from fuseflow.cli.trace import TraceRequest, trace_options
-from fuseflow.run.artifacts import save_run
+from fuseflow.run.manifest import save_run
 from fuseflow.run.result import RegionResult, Result, Seconds
 from fuseflow.run.settings import Settings
 from fuseflow.samml.files import load_graph, merge_tiles

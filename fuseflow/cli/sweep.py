@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
-from fuseflow.cli.progress import sweep_progress, working
+from fuseflow.cli.progress import working
+from fuseflow.cli.sweep_progress import sweep_progress
 from fuseflow.errors import SweepError, UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.report import sweep_table as tables

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +14,11 @@ from fuseflow.cli.common import FILE, require_writable, write_out
 from fuseflow.errors import UsageError
 from fuseflow.explain.trace import Tracer
 from fuseflow.report.trace import trace_file, trace_line
-from fuseflow.run.compiled import ProgressCallback
-from fuseflow.sim import Machine
 from fuseflow.sim.events.log import CycleSpan
+
+if TYPE_CHECKING:
+    from fuseflow.run.compiled import ProgressCallback
+    from fuseflow.sim import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ MAX_LOOPS = 3
 """The number of outermost loops of a region that are tried with lanes."""
 GROWTH_FACTOR = 4
 """The factor by which the number of lanes, or the depth of the FIFOs, grows in a change."""
+MAX_DEPTH_STEPS = 4
+"""The number of times that the depth of the FIFOs grows by this factor, as long as that helps."""
+NOTABLE_GAIN = 0.05
+"""The share of the cycles by which a deeper FIFO must shorten a region, or it is not worth its depth."""
 MAX_ORDERS = 2
 """The number of other orders that are tried."""
 NOTABLE_SHARE = 0.05
@@ -108,20 +112,30 @@ def _machine_changes(compiled: Compiled, result: Result, longest: RegionRun, tim
     """Yield changes of the machine. The estimate knows neither FIFOs nor the order of requests in the memory, so these are simulated."""
     if longest.simulation.firings > MAX_FIRINGS:
         return
-    for setting, value, other in machine_candidates(compiled.machine, longest.path):
-        with suppress(FuseFlowError):
-            cycles = simulate(longest.region.graph, longest.read, other, engine=longest.simulation.engine).cycles
-            saved = times * (longest.simulation.cycles - cycles)
-            yield Change(f"--set {setting}={value}", result.cycles - saved, compiled.schedule, other, measured=True)
+    for other_machines in (depth_candidates, memory_candidates):
+        fewest = longest.simulation.cycles
+        for setting, value, other in other_machines(compiled.machine, longest.path):
+            with suppress(FuseFlowError):
+                cycles = simulate(longest.region.graph, longest.read, other, engine=longest.simulation.engine).cycles
+                saved = times * (longest.simulation.cycles - cycles)
+                yield Change(f"--set {setting}={value}", result.cycles - saved, compiled.schedule, other, measured=True)
+                if other_machines is depth_candidates and cycles > (1 - NOTABLE_GAIN) * fewest:
+                    break
+                fewest = min(fewest, cycles)
 
 
-def machine_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:
-    """Yield settings with a value and the machine that has it: each gives more of what the critical path waits for."""
-    # A wait for a full FIFO is one cycle of the path, but all that made it wait stands behind it: so one is enough.
+def depth_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:
+    """Yield settings of deeper and deeper FIFOs, with a value and the machine that has it, if the critical path waits for a full FIFO."""
     full = any(step.kind == "full" and step.edge is not None for step in path.steps)
     if full and machine.first_depth is not None:
         key = "fifo_depth_start" if machine.fifo_depth == "auto" else "fifo_depth"
-        yield key, GROWTH_FACTOR * machine.first_depth, machine.model_copy(update={key: GROWTH_FACTOR * machine.first_depth})
+        for power in range(1, MAX_DEPTH_STEPS + 1):
+            depth = GROWTH_FACTOR**power * machine.first_depth
+            yield key, depth, machine.model_copy(update={key: depth})
+
+
+def memory_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:
+    """Yield settings of the memory, with a value and the machine that has it, if the critical path waits for the memory."""
     if sum(step.cycles for step in path.steps if step.kind == "memory") < NOTABLE_SHARE * path.cycles:
         return
     for key, value in machine.memory.model_dump().items():

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.compiled import ProgressCallback
-from fuseflow.samml.nodes import Graph
-from fuseflow.sim import Machine, Simulation
 from fuseflow.sim.event_replay import find_timeline
 from fuseflow.sim.events.log import NEVER, CycleSpan
 from fuseflow.sim.events.timeline import Timeline
-from fuseflow.tensors import Tensor
+
+if TYPE_CHECKING:
+    from fuseflow.lower.regions import CompiledRegion
+    from fuseflow.run.compiled import ProgressCallback
+    from fuseflow.samml.nodes import Graph
+    from fuseflow.sim import Machine, Simulation
+    from fuseflow.tensors import Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.align import VerticalAlignMethod
@@ -13,11 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.ops import OPERATORS, REDUCERS, Operator
-from fuseflow.run.compiled import Compiled
 from fuseflow.run.lane_loads import imbalance
-from fuseflow.run.result import RegionResult, Result
-from fuseflow.samml.nodes import Edge
-from fuseflow.sim.outcome.statistics import NodeStatistics
+
+if TYPE_CHECKING:
+    from fuseflow.run.compiled import Compiled
+    from fuseflow.run.result import RegionResult, Result
+    from fuseflow.samml.nodes import Edge
+    from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ from fuseflow.filesystem import list_files, replace_directory
 from fuseflow.frontend.sources import Source
 from fuseflow.fusion import text as fusion_text
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.manifest import MANIFEST, manifest, write_artifact
 from fuseflow.run.result import Result, json_text
-from fuseflow.run.settings import Settings, versions
+from fuseflow.run.settings import Settings
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
 from fuseflow.table import text as table_text
@@ -54,9 +54,6 @@ REGION_STAGES: dict[str, tuple[str, Callable[[CompiledRegion], str | bytes]]] = 
     "dot": ("graph.dot", lambda r: dot.dot(r.graph)),
 }
 """The stages of one region: for each the name of its file, and the function that makes its content."""
-
-MANIFEST = "about.json"
-"""The file that says what a directory of artifacts is."""
 
 REGION_FILE = "region.json"
 """The file in the folder of a region that holds its loops, its table and its lanes for programs to read."""
@@ -108,33 +105,21 @@ def save_program(
     inputs of the program the compiler added to those of the user. The outputs and numbers of a run are there if `result` is given.
     """
     with replace_directory(directory, MANIFEST) as folder:
-        _write(folder / "schedule.yaml", settings.schedule)
-        _write(folder / "program.ein", einsum_text.show(program))
+        write_artifact(folder / "schedule.yaml", settings.schedule)
+        write_artifact(folder / "program.ein", einsum_text.show(program))
         if source.mlir is not None:
-            _write(folder / "program.mlir", source.mlir)
+            write_artifact(folder / "program.mlir", source.mlir)
         for k, region in enumerate(regions, 1):
             inside = folder / region_folder(k, region.name)
             inside.mkdir()
             for name, show in REGION_STAGES.values():
-                _write(inside / name, show(region))
-            _write(inside / REGION_FILE, json_text(region_values(region)))
+                write_artifact(inside / name, show(region))
+            write_artifact(inside / REGION_FILE, json_text(region_values(region)))
         if result is not None:
             result.save_outputs(folder)
-            _write(folder / "result.json", json_text(result.to_json()))
+            write_artifact(folder / "result.json", json_text(result.to_json()))
         added = {"compiler_inputs": [t.name for t in program.inputs if t.name not in source.program.declared]}
-        _write(folder / MANIFEST, json_text({**manifest(settings, regions), **added, "files": list_files(folder)}))
-
-
-def save_run(directory: Path, result: Result) -> None:
-    """Write the outputs and numbers of a run whose graph came from elsewhere, with `about.json`."""
-    with replace_directory(directory, MANIFEST) as folder:
-        result.save_outputs(folder)
-        _write(folder / "result.json", json_text(result.to_json()))
-        _write(folder / MANIFEST, json_text({**manifest(result.settings, ()), "files": list_files(folder)}))
-
-
-def _write(path: Path, content: str | bytes) -> None:
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        write_artifact(folder / MANIFEST, json_text({**manifest(settings, regions), **added, "files": list_files(folder)}))
 
 
 def region_folder(number: int, region: str) -> str:
@@ -166,31 +151,3 @@ def file_name(region: str) -> str:
     'layer1.a_b'
     """
     return re.sub(r"[^\w.-]", "_", region)[:100]
-
-
-def manifest(settings: Settings, regions: Sequence[CompiledRegion]) -> dict[str, Any]:
-    """Return the values of `about.json`: what was compiled, how, and what every region is expected to cost."""
-    return {
-        "schema": 1,
-        "model": settings.model,
-        "data": settings.data,
-        "options": settings.plain_options,
-        "notices": list(settings.notices),
-        "seed": settings.seed,
-        "machine": settings.machine.name,
-        "machine_settings": settings.machine.settings,
-        "regions": [
-            {
-                "name": r.name,
-                "einsums": list(r.einsums),
-                "order": list(r.fused.order),
-                "nodes": len(r.graph.nodes),
-                "outputs": list(r.graph.outputs),
-                "fiber_fifos": [f"{e.node}.{e.input}" for e in r.graph.fiber_fifos],
-                "warnings": list(protobuf.compatibility(r.graph)),
-                "estimate": {k: round(v) for k, v in asdict(r.estimate).items()},
-            }
-            for r in regions
-        ],
-        "versions": versions(),
-    }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fuseflow.lower.lanes import LaneAssignment
-from fuseflow.sim.outcome.statistics import NodeStatistics
+if TYPE_CHECKING:
+    from fuseflow.lower.lanes import LaneAssignment
+    from fuseflow.sim.outcome.statistics import NodeStatistics
 
 
 @dataclass(frozen=True, slots=True)

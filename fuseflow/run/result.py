@@ -6,21 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fuseflow.lower.lanes import LaneAssignment
-from fuseflow.run.check import Check
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
-from fuseflow.sim import Simulation
-from fuseflow.sim.signature import RegionRepeat
-from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import save_array
+
+if TYPE_CHECKING:
+    from fuseflow.lower.lanes import LaneAssignment
+    from fuseflow.run.check import Check
+    from fuseflow.sim import Simulation
+    from fuseflow.sim.signature import RegionRepeat
+    from fuseflow.tensors import Tensor
 
 SCHEMA = 2
 """The schema of `result.json`. Schema 1 is of before regions that repeat had `times`, and machines a memory with settings of its own."""

@@ -15,7 +15,7 @@ from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, input_tensors, load
 from fuseflow.lower.views import source_of
-from fuseflow.run.artifacts import MANIFEST
+from fuseflow.run.manifest import MANIFEST
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify

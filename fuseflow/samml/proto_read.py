@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, NoReturn, TypeAlias
-
-import networkx as nx
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
@@ -120,14 +119,31 @@ class ProtoReader:
     def _sorted(self, nodes: Sequence[n.Primitive]) -> tuple[n.Primitive, ...]:
         by_name = {node.name: node for node in nodes}
         position = {name: k for k, name in enumerate(by_name)}
-        reads: nx.DiGraph[str] = nx.DiGraph()
-        reads.add_nodes_from(by_name)
-        reads.add_edges_from((port.node, node.name) for node in nodes for port in node.inputs)
-        if not nx.is_directed_acyclic_graph(reads):
-            circles = [c for c in nx.strongly_connected_components(reads) if len(c) > 1 or reads.has_edge(*c, *c)]
-            names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=position.__getitem__))
-            raise GraphError(f"graph `{self.name}`: streams run in a circle through {names}")
-        return tuple(by_name[name] for name in nx.lexicographical_topological_sort(reads, key=position.__getitem__))
+        readers: dict[str, list[str]] = {name: [] for name in by_name}
+        unmet = {node.name: len(node.inputs) for node in nodes}
+        for node in nodes:
+            for port in node.inputs:
+                readers[port.node].append(node.name)
+        ready = [position[name] for name, count in unmet.items() if not count]
+        names, ordered = list(by_name), list[n.Primitive]()
+        while ready:
+            name = names[heappop(ready)]
+            ordered.append(by_name[name])
+            for reader in readers[name]:
+                unmet[reader] -= 1
+                if not unmet[reader]:
+                    heappush(ready, position[reader])
+        if len(ordered) < len(nodes):
+            self._refuse_circles(readers, position)
+        return tuple(ordered)
+
+    def _refuse_circles(self, readers: Mapping[str, Sequence[str]], position: Mapping[str, int]) -> NoReturn:
+        import networkx as nx  # takes long to load, and only a graph that is refused needs it
+
+        reads: nx.DiGraph[str] = nx.DiGraph((name, reader) for name, those in readers.items() for reader in those)
+        circles = [c for c in nx.strongly_connected_components(reads) if len(c) > 1 or reads.has_edge(*c, *c)]
+        names = ", ".join(f"`{name}`" for name in sorted(set().union(*circles), key=position.__getitem__))
+        raise GraphError(f"graph `{self.name}`: streams run in a circle through {names}")
 
     # What the readers of operations use ------------------------------------------------------------------------------------------
 

@@ -36,7 +36,9 @@ def test_names_of_python() -> None:
 
 
 def commands(group: click.Group, prefix: str) -> Iterator[str]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, f"{prefix} {name}")
         else:

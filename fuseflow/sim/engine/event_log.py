@@ -177,7 +177,7 @@ class EventCollector:
     def _events(self, rows: Any) -> Ints:
         """Return the rows as the sink takes them, with tracks and positions in the cast in place of addresses."""
         table: Ints = np.stack(
-            [rows[name] for name in ("part", "time", "count", "step", "cause", "part", "back", "detail")], axis=1
+            [rows[name] for name in ("part", "time", "count", "step", "cause", "part", "back", "detail", "due")], axis=1
         )
         cause, detail = rows["cause"], rows["detail"]
         readers = (detail - address(self.layout.readers)) // READER_SIZE

@@ -44,9 +44,10 @@ TRACER = Record(
 EVENT_BUFFER = Record("events count limit lost start end flows")
 """The buffer of events of all tracers. `lost` counts events for which there was no room. Only those in cycles `start` to `end`
 are noted; `flows` says whether tokens are noted, too."""
-EVENT = Record("part time count step cause detail back")
+EVENT = Record("part time count step cause detail back due")
 """An event is a row of firings of a part. With `part` POP or PUSH it is instead `count` tokens taken from the reader, or given to
-the stream, at address `detail`, within `step` cycles. `detail` of a firing is the address of a reader or a port."""
+the stream, at address `detail`, within `step` cycles. `detail` of a firing is the address of a reader or a port. `due` is the
+cycle in which a firing would have happened if all slots were free."""
 POP, PUSH = -1, -2
 DELAYED_STOP = 8
 """This replaces the cause TOKEN for a stop that may have waited for the value before it. Such a stop has an event of its own, in
@@ -86,6 +87,7 @@ def note_firings(address: int, t: int, k: int, visible_at: int, free: int) -> in
         return 0
     event = event_at(event_address)
     event.part, event.time, event.count, event.step, event.back, event.detail = tracer.part, t, k, 1, 0, 0
+    event.due = min(max(node.ready, visible_at), t)
     if at_own_pace:
         event.cause, event.back = OWN, node.last
     elif t == node.ready and tracer.passed == t:
@@ -243,7 +245,7 @@ def _relay(tracer: Any, buffer: Any, stream: Any, track: int) -> None:
     event_address = _append(buffer)
     if event_address != 0:
         event = event_at(event_address)
-        event.part, event.time, event.count, event.step = track, t, 1, 1
+        event.part, event.time, event.count, event.step, event.due = track, t, 1, 1, t
         event.cause, event.detail = RELAY, tracer.part
         event.back = stream.given - stream.lag if stream.given > tracer.time else tracer.time
 

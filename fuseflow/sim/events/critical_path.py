@@ -9,24 +9,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from fuseflow.samml.nodes import Edge
 from fuseflow.sim.events.bins import Bins
 from fuseflow.sim.events.causes import INSIDE, MEMORY, OWN, SLOT, START, TOKEN
-from fuseflow.sim.events.log import TIME, TRACK, CycleSpan, Ints, LastEvent, Sink, Topology
+from fuseflow.sim.events.fifo_loops import FifoLoops
+from fuseflow.sim.events.log import DUE, TIME, TRACK, CycleSpan, Ints, LastEvent, Sink, Topology
+from fuseflow.sim.events.step_totals import StepKind, StepLabel, StepTotals
 from fuseflow.sim.memory.statistics import MemoryPort
 
-StepKind: TypeAlias = Literal["work", "latency", "full", "memory"]
 Replay: TypeAlias = Callable[[Callable[[], Sink]], tuple[Sink, LastEvent]]
 """A function that runs a graph, the same way each time, and reports the run to a sink that it makes."""
 
 STEP_KINDS: dict[int, StepKind] = {OWN: "work", INSIDE: "work", TOKEN: "latency", SLOT: "full", MEMORY: "memory"}
 
 EVENT_LIMIT = 1 << 21
-"""The number of events that are kept at a time. An event takes 64 bytes."""
+"""The number of events that are kept at a time. An event takes 72 bytes."""
 BINS = 4096
 
 
@@ -35,8 +36,9 @@ class PathStep:
     """The cycles of the path that are due to one node.
 
     The cycles of kind `work` lie between one of its firings and the next, and those of kind `latency` between a firing and the cycle
-    from which its tokens are visible. Those of kind `full` pass until a slot is free from which the node took a token; `edge` is the
-    FIFO. Those of kind `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
+    from which its tokens are visible. Those of kind `full` are due to the depth of the FIFO `edge`, from which the node reads: they pass
+    until a slot is free that the node emptied, or they are cycles of a loop through the FIFO (see `fifo_loops.py`). Those of kind
+    `memory` lie between a request and its answer, at `port`. `times` is how often that happened, and 0 for work.
     """
 
     node: str
@@ -92,7 +94,7 @@ class FiringSink:
 
     def by_track(self) -> list[Ints]:
         """Return the events of each track, ordered by time."""
-        rows = np.concatenate(self.rows) if self.rows else np.zeros((0, 8), np.int64)
+        rows = np.concatenate(self.rows) if self.rows else np.zeros((0, DUE + 1), np.int64)
         rows = rows[np.argsort(rows[:, TRACK], kind="stable")]
         self.rows.clear()
         return np.split(rows, np.searchsorted(rows[:, TRACK], np.arange(1, len(self.topology.tracks))))
@@ -106,23 +108,17 @@ class FiringSink:
         return self.span.start + (bins - max(fitting, 1)) * self.density.width
 
 
-StepTotals: TypeAlias = dict[tuple[int, StepKind, int, int], list[int]]
-"""The cycles of a step and how often it happened, by track, kind, edge and port."""
-
-
 def critical_path(run: Replay, limit: int = EVENT_LIMIT) -> CriticalPath:
     """Return the critical path of the run that `run` repeats, keeping at most `limit` events at a time."""
-    totals: StepTotals = defaultdict(lambda: [0, 0])
     survey, ending = _record(run, CycleSpan(), limit)
     window, windows = survey, 1
-    position = _last(ending, totals)
+    walk = _Walk(survey.topology, ending)
+    end = walk.cycle + 1
     while True:
         if window.complete:
-            earlier = _walk(window.by_track(), survey.topology, position, window.span.start, totals)
-            if earlier is None:
-                return CriticalPath(ending.cycles, _merged(survey.topology, totals), windows)
-            position = earlier
-        end = position[1] + 1
+            if walk.follow(window.by_track(), window.span.start):
+                return CriticalPath(ending.cycles, walk.steps(), windows)
+            end = window.span.start if walk.loops.departures else walk.cycle + 1
         start = (survey if window.complete else window).window_before(end)
         window, _ = _record(run, CycleSpan(start, end), limit)
         windows += 1
@@ -134,58 +130,63 @@ def _record(run: Replay, span: CycleSpan, limit: int) -> tuple[FiringSink, LastE
     return sink, ending
 
 
-def _last(ending: LastEvent, totals: StepTotals) -> tuple[int, int]:
-    """Add what happened after the last firing to the totals, and return the track and the cycle of that firing."""
-    if ending.port < 0:
-        _add(totals, ending.track, "work", ending.tail)
-        return ending.track, ending.cycle
-    _add(totals, ending.track, "memory", ending.cycles - ending.request_cycle, port=ending.port)
-    return ending.track, ending.request_cycle
+class _Walk:
+    """A walk along the path, back to cycle 0. It stands at the firing of `track` in `cycle`, and has added up the steps behind it."""
 
+    def __init__(self, topology: Topology, ending: LastEvent) -> None:
+        self.topology, self.totals = topology, StepTotals()
+        self.loops = FifoLoops(self.totals)
+        self.track, self.cycle = ending.track, ending.cycle
+        if ending.port < 0:
+            self.totals.add(StepLabel(ending.track, "work"), ending.tail, 0)
+        else:
+            self.cycle = ending.request_cycle
+            self.totals.add(StepLabel(ending.track, "memory", port=ending.port), ending.cycles - ending.request_cycle, 1)
 
-def _add(
-    totals: StepTotals, track: int, kind: StepKind, cycles: int, edge: int = -1, port: int = -1, relayed: bool = False
-) -> None:
-    if cycles:
-        step = totals[track, kind, edge, port]
-        step[0] += cycles
-        step[1] += kind != "work" and not relayed
+    def follow(self, events: list[Ints], start: int) -> bool:
+        """Follow the causes back to a firing before cycle `start`, and return whether cycle 0 was reached."""
+        self.loops.open(events, start)
+        times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
+        while self.cycle >= start:
+            i = int(times[self.track].searchsorted(self.cycle, side="right")) - 1
+            _, first, count, step, cause, source, back, detail, _ = events[self.track][i].tolist()
+            assert i >= 0 and (self.cycle - first) % step == 0 and self.cycle <= first + (count - 1) * step, (
+                "not a cycle of a firing"
+            )
+            self.loops.arrive(self.track, cause in (START, TOKEN, MEMORY))
+            self._step(StepLabel(self.track, "work"), first, self.cycle, 0)
+            if cause == START:
+                assert first == 0
+                return True
+            self.cycle = first
+            if first < start:  # begun in the window before
+                break
+            edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
+            label = StepLabel(source, STEP_KINDS[cause], edge, port)
+            if edge >= 0:
+                self.loops.leave(self.track, label)
+            self._step(label, back, first, int(label.kind != "work" and not self.topology.tracks[self.track].relay))
+            self.track, self.cycle = source, back
+        self.loops.close()
+        return False
 
+    def _step(self, label: StepLabel, low: int, high: int, times: int) -> None:
+        if low < high:
+            self.totals.add(label, high - low, times)
+            self.loops.step(label, low, high)
 
-def _walk(
-    events: list[Ints], topology: Topology, position: tuple[int, int], start: int, totals: StepTotals
-) -> tuple[int, int] | None:
-    """Follow the causes back from a firing to one before cycle `start`, and return its track and cycle. The result is None if cycle 0
-    was reached."""
-    times = [np.ascontiguousarray(rows[:, TIME]) for rows in events]
-    track, cycle = position
-    while cycle >= start:
-        i = int(times[track].searchsorted(cycle, side="right")) - 1
-        _, first, count, step, cause, source, back, detail = events[track][i].tolist()
-        assert i >= 0 and (cycle - first) % step == 0 and cycle <= first + (count - 1) * step, "not a cycle of a firing"
-        _add(totals, track, "work", cycle - first)
-        if cause == START:
-            assert first == 0
-            return None
-        if first < start:  # begun in the window before
-            return track, first
-        edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
-        _add(totals, source, STEP_KINDS[cause], first - back, edge, port, relayed=topology.tracks[track].relay)
-        track, cycle = source, back
-    return track, cycle
-
-
-def _merged(topology: Topology, totals: StepTotals) -> tuple[PathStep, ...]:
-    steps: dict[tuple[str, StepKind, int, int], list[int]] = defaultdict(lambda: [0, 0])
-    for (track, kind, edge, port), (cycles, times) in totals.items():
-        step = steps[topology.tracks[track].node, kind, edge, port]
-        step[0] += cycles
-        step[1] += times
-    path_steps = [
-        PathStep(
-            node, kind, cycles, times,
-            None if edge < 0 else topology.edges[edge], None if port < 0 else topology.ports[port],
-        )
-        for (node, kind, edge, port), (cycles, times) in steps.items()
-    ]  # fmt: skip
-    return tuple(sorted(path_steps, key=lambda s: (-s.cycles, s.node, s.kind, str(s.edge), str(s.port))))
+    def steps(self) -> tuple[PathStep, ...]:
+        """Return the steps of the path, merged, the longest first."""
+        merged: dict[tuple[str, StepKind, int, int], list[int]] = defaultdict(lambda: [0, 0])
+        for label, cycles in self.totals.cycles.items():
+            step = merged[self.topology.tracks[label.track].node, label.kind, label.edge, label.port]
+            step[0] += cycles
+            step[1] += self.totals.times[label]
+        path_steps = [
+            PathStep(
+                node, kind, cycles, times,
+                None if edge < 0 else self.topology.edges[edge], None if port < 0 else self.topology.ports[port],
+            )
+            for (node, kind, edge, port), (cycles, times) in merged.items() if cycles
+        ]  # fmt: skip
+        return tuple(sorted(path_steps, key=lambda s: (-s.cycles, s.node, s.kind, str(s.edge), str(s.port))))

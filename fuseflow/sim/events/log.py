@@ -15,10 +15,12 @@ from fuseflow.sim.memory.statistics import MemoryPort
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-TRACK, TIME, COUNT, STEP, CAUSE, SOURCE, BACK, DETAIL = range(8)
+TRACK, TIME, COUNT, STEP, CAUSE, SOURCE, BACK, DETAIL, DUE = range(9)
 """The columns of an event. A row stands for `count` firings of a track that are `step` cycles apart. The first happens in cycle `time`
 because of `cause` (see `causes.py`), which is what the track `source` did in cycle `back`; the others wait for the one before.
-`detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1 inside a node."""
+`detail` is the position of the edge in `edges` if the cause is a token or a slot, the port if it is an answer, and -1 inside a node. `due`
+is the cycle in which the first firing would have happened if every slot that it fills had been free: it is before `time` if only a slot
+was missing."""
 EDGE, CYCLE, TOKENS, CYCLES = range(4)
 """The columns of tokens that are pushed or popped. A row stands for `tokens` tokens on an edge from a cycle on: one in each cycle, or
 all in that cycle if `cycles` is 1."""

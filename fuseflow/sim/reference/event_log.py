@@ -57,8 +57,9 @@ class Journal:
         self.track, self.listener = track, listener
         self.events: list[list[int]] = []
 
-    def note(self, p: TracedProcess, cycle: int) -> None:
-        """Note a firing of `p` in `cycle`, which knows its cause unless that is the process itself."""
+    def note(self, p: TracedProcess, cycle: int, due: int) -> None:
+        """Note a firing of `p` in `cycle`, which knows its cause unless that is the process itself. With all slots free it would have
+        happened in the cycle `due`."""
         self.listener.current = self.track
         t = int(cycle)
         own = p.firings > 0 and not isinstance(cycle, CausedCycle) and t == p.ready
@@ -75,7 +76,7 @@ class Journal:
             why = [START, self.track, 0, -1]
         else:  # a line that is needed, of who fetches it ahead; else a workspace
             why = [INSIDE, self.track + (1 if p.inputs else -1), t - 1, -1]
-        self.events.append([self.track, t, 1, 1, *why])
+        self.events.append([self.track, t, 1, 1, *why, int(due)])
 
 
 class TracedProcess(Process):
@@ -86,9 +87,10 @@ class TracedProcess(Process):
         cycle = self.ready
         if visible > cycle:
             cycle = visible
+        due = cycle
         if free > cycle:
             cycle = free
-        self.journal.note(self, cycle)
+        self.journal.note(self, cycle, due)
         self.ready, self.after = int(self.ready), int(self.after)
         return super().fire(int(visible), int(free))
 

@@ -1,0 +1,85 @@
+"""The options of a model, its data and its build."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fuseflow.cli.common import FILE, with_options
+from fuseflow.errors import UsageError
+from fuseflow.frontend.data import ADJACENCIES
+from fuseflow.frontend.model_spec import ModelSpec
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def model_options(command: Command) -> Command:
+    """Add MODEL and the options of its data and its build, and pass them on as `spec`, a `ModelSpec`."""
+    options = [
+        click.argument("model", type=FILE),
+        click.option(
+            "--data", metavar="SPEC", help="Data of a model file: karate, cora[:nodes=N], synthetic:dblp, random:nodes=N,..."
+        ),
+        click.option(
+            "--adj", type=click.Choice(ADJACENCIES), help="Short for adj= in --data: normalized with self loops, or raw."
+        ),
+        click.option("--data-dir", metavar="DIR", type=FILE, help="Where the files of a data set are."),
+        click.option("--tensors", metavar="FILE", type=FILE, help="YAML that names the inputs of a program."),
+        click.option(
+            "-O",
+            "--option",
+            "option_texts",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="An option of a model file's build; repeatable.",
+        ),
+        click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
+        click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
+        click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random numbers."),
+    ]
+
+    @functools.wraps(command)
+    def build(
+        *args: Any,
+        model: Path,
+        data: str | None,
+        adj: str | None,
+        data_dir: Path | None,
+        tensors: Path | None,
+        option_texts: tuple[str, ...],
+        small: bool,
+        part: str | None,
+        seed: int,
+        **kwargs: Any,
+    ) -> Any:
+        short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
+        options = _model_options([*short, *(("-O", text) for text in option_texts)])
+        data = _with_adjacency(data, adj)
+        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
+        return command(*args, spec=spec, **kwargs)
+
+    return with_options(options, build)  # type: ignore[return-value]
+
+
+def _with_adjacency(data: str | None, adj: str | None) -> str | None:
+    """Return a data spec with the adjacency added. It is that of the default data if none is named."""
+    if adj is None:
+        return data
+    return f"{data or ''}{',' if data and ':' in data else ':'}adj={adj}"
+
+
+def _model_options(texts: list[tuple[str, str]]) -> dict[str, str]:
+    """Return the names of options with their values as text. Raises `UsageError` for a malformed or repeated one."""
+    values: dict[str, str] = {}
+    for flag, text in texts:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise UsageError(f"`-O {text}` is not KEY=VALUE", hint=f"as in `-O {key or 'small'}=true`")
+        if key in values:
+            raise UsageError(f"the model option `{key}` is given twice", hint=f"keep one of `{flag}` and the other")
+        values[key] = value
+    return values

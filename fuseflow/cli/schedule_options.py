@@ -1,0 +1,75 @@
+"""The options of a schedule."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from fuseflow.cli.common import FILE, with_options
+from fuseflow.schedule import Schedule
+from fuseflow.schedule.entries import SETTINGS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def schedule_options(command: Command) -> Command:
+    """Add the options of a schedule, and pass them on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends the command."""
+    options = [
+        click.option(
+            "--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, auto, or a module or Einsum; repeatable."
+        ),
+        click.option(
+            "--order", multiple=True, metavar="REGION=i,k,j", help="Loop order of a region; first, best or auto: of all others."
+        ),
+        click.option("--format", "formats", multiple=True, metavar="TENSOR=csr", help="Storage format of a tensor; repeatable."),
+        click.option("--block", multiple=True, metavar="TENSOR=16x16", help="Blocks in which a tensor is stored; repeatable."),
+        click.option("--vector", type=int, metavar="16", help="Elements of a dense dimension that go through a stream together."),
+        click.option("--par", multiple=True, metavar="i=4", help="Lanes of an index; repeatable."),
+        click.option(
+            "--iteration", type=click.Choice(SETTINGS["iteration"]), help="Reductions in loops of their own, or one space."
+        ),
+        click.option(
+            "--intermediates",
+            type=click.Choice(SETTINGS["intermediates"]),
+            help="What regions read: the real ones, or stand-ins.",
+        ),
+        click.option("--locate", type=click.Choice(SETTINGS["locate"]), help="Dense levels: located, or scanned and joined."),
+        click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
+        click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
+        click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
+        click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
+        click.option("--print-schedule", is_flag=True, help="Print the schedule, which `--schedule` reads, and end."),
+    ]
+
+    @functools.wraps(command)
+    def build(
+        *args: Any,
+        fuse: tuple[str, ...],
+        order: tuple[str, ...],
+        formats: tuple[str, ...],
+        block: tuple[str, ...],
+        vector: int | None,
+        par: tuple[str, ...],
+        iteration: str | None,
+        intermediates: str | None,
+        locate: str | None,
+        repeat: str | None,
+        no_copies: bool,
+        drop_zeros: tuple[str, ...],
+        file: Path | None,
+        print_schedule: bool,
+        **kwargs: Any,
+    ) -> Any:
+        base = None if file is None else Schedule.load(file)
+        settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "repeat": repeat}
+        lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
+        schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
+        if print_schedule:
+            return click.echo(str(schedule), nl=False)
+        return command(*args, schedule=schedule, **kwargs)
+
+    return with_options(options, build)  # type: ignore[return-value]

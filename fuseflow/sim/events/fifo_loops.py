@@ -1,0 +1,150 @@
+"""FIFO loops: the stretches of a critical path that go around a full FIFO.
+
+A firing that waits for a slot leads the path to the reader that freed the slot. If the path comes back from there to an earlier firing of
+the same track, it went around a loop: the track gave what the reader waited for, so it was held up by the FIFO and not by the pace of the
+reader. In some cycles of the loop the track had all that it needed but a slot. A deeper FIFO takes these cycles away, so they are counted
+for the FIFO, and not for what the path did in them. A path that does not come back followed a slow reader, and nothing is counted.
+
+If several full FIFOs follow each other, so that the reader of one waits for a slot of the next, the last one is the one that is too
+shallow. An inner loop counts before one around it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from fuseflow.sim.events.causes import SLOT
+from fuseflow.sim.events.log import CAUSE, DETAIL, DUE, NEVER, TIME, Ints
+from fuseflow.sim.events.step_totals import StepLabel, StepTotals
+
+Claims: TypeAlias = dict[tuple[int, int], int]
+"""Cycles by the number of the departure in whose loop they would be, and the number of a label."""
+
+
+@dataclass(slots=True)
+class Departure:
+    """A firing of `track` from which the path left through a full FIFO. `label` is that of the FIFO that is too shallow. Steps from
+    `begin` on follow it. `claims` are of steps of earlier windows that follow it and no later departure. `due` is the cycle from which the
+    track was held before its first firing that is later than the window."""
+
+    track: int
+    label: StepLabel
+    begin: int
+    due: int = NEVER
+    claims: Claims = field(default_factory=dict)
+
+
+class FifoLoops:
+    """The open departures of a path that is followed backwards, window by window, and its steps since the first of them."""
+
+    def __init__(self, totals: StepTotals) -> None:
+        self.totals = totals
+        self.departures: list[Departure] = []
+        self.chained: list[Departure] = []  # those that may still wait for the FIFO behind theirs
+        self.labels: list[StepLabel] = []
+        self.numbers: dict[StepLabel, int] = {}
+        self.steps: list[tuple[int, int, int]] = []  # of each the number of its label, its first cycle and the one after its last
+        self.cut: tuple[StepLabel, int, int] | None = None  # the part of the last step that is before the window
+
+    def open(self, events: list[Ints], start: int) -> None:
+        """Begin a window of events, by track, that starts in cycle `start`."""
+        self.events, self.start = events, start
+        self.held: dict[int, _HeldCycles] = {}
+        if self.cut is not None:
+            label, low, high = self.cut
+            self.cut = None
+            self.step(label, low, high)
+
+    def step(self, label: StepLabel, low: int, high: int) -> None:
+        """Add a step of the path, from cycle `low` up to `high`."""
+        if self.departures and low < high:
+            number = self.numbers.setdefault(label, len(self.numbers))
+            if number == len(self.labels):
+                self.labels.append(label)
+            if low < self.start:
+                self.cut = label, low, min(high, self.start)
+            self.steps.append((number, max(low, self.start), max(high, self.start)))
+
+    def leave(self, track: int, label: StepLabel) -> None:
+        """Note that the path leaves a track for the reader of a full FIFO."""
+        for departure in self.chained:
+            departure.label = label
+        departure = Departure(track, label, len(self.steps))
+        self.departures.append(departure)
+        self.chained.append(departure)
+
+    def arrive(self, track: int, waits_elsewhere: bool) -> None:
+        """Note that the path comes to a firing of a track. `waits_elsewhere` says that this waits neither for a slot nor for its own
+        node, so that no full FIFO behind it holds it up."""
+        if waits_elsewhere:
+            self.chained.clear()
+        for k, departure in enumerate(self.departures):
+            if departure.track == track:
+                self._close(k)
+                return
+
+    def _close(self, k: int) -> None:
+        """Count the cycles of the loop that goes back to a departure, and forget those in it."""
+        loop = self.departures[k]
+        cycles = self._claims(k, loop.begin, len(self.steps))
+        for inner in self.departures[k:]:
+            for (owner, number), count in inner.claims.items():
+                if owner == k:
+                    cycles[number] = cycles.get(number, 0) + count
+        for number, count in cycles.items():
+            self.totals.move(count, self.labels[number], loop.label)
+        self.chained = [departure for departure in self.chained if departure not in self.departures[k:]]
+        del self.steps[loop.begin :]
+        del self.departures[k:]
+
+    def close(self) -> None:
+        """End a window."""
+        ends = [departure.begin for departure in self.departures[1:]] + [len(self.steps)]
+        for departure, end in zip(self.departures, ends, strict=True):
+            for k, outer in enumerate(self.departures):
+                for number, count in self._claims(k, departure.begin, end).items():
+                    departure.claims[k, number] = departure.claims.get((k, number), 0) + count
+                if outer is departure:
+                    break
+        for departure in self.departures:
+            departure.due = self._held(departure).due_after(self.start)
+            departure.begin = 0
+        self.steps.clear()
+
+    def _claims(self, k: int, begin: int, end: int) -> dict[int, int]:
+        """Return the cycles of some steps, by label, in which the track of a departure was held."""
+        if begin == end:
+            return {}
+        number, low, high = np.array(self.steps[begin:end], np.int64).T
+        held = self._held(self.departures[k])
+        cycles = np.bincount(number, held.before(high) - held.before(low)).astype(np.int64)
+        return {int(label): int(cycles[label]) for label in np.flatnonzero(cycles)}
+
+    def _held(self, departure: Departure) -> _HeldCycles:
+        if departure.track not in self.held:
+            self.held[departure.track] = _HeldCycles(self.events[departure.track], departure.due)
+        return self.held[departure.track]
+
+
+class _HeldCycles:
+    """The cycles in which a track waited for a slot and for nothing else. `due` is where the last wait begins, if that ends after the
+    window."""
+
+    def __init__(self, rows: Ints, due: int) -> None:
+        waits = rows[(rows[:, CAUSE] == SLOT) & (rows[:, DETAIL] >= 0)]
+        self.due = np.append(waits[:, DUE], due)
+        self.time = waits[:, TIME]
+        self.total = np.append(0, np.cumsum(waits[:, TIME] - waits[:, DUE]))
+
+    def before(self, cycle: Ints) -> Ints:
+        """Return the number of held cycles before each of these cycles."""
+        wait = np.searchsorted(self.time, cycle, side="right")
+        count: Ints = self.total[wait] + np.maximum(cycle - self.due[wait], 0)
+        return count
+
+    def due_after(self, cycle: int) -> int:
+        """Return where the first wait begins that ends in `cycle` or later."""
+        return int(self.due[np.searchsorted(self.time, cycle, side="left")])
