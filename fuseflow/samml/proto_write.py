@@ -50,9 +50,10 @@ def _locate(w: ProtoWriter, node: n.Locate) -> None:
         w.warn(node.name, "other readers locate by coordinates as they are scanned, not by repeated ones")
     if not parent:
         message.outermost = True
-        if companion := w.companion(crd):
-            w.reading(companion, message.input_ref)
-        else:
+        passed = w.public.reads[n.Edge(node.name, 0)][1:]
+        for ref in passed:
+            w.reading(ref, message.input_ref)
+        if not passed:
             w.warn(node.name, "other readers need references beside the coordinates")
     elif node.level == 0:
         w.reading(parent[0], message.input_ref)
@@ -91,8 +92,8 @@ def _payload(payload: pb.Joiner.Payload, kind: n.Kind) -> StreamMessage:
 
 def _repeat(w: ProtoWriter, node: n.Repeat) -> None:
     stream, signal = node.inputs
-    stands_in = w.companion(signal) if w.kind(signal) == "crd" else signal
-    signals = None if stands_in else w.new(node).repeatsig
+    (public_signal,) = w.public.reads[n.Edge(node.name, 1)]
+    signals = w.new(node).repeatsig if w.kind(public_signal) == "crd" else None
     message = w.new(node).repeat
     w.reading(stream, message.in_val if w.kind(stream) == "val" else message.in_ref)
     w.making(node, 0, message.out_val if w.kind(stream) == "val" else message.out_ref)
@@ -104,9 +105,9 @@ def _repeat(w: ProtoWriter, node: n.Repeat) -> None:
         signals.output_rep_sig.name = message.rep_ref.name = f"{node.name}.signal"
         w.makers[inner], w.reads[inner] = signals.output_rep_sig, [message.rep_ref]
         w.warn(node.name, "other readers repeat by references or values, and these coordinates have none beside them")
-    elif stands_in:
-        w.reading(stands_in, message.rep_val if w.kind(stands_in) == "val" else message.rep_ref)
-        if stands_in != signal:
+    else:
+        w.reading(public_signal, message.rep_val if w.kind(public_signal) == "val" else message.rep_ref)
+        if public_signal != signal:
             message.signal.node, message.signal.output = signal.node, signal.output
 
 
@@ -200,7 +201,7 @@ def _accumulate(w: ProtoWriter, node: n.Accumulate) -> None:
 def _drop(w: ProtoWriter, node: n.Drop) -> None:
     operation = w.new(node)
     *crds, last = node.inputs
-    if len(crds) == 2 and last == crds[1] and n.Port(node.name, 2) not in w.read_by:
+    if w.public.reads[n.Edge(node.name, len(crds))] == ():
         both = operation.coord_drop
         w.reading(crds[0], both.input_outer_crd)
         w.reading(crds[1], both.input_inner_crd)
