@@ -31,7 +31,7 @@ from typing import Any
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference import pointwise, write
+from fuseflow.sim.reference import comal_drop, pointwise, write
 from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, look_behind, make_output
@@ -368,6 +368,7 @@ RULES: dict[type[n.Node], Rule] = {
     n.Repeat: repeat,
     n.Reduce: reduce,
     n.Accumulate: accumulate,
+    n.Drop: comal_drop.drop,
     n.WriteLevel: write_level,
     n.WriteValues: write_values,
 }
