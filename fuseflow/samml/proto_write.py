@@ -13,6 +13,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_wire import BY_PRIMITIVE, WireFormat, new_streams
 from fuseflow.samml.proto_writer import ProtoWriter, StreamMessage, stream_of_kind
+from fuseflow.samml.public_streams import located
 from fuseflow.samml.text import show_attributes
 from fuseflow.tile_ops import TileShape
 
@@ -46,6 +47,9 @@ def _locate(w: ProtoWriter, node: n.Locate) -> None:
         w.warn(node.name, f"other readers locate in full levels only, not in a {level.text} one")
     w.reading(crd, message.input_crd)
     w.making(node, 0, message.output_ref1)
+    if join := w.public.passing.get(node.name):
+        w.making(join, 0, message.output_crd)
+        w.making(join, 1, message.output_ref2)
     if w.kind(crd) != "crd":
         w.warn(node.name, "other readers locate by coordinates as they are scanned, not by repeated ones")
     if not parent:
@@ -63,6 +67,8 @@ def _locate(w: ProtoWriter, node: n.Locate) -> None:
 
 
 def _join(w: ProtoWriter, node: n.Join) -> None:
+    if w.public.passing.get(located(node)) is node:
+        return  # the message of the locate says it
     operation = w.new(node)
     if node.kind in JOIN:
         message = operation.joiner

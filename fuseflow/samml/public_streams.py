@@ -6,6 +6,7 @@ references on, a join has its coordinates beside every payload. What writes the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
@@ -18,20 +19,19 @@ from fuseflow.samml.rule_context import StreamFacts
 class PublicStreams:
     """The public form of the streams of one graph, given its facts.
 
-    `reads` has, for each input of a node, the streams that the messages of the node read for it. `locates` has the locate whose message
-    stands for a one-sided join, too.
+    `reads` has, for each input of a node, the streams that the messages of the node read for it. `passing` has, for the name of a locate,
+    the join that its message stands for, too.
     """
 
     graph: n.Graph
     facts: Mapping[n.Port, StreamFacts]
     reads: dict[n.Edge, tuple[n.Port, ...]] = field(init=False)
-    locates: dict[str, str] = field(init=False)
+    passing: dict[str, n.Join] = field(init=False)
 
     def __post_init__(self) -> None:
         by_name = self.graph.by_name
         joins = [node for node in self.graph.nodes if isinstance(node, n.Join)]
-        passing = {locate.name: join for join in joins if passes_on(locate := by_name.get(join.name.removesuffix(THROUGH)), join)}
-        self.locates = {join.name: locate for locate, join in passing.items()}
+        self.passing = {locate.name: join for join in joins if self.passes_on(locate := by_name.get(located(join)), join)}
         read_by = self.graph.readers()
         self.reads = {}
         for node in self.graph.nodes:
@@ -40,9 +40,9 @@ class PublicStreams:
                 case n.Repeat(inputs=(_, signal)):
                     streams[1] = (self.companion(signal, "ref", "val") or signal,)
                 case n.Locate(inputs=(crd,)):
-                    passed = passing[node.name].inputs[1] if node.name in passing else self.companion(crd, "ref")
+                    passed = self.passing[node.name].inputs[1] if node.name in self.passing else self.companion(crd, "ref")
                     streams[0] += () if passed is None else (passed,)
-                case n.Join() if node.name in self.locates:
+                case n.Join() if self.passing.get(located(node)) is node:
                     streams = [(), ()]
                 case n.Join():
                     for crd_input, payloads in node.sides():
@@ -62,26 +62,30 @@ class PublicStreams:
 
     def broadcasts(self) -> dict[n.Edge, int]:
         """Return for each input the number of broadcasts that a token passes on its way there. A stream with several readers has one."""
-        counts: dict[n.Port, int] = {}
-        for ports in self.reads.values():
-            for port in ports:
-                counts[port] = counts.get(port, 0) + 1
-        return {edge: max((int(counts[port] > 1) for port in ports), default=0) for edge, ports in self.reads.items()}
+        counts = Counter(port for ports in self.reads.values() for port in ports)
+        passed = {edge: max((int(counts[port] > 1) for port in ports), default=0) for edge, ports in self.reads.items()}
+        for locate, join in self.passing.items():
+            passed |= {n.Edge(join.name, k): passed[n.Edge(locate, 0)] for k in range(len(join.inputs))}
+        return passed
+
+    def passes_on(self, locate: n.Node | None, join: n.Join) -> TypeGuard[n.Locate]:
+        """Return whether the join gives what the public message of the locate passes on: its coordinates, and references beside them."""
+        return (
+            isinstance(locate, n.Locate)
+            and (join.kind, join.payloads) == ("intersect", (1,))
+            and locate.inputs == join.inputs[:1]
+            and self.facts[join.inputs[1]].type.kind == "ref"
+            and any(port.node == join.name for port in self.graph.readers())
+        )
 
 
 THROUGH = ".through"
 """Ends the name of the join that passes on what the locate of the name before it reads, as the public locate does itself."""
 
 
-def passes_on(locate: n.Node | None, join: n.Join) -> TypeGuard[n.Locate]:
-    """Return whether the join gives what the public message of the locate passes on: its coordinates, and references beside them."""
-    return (
-        isinstance(locate, n.Locate)
-        and len(locate.inputs) == 1
-        and join.kind == "intersect"
-        and join.payloads == (1,)
-        and join.inputs[0] == locate.inputs[0]
-    )
+def located(join: n.Join) -> str:
+    """Return the name that the locate of a join has if the join passes on what it reads."""
+    return join.name.removesuffix(THROUGH)
 
 
 def is_coordinate_drop(node: n.Drop) -> bool:

@@ -31,7 +31,9 @@ class _CoordinateDrop:
         self.process = process
         self.outer, *self.inner = process.inputs
         self.outer_out, *self.inner_outs = process.outputs
-        self.held: int | None = None  # the cycle of the end of a list, if it divides the coordinates so far from those that may follow
+        self.held: int | None = (
+            None  # the cycle of the end of a list, if it divides the coordinates so far from those that may follow
+        )
         self.kept = False  # whether the list of the outer coordinates has any left
         self.end: Stop | None = None  # the inner stop that ended the list of the outer coordinates
 
