@@ -331,7 +331,9 @@ def _alu(r: ProtoReader, name: str, m: pb.ALU) -> n.Primitive:
     r.refuse(name, f"ALU operation {op} of {len(inputs)} streams is not executed")
 
 
-_BINARY, _UNARY, _SCALAR, _REDUCE = ({v: k for k, v in table.items()} for table in (BINARY, UNARY, SCALAR, REDUCE))
+_BINARY, _UNARY, _SCALAR, _REDUCE = (
+    {v: k for k, v in table.items()} for table in ({**BINARY, "max": pb.ALU.MAX}, UNARY, SCALAR, REDUCE)
+)
 
 
 def _reduce(r: ProtoReader, name: str, m: pb.Reduce) -> n.Primitive:

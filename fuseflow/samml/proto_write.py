@@ -17,13 +17,15 @@ from fuseflow.samml.public_streams import located
 from fuseflow.samml.text import show_attributes
 from fuseflow.tile_ops import TileShape
 
-BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
+BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
-PARTIAL = {"fold_sum": "add", "fold_prod": "mul", "fold_max": "max"}
+PARTIAL = {"fold_sum": "add", "fold_prod": "mul"}
 """The public operator for each operator that combines the partial results of lanes."""
 SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
 BLOCKED = {"matmul": pb.ALU.MUL, "mul": pb.ALU.ELEMMUL}
 REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
+PUBLIC_ORDER = 2
+"""The highest order of an accumulate that other readers execute."""
 JOIN = {"intersect": pb.Joiner.INTERSECT, "union": pb.Joiner.UNION}
 
 
@@ -184,12 +186,13 @@ def _reduce(w: ProtoWriter, node: n.Reduce) -> None:
 
 def _accumulate(w: ProtoWriter, node: n.Accumulate) -> None:
     operation = w.new(node)
-    if node.function == "sum":
+    if node.function == "sum" and node.order <= PUBLIC_ORDER:
         message = operation.spacc
     else:
         message = operation.spacc_ext
         message.function = node.function
-        w.warn(node.name, f"other readers have no accumulation by {node.function}")
+        beyond = f"by {node.function}" if node.function != "sum" else f"of order {node.order}, only up to {PUBLIC_ORDER}"
+        w.warn(node.name, f"other readers have no accumulation {beyond}")
     w.block(node, message, node.inputs[-1])
     message.order = node.order
     *outer, inner, val = node.inputs
@@ -252,7 +255,7 @@ def _write(w: ProtoWriter, node: n.WriteLevel) -> None:
     level = tensor.format.levels[node.level]
     w.storing(node.name, level)
     message.format = level.public or level.text
-    message.size = tensor.shape[tensor.format.order[node.level]]
+    message.size = str(tensor.shape[tensor.format.order[node.level]])
     w.reading(node.inputs[0], message.input_crd)
 
 

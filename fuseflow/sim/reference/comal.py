@@ -316,7 +316,8 @@ class _Accumulation:
         """Return the coordinate at the head of a FIFO."""
         token = fifo[0][0]
         if token is D or token.__class__ is Stop:
-            raise self.process.error(f"stream {self.process.inputs.index(fifo)} holds {token} where a coordinate is due")
+            which = next(k for k, other in enumerate(self.process.inputs) if other is fifo)
+            raise self.process.error(f"stream {which} holds {token} where a coordinate is due")
         crd: int = token
         return crd
 

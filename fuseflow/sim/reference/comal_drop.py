@@ -32,7 +32,7 @@ class _CoordinateDrop:
         self.outer, *self.inner = process.inputs
         self.outer_out, *self.inner_outs = process.outputs
         self.held: int | None = (
-            None  # the cycle of the end of a list, if it divides the coordinates so far from those that may follow
+            None  # the cycle of the end of a list, which divides the coordinates so far from those that may follow
         )
         self.kept = False  # whether the list of the outer coordinates has any left
         self.end: Stop | None = None  # the inner stop that ended the list of the outer coordinates
@@ -76,7 +76,9 @@ class _CoordinateDrop:
         while True:
             visible = yield from await_tokens(visible, self.inner)
             token = self.inner[0][0][0]
-            if token is D or token.__class__ is Stop:
+            if token is D:
+                raise p.misaligned(token, crd)
+            if token.__class__ is Stop:
                 break
             if self.held is not None:
                 self.push_inner(stop(0, 0), self.held)
@@ -84,7 +86,7 @@ class _CoordinateDrop:
             self.expect(token, visible)
             self.push_inner(token, visible)
             filled = True
-        if token is D or token.low > 0:
+        if token.low > 0:
             raise p.misaligned(token, crd)
         t = p.fire(visible)
         self.expect(token, t)

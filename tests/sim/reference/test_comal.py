@@ -136,7 +136,10 @@ def test_accumulate_of_order_2() -> None:
 def test_accumulate_looks_at_the_next_token_of_every_input() -> None:
     node = n.Accumulate("a", inputs_of(3), "sum", 1)
     # the flush of the first group is due in 2, and waits for the next value
-    assert fired(node, "7@0 S0@1 8@2 S1@20 D@21", "0@0 S1@1 3@10 S2@20 D@21", "1@0 S1@1 2@10 S2@20 D@21")[0] == "0@10 S0@10 3@21 S1@21 D@22"
+    assert (
+        fired(node, "7@0 S0@1 8@2 S1@20 D@21", "0@0 S1@1 3@10 S2@20 D@21", "1@0 S1@1 2@10 S2@20 D@21")[0]
+        == "0@10 S0@10 3@21 S1@21 D@22"
+    )
 
 
 def test_accumulate_waits_for_the_stop_of_a_stream_between() -> None:
@@ -192,8 +195,17 @@ def test_broadcasts() -> None:
     graph = parse_graph(FAN_OUT)
     passed = {f"{edge.node}.{edge.input}": delay for edge, delay in broadcast_delays(graph).items()}
     # i.ref: two repeats and a scan. k.ref: the locate with its join, and both repeats by way of it. a: twice in one node
-    assert {edge for edge, delay in passed.items() if delay == 0} == {"i.0", "y_i.0", "a.0", "b.0", "mul.0", "mul.1", "sum.0", "y_v.0"}
-    assert {delay for delay in passed.values()} == {0, 1}
+    assert {edge for edge, delay in passed.items() if delay == 0} == {
+        "i.0",
+        "y_i.0",
+        "a.0",
+        "b.0",
+        "mul.0",
+        "mul.1",
+        "sum.0",
+        "y_v.0",
+    }
+    assert set(passed.values()) == {0, 1}
 
 
 @pytest.mark.parametrize(
