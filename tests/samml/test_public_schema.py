@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import programs
+import dataflow
 import pytest
 import random_graphs
 
@@ -76,7 +76,8 @@ def check(message: str, data: bytes, counts: dict[str, int]) -> None:
         assert field is not None, f"{message} has no field {number}"
         where = f"{message}.{field.name}"
         packed = field.repeated and field.type == "uint64"
-        assert wire_type == (2 if packed else WIRE_TYPES.get(field.type, 2)), f"{where} is a {field.type}, on the wire it has type {wire_type}"
+        expected = 2 if packed else WIRE_TYPES.get(field.type, 2)
+        assert wire_type == expected, f"{where} is a {field.type}, on the wire it has type {wire_type}"
         counts[where] = counts.get(where, 0) + 1
         if field.type == "string":
             value.decode("utf-8")
@@ -90,9 +91,9 @@ def checked(data: bytes) -> dict[str, int]:
     return counts
 
 
-@pytest.mark.parametrize("name", sorted(programs.TEXTS))
+@pytest.mark.parametrize("name", sorted(dataflow.TEXTS))
 def test_kernels(name: str) -> None:
-    counts = checked(to_proto(programs.graph(name)))
+    counts = checked(to_proto(dataflow.graph(name)))
     assert counts["FiberWrite.size"] >= 1 or "ValWrite.tensor" in counts
 
 
@@ -131,6 +132,6 @@ def test_a_number_where_the_schema_has_a_string_is_seen() -> None:
     write.ClearField("size")
     write.MergeFromString(bytes([9 << 3, 3]))  # field 9, a varint
     old = message.SerializeToString()
-    with pytest.raises(AssertionError, match="FiberWrite.size is a string, on the wire it has type 0"):
+    with pytest.raises(AssertionError, match=r"FiberWrite\.size is a string, on the wire it has type 0"):
         checked(old)
     assert from_proto(old) == graph

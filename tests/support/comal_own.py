@@ -55,10 +55,14 @@ def faults(case: Case, engine: Engine) -> list[str]:
             if values.shape != expected.shape or np.abs(values - expected).max(initial=0) > 1e-4 * max(largest, 1e-30):
                 found.append(f"{case.name}: the values of `{name}` differ")
     ends = {node.name: node.last + (node.op in ("root", "write_values")) for node in result.nodes}
-    processes = {name: end for name, end in case.finish.items() if not name.startswith("broadcast") and not name.endswith(".signal")}
+    processes = {
+        name: end for name, end in case.finish.items() if not name.startswith("broadcast") and not name.endswith(".signal")
+    }
     if result.cycles != case.cycles:
         found.append(f"{case.name}: {result.cycles} cycles, not {case.cycles}")
     if ends.keys() != processes.keys():
         found.append(f"{case.name}: other nodes, {sorted(ends.keys() ^ processes.keys())}")
-    found += [f"{case.name}: `{name}` ends in {ends.get(name)}, not {end}" for name, end in processes.items() if ends.get(name) != end]
+    found += [
+        f"{case.name}: `{name}` ends in {ends.get(name)}, not {end}" for name, end in processes.items() if ends.get(name) != end
+    ]
     return found

@@ -9,16 +9,17 @@ things differ:
   writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
 - **Broadcast.** A stream with several readers passes a node that copies it, so each reader sees its tokens a cycle later. That node does
   not limit the rate (`broadcast_delays`).
-- **Repeat** is two processes in series: a signal generator, with one firing a token, and the repeat. Repeats of one signal share one
-  generator, whose output they get through a broadcast of its own (`repeat`).
+- **Scan.** An empty fiber takes one step (`scan`).
+- **Repeat** is two processes in series: a signal generator, with one firing a token, and the repeat (`repeat`).
 - **Reduce** gives the sum and the stop behind it in one firing (`reduce`).
-- **Accumulate** is one process, and gives all entries of a workspace in one firing (`accumulate`).
+- **Accumulate** is one process, looks at all its inputs in every step, and gives all entries of a workspace in one firing (`accumulate`).
+- **Drop** of coordinates takes a list a step (`comal_drop`).
 - **Write**: some stops cost nothing (`write_level`, `write_values`).
 - **Tiles** come later than stops, which wait for those before them (`LaggedOutput`). The interval of a product also separates stops
   (`alu`).
 
-All other rules are those of the other modules. This holds for root, scan, range, join of all kinds, locate, load and operators on
-scalars. It also holds for align, drop, fork, merge, flatten and split, for which there is no published cycle count to compare with.
+All other rules are those of the other modules. This holds for root, join of all kinds, locate, load and operators on scalars. It also holds
+for align, other drops, fork, merge, flatten and split, for which there is no published cycle count to compare with.
 """
 
 from __future__ import annotations
