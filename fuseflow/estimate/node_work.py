@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
+from fuseflow.samml.public_streams import is_coordinate_drop
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.settings import IdealMemory
 from fuseflow.tensors import DTYPES
@@ -26,7 +27,7 @@ def firings(
     machine: Machine,
 ) -> list[ProcessFirings]:
     """Return the firings of every process of a node; `steps` are the comparisons of a node that merges."""
-    if machine.rules == "comal" and (processes := _comal_firings(node, inputs, outputs)) is not None:
+    if machine.rules == "comal" and (processes := _comal_firings(node, inputs, outputs, machine)) is not None:
         return processes
     if (
         not isinstance(machine.memory, IdealMemory)
@@ -73,15 +74,23 @@ def firings(
             assert_never(unknown)
 
 
-def _comal_firings(node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow]) -> list[ProcessFirings] | None:
-    """Return the firings by the rules of `comal`, where these differ; else None."""
+def _comal_firings(
+    node: n.Primitive, inputs: Sequence[Flow], outputs: Sequence[Flow], machine: Machine
+) -> list[ProcessFirings] | None:
+    """Return the firings by the rules of `comal`, where these differ; else None. A scan that asks a memory has the usual ones."""
+    if isinstance(node, n.Range) or (isinstance(node, n.Scan) and machine.memory.model == "ideal"):
+        ref = inputs[0]
+        return [(outputs[0].elements, ref.elements + ref.stops - ref.inner_filled + 1)]
+    if isinstance(node, n.Drop) and is_coordinate_drop(node):
+        return [(inputs[0].elements, inputs[0].stops + 1)]
     if isinstance(node, n.Repeat):
         return [(inputs[1].tokens, 0)] * 2
     if isinstance(node, n.Reduce):
         return [(inputs[0].elements, inputs[0].stops + 1)]
     if isinstance(node, n.Accumulate):
-        reduced, x = inputs[0], inputs[-1]
-        return [(x.elements, x.stops - x.empty(1, reduced.depth) + reduced.stops + 1)]
+        reduced, *between, _, x = inputs
+        between_stops = sum(stream.inner_filled for stream in between)
+        return [(x.elements, x.stops - x.empty(1, reduced.depth) + between_stops + reduced.stops + 1)]
     if isinstance(node, n.WriteLevel):
         return [(inputs[0].elements, inputs[0].inner_filled + 1)]
     if isinstance(node, n.WriteValues):

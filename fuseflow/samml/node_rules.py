@@ -177,7 +177,8 @@ def _drop(c: RuleContext, node: n.Drop, inputs: InputFacts) -> list[OutputFacts]
         c.refuse(node, f"{c.stream(node, len(inputs) - 1)} is {inputs[-1].type}; tiles are not dropped by value")
     above = c.deep(node, inputs, 0)
     _chain(c, node, inputs)
-    levels = c.shapes.chain(above, len(inputs) - 1, "drop", node.name)
+    kept = None if node.value is not None or inputs[-1].nullable else inputs[-1].shape
+    levels = c.shapes.dropped(above, len(inputs) - 1, node.name, kept)
     return [*map(OutputFacts, levels), OutputFacts(levels[-1], position=inputs[-1].position)]
 
 

@@ -126,7 +126,8 @@ class ForeignGraph:
         if isinstance(node, n.Scan):
             self.note(node.tensor, node.level, LevelUsage(message.format, message.index))
         elif isinstance(node, n.WriteLevel):
-            self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, message.size))
+            size = int(message.size) if message.size.isdecimal() else 0
+            self.note(node.tensor, node.level, LevelUsage(message.format or "compressed", message.index, size))
         elif isinstance(node, n.Locate):
             self.note(node.tensor, node.level, LevelUsage(index=self.index(node.inputs[0])))
         elif isinstance(node, n.TensorUser):

@@ -1,7 +1,7 @@
 """The reader of a protobuf message, ours or another tool's, as nodes of a graph (`proto` has the API).
 
-Broadcasts become fan-out and repeat signals the streams that they are made from; operations may stand in any order. A `Locate` of
-another tool also passes its inputs on: where those outputs are read, a join with one side stands for that (it takes as long).
+Broadcasts become fan-out and repeat signals the streams that they are made from; operations may stand in any order. A public `Locate`
+also passes its inputs on: where those outputs are read, a join with one side stands for that (it takes as long).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_wire import BY_OPERATION, BY_PRIMITIVE, WireFormat, stored_streams
 from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY, WRITERS
 from fuseflow.samml.proto_writer import StreamMessage
+from fuseflow.samml.public_streams import THROUGH
 from fuseflow.samml.text import read_attributes
 from fuseflow.tensors import Format
 
@@ -98,9 +99,9 @@ class ProtoReader:
         else:
             for output, stream in enumerate(_outputs(_public(kind), message)):
                 self._make(stream, name, output)
-            if kind == "locate" and not message.tensor:
-                self._make(message.output_crd, _through(name), 0)
-                self._make(message.output_ref2, _through(name), 1)
+            if kind == "locate":
+                self._make(message.output_crd, name + THROUGH, 0)
+                self._make(message.output_ref2, name + THROUGH, 1)
             self.messages[name] = message
 
     def _alias(self, stream: StreamMessage, source: StreamMessage) -> None:
@@ -291,16 +292,12 @@ def _locate(r: ProtoReader, name: str, m: pb.Locate) -> list[n.Primitive]:
     crd = r.port(name, m.input_crd)
     if m.tensor:
         parent = () if m.outermost else (r.port(name, m.parent_ref if m.HasField("parent_ref") else m.input_ref),)
-        return [n.Locate(name, (crd, *parent), m.tensor, m.level)]
-    nodes: list[n.Primitive] = [n.Locate(name, (crd,), "", 0)]
+        nodes: list[n.Primitive] = [n.Locate(name, (crd, *parent), m.tensor, m.level)]
+    else:
+        nodes = [n.Locate(name, (crd,), "", 0)]
     if m.output_ref2.id.id or m.output_crd.id.id:
-        nodes.append(n.Join(_through(name), (crd, r.port(name, m.input_ref)), "intersect", (1,)))
+        nodes.append(n.Join(name + THROUGH, (crd, r.port(name, m.input_ref)), "intersect", (1,)))
     return nodes
-
-
-def _through(name: str) -> str:
-    """Return the name of the join that passes on the inputs of another tool's locate."""
-    return f"{name}.through"
 
 
 def _join(r: ProtoReader, name: str, m: pb.Joiner) -> n.Primitive:
@@ -350,7 +347,9 @@ def _alu(r: ProtoReader, name: str, m: pb.ALU) -> n.Primitive:
     r.refuse(name, f"ALU operation {op} of {len(inputs)} streams is not executed")
 
 
-_BINARY, _UNARY, _SCALAR, _REDUCE = ({v: k for k, v in table.items()} for table in (BINARY, UNARY, SCALAR, REDUCE))
+_BINARY, _UNARY, _SCALAR, _REDUCE = (
+    {v: k for k, v in table.items()} for table in ({**BINARY, "max": pb.ALU.MAX}, UNARY, SCALAR, REDUCE)
+)
 
 
 def _reduce(r: ProtoReader, name: str, m: pb.Reduce) -> n.Primitive:

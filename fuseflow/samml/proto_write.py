@@ -13,16 +13,19 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.proto_wire import BY_PRIMITIVE, WireFormat, new_streams
 from fuseflow.samml.proto_writer import ProtoWriter, StreamMessage, stream_of_kind
+from fuseflow.samml.public_streams import located
 from fuseflow.samml.text import show_attributes
 from fuseflow.tile_ops import TileShape
 
-BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV, "max": pb.ALU.MAX}
+BINARY = {"add": pb.ALU.ADD, "sub": pb.ALU.SUB, "mul": pb.ALU.MUL, "div": pb.ALU.DIV}
 UNARY = {"exp": pb.ALU.EXP, "sin": pb.ALU.SIN, "cos": pb.ALU.COS, "rsqrt": pb.ALU.RSQRT, "sigmoid": pb.ALU.SIGMOID}
-PARTIAL = {"fold_sum": "add", "fold_prod": "mul", "fold_max": "max"}
+PARTIAL = {"fold_sum": "add", "fold_prod": "mul"}
 """The public operator for each operator that combines the partial results of lanes."""
 SCALAR = {"add": pb.ALU.SCALARADD, "mul": pb.ALU.SCALARMUL, "div": pb.ALU.SCALARDIV, "max": pb.ALU.MAX}
 BLOCKED = {"matmul": pb.ALU.MUL, "mul": pb.ALU.ELEMMUL}
 REDUCE = {"sum": pb.Reduce.ADD, "max": pb.Reduce.MAX}
+PUBLIC_ORDER = 2
+"""The highest order of an accumulate that other readers execute."""
 JOIN = {"intersect": pb.Joiner.INTERSECT, "union": pb.Joiner.UNION}
 
 
@@ -46,13 +49,17 @@ def _locate(w: ProtoWriter, node: n.Locate) -> None:
         w.warn(node.name, f"other readers locate in full levels only, not in a {level.text} one")
     w.reading(crd, message.input_crd)
     w.making(node, 0, message.output_ref1)
+    if join := w.public.passing.get(node.name):
+        w.making(join, 0, message.output_crd)
+        w.making(join, 1, message.output_ref2)
     if w.kind(crd) != "crd":
         w.warn(node.name, "other readers locate by coordinates as they are scanned, not by repeated ones")
     if not parent:
         message.outermost = True
-        if companion := w.companion(crd):
-            w.reading(companion, message.input_ref)
-        else:
+        passed = w.public.reads[n.Edge(node.name, 0)][1:]
+        for ref in passed:
+            w.reading(ref, message.input_ref)
+        if not passed:
             w.warn(node.name, "other readers need references beside the coordinates")
     elif node.level == 0:
         w.reading(parent[0], message.input_ref)
@@ -62,6 +69,8 @@ def _locate(w: ProtoWriter, node: n.Locate) -> None:
 
 
 def _join(w: ProtoWriter, node: n.Join) -> None:
+    if w.public.passing.get(located(node)) is node:
+        return  # the message of the locate says it
     operation = w.new(node)
     if node.kind in JOIN:
         message = operation.joiner
@@ -91,8 +100,8 @@ def _payload(payload: pb.Joiner.Payload, kind: n.Kind) -> StreamMessage:
 
 def _repeat(w: ProtoWriter, node: n.Repeat) -> None:
     stream, signal = node.inputs
-    stands_in = w.companion(signal) if w.kind(signal) == "crd" else signal
-    signals = None if stands_in else w.new(node).repeatsig
+    (public_signal,) = w.public.reads[n.Edge(node.name, 1)]
+    signals = w.new(node).repeatsig if w.kind(public_signal) == "crd" else None
     message = w.new(node).repeat
     w.reading(stream, message.in_val if w.kind(stream) == "val" else message.in_ref)
     w.making(node, 0, message.out_val if w.kind(stream) == "val" else message.out_ref)
@@ -104,9 +113,9 @@ def _repeat(w: ProtoWriter, node: n.Repeat) -> None:
         signals.output_rep_sig.name = message.rep_ref.name = f"{node.name}.signal"
         w.makers[inner], w.reads[inner] = signals.output_rep_sig, [message.rep_ref]
         w.warn(node.name, "other readers repeat by references or values, and these coordinates have none beside them")
-    elif stands_in:
-        w.reading(stands_in, message.rep_val if w.kind(stands_in) == "val" else message.rep_ref)
-        if stands_in != signal:
+    else:
+        w.reading(public_signal, message.rep_val if w.kind(public_signal) == "val" else message.rep_ref)
+        if public_signal != signal:
             message.signal.node, message.signal.output = signal.node, signal.output
 
 
@@ -177,12 +186,13 @@ def _reduce(w: ProtoWriter, node: n.Reduce) -> None:
 
 def _accumulate(w: ProtoWriter, node: n.Accumulate) -> None:
     operation = w.new(node)
-    if node.function == "sum":
+    if node.function == "sum" and node.order <= PUBLIC_ORDER:
         message = operation.spacc
     else:
         message = operation.spacc_ext
         message.function = node.function
-        w.warn(node.name, f"other readers have no accumulation by {node.function}")
+        beyond = f"by {node.function}" if node.function != "sum" else f"of order {node.order}, only up to {PUBLIC_ORDER}"
+        w.warn(node.name, f"other readers have no accumulation {beyond}")
     w.block(node, message, node.inputs[-1])
     message.order = node.order
     *outer, inner, val = node.inputs
@@ -200,7 +210,7 @@ def _accumulate(w: ProtoWriter, node: n.Accumulate) -> None:
 def _drop(w: ProtoWriter, node: n.Drop) -> None:
     operation = w.new(node)
     *crds, last = node.inputs
-    if len(crds) == 2 and last == crds[1] and n.Port(node.name, 2) not in w.read_by:
+    if w.public.reads[n.Edge(node.name, len(crds))] == ():
         both = operation.coord_drop
         w.reading(crds[0], both.input_outer_crd)
         w.reading(crds[1], both.input_inner_crd)
@@ -245,7 +255,7 @@ def _write(w: ProtoWriter, node: n.WriteLevel) -> None:
     level = tensor.format.levels[node.level]
     w.storing(node.name, level)
     message.format = level.public or level.text
-    message.size = tensor.shape[tensor.format.order[node.level]]
+    message.size = str(tensor.shape[tensor.format.order[node.level]])
     w.reading(node.inputs[0], message.input_crd)
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.public_streams import PublicStreams
 from fuseflow.samml.verify import stream_facts
 from fuseflow.tensors.levels import Level
 
@@ -23,6 +24,7 @@ class ProtoWriter:
         self.graph, self.write = graph, write
         self.declared = graph.declared
         self.facts = stream_facts(graph)
+        self.public = PublicStreams(graph, self.facts)
         self.read_by = graph.readers()
         self.by_name = graph.by_name
         self.operations: dict[str, list[pb.Operation]] = {}
@@ -92,13 +94,6 @@ class ProtoWriter:
 
     def kind(self, port: n.Port) -> n.Kind:
         return self.facts[port].type.kind
-
-    def companion(self, port: n.Port) -> n.Port | None:
-        """Return the references or values that one node makes together with these coordinates, or None. Readers that repeat by
-        references or values only can use them instead."""
-        outputs = [n.Port(port.node, k) for k in range(len(self.by_name[port.node].port_names()))]
-        companions = [p for p in outputs if self.kind(p) != "crd" and self.facts[p].shape is self.facts[port].shape]
-        return min(companions, key=lambda p: (self.facts[p].nullable, self.kind(p), p.output), default=None)
 
     def block(self, node: n.Node, message: Any, stream: n.Port) -> None:
         """Note in a message that its stream carries tiles. Other readers know square tiles only."""

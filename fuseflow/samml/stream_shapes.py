@@ -24,6 +24,14 @@ class StreamShape:
         """Whether every list holds every coordinate of its dimension."""
         return self.origin[0] == "full"
 
+    @property
+    def entries(self) -> StreamShape:
+        """The structure that has the same entries in the same order, before coordinates with nothing below them left it."""
+        match self.origin:
+            case ("drop", _, _, StreamShape() as kept):
+                return kept.entries
+        return self
+
     def ancestor(self, levels: int) -> StreamShape | None:
         """Return the structure `levels` levels up, or None if there are not so many levels."""
         shape: StreamShape | None = self
@@ -90,6 +98,12 @@ class StreamShapes:
             case ("lane", StreamShape() as dealt, *_) if all(s is self.lane(dealt, len(lanes), k) for k, s in enumerate(lanes)):
                 return dealt
         return None
+
+    def dropped(self, parent: StreamShape, count: int, node: str, kept: StreamShape | None) -> list[StreamShape]:
+        """Return the `count` levels that the drop `node` makes, outermost first. Where only coordinates with nothing below them can leave,
+        the innermost level has all entries of `kept`; else that is None."""
+        *outer, inner = self.chain(parent, count, "drop", node)
+        return [*outer, inner if kept is None else self.below(inner.parent or parent, *inner.origin, kept)]
 
     def chain(self, parent: StreamShape, count: int, *origin: Hashable) -> list[StreamShape]:
         """Return `count` levels that one node makes, outermost first."""

@@ -203,12 +203,12 @@ class FiberWrite(_message.Message):
     tensor: str
     mode_val: str
     format: str
-    segsize: int
-    crdsize: int
-    size: int
+    segsize: str
+    crdsize: str
+    size: str
     sink: bool
     label: str
-    def __init__(self, ref: _Optional[bool] = ..., input_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., index: _Optional[str] = ..., tensor: _Optional[str] = ..., mode_val: _Optional[str] = ..., format: _Optional[str] = ..., segsize: _Optional[int] = ..., crdsize: _Optional[int] = ..., size: _Optional[int] = ..., sink: _Optional[bool] = ..., label: _Optional[str] = ...) -> None: ...
+    def __init__(self, ref: _Optional[bool] = ..., input_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., index: _Optional[str] = ..., tensor: _Optional[str] = ..., mode_val: _Optional[str] = ..., format: _Optional[str] = ..., segsize: _Optional[str] = ..., crdsize: _Optional[str] = ..., size: _Optional[str] = ..., sink: _Optional[bool] = ..., label: _Optional[str] = ...) -> None: ...
 
 class ValWrite(_message.Message):
     __slots__ = ("input_val", "label", "crdsize", "segsize", "tensor", "sink")
@@ -220,11 +220,11 @@ class ValWrite(_message.Message):
     SINK_FIELD_NUMBER: _ClassVar[int]
     input_val: ValStream
     label: str
-    crdsize: int
-    segsize: int
+    crdsize: str
+    segsize: str
     tensor: str
     sink: bool
-    def __init__(self, input_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., crdsize: _Optional[int] = ..., segsize: _Optional[int] = ..., tensor: _Optional[str] = ..., sink: _Optional[bool] = ...) -> None: ...
+    def __init__(self, input_val: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ..., crdsize: _Optional[str] = ..., segsize: _Optional[str] = ..., tensor: _Optional[str] = ..., sink: _Optional[bool] = ...) -> None: ...
 
 class Joiner(_message.Message):
     __slots__ = ("join_type", "input_pairs", "index", "label", "output_refs", "output_crd", "payloads", "kind")
@@ -640,10 +640,10 @@ class GenRef(_message.Message):
     INPUT_CRD_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_REF_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
-    input_crd: CrdStream
-    output_ref: RefStream
+    input_crd: ValStream
+    output_ref: ValStream
     label: str
-    def __init__(self, input_crd: _Optional[_Union[CrdStream, _Mapping]] = ..., output_ref: _Optional[_Union[RefStream, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
+    def __init__(self, input_crd: _Optional[_Union[ValStream, _Mapping]] = ..., output_ref: _Optional[_Union[ValStream, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
 
 class Intrinsic(_message.Message):
     __slots__ = ("name", "input_val", "inputs", "output_val", "outputs")

@@ -16,6 +16,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import output_bounds
 from fuseflow.samml.node_rules import RULES
 from fuseflow.samml.rule_context import RuleContext, StreamFacts
+from fuseflow.samml.stream_shapes import StreamShape
 from fuseflow.tensors.dtypes import DTYPES
 
 NAME = re.compile(r"[^\s()\[\],;#=]+")
@@ -123,13 +124,20 @@ def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None
             writers[part] = node
     declared = graph.declared
     for name in graph.outputs:
-        above, above_by = None, None
+        above: StreamShape | None = None
+        above_by = ""
         for level in (*range(declared[name].format.rank), None):
             if (name, level) not in writers:
                 _refuse(graph, f"nothing writes {_part(name, level)}")
             writer = writers[name, level]
             shape = facts[writer.inputs[0]].shape
-            if above is not None and (shape if level is None else shape.parent) is not above:
+            if above is None:
+                follows = True
+            elif level is None:  # a writer of values takes no notice of stops, so only the entries count
+                follows = shape.entries is above.entries
+            else:
+                follows = shape.parent is above
+            if not follows:
                 _refuse(
                     graph, f"`{writer.name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"
                 )

@@ -1,8 +1,9 @@
 """Fibertrees as text files with one number on each line, in the layout that the tools of SAM share.
 
 For a tensor `NAME`, a folder holds the files `tensor_NAME_mode_<level>_{seg,crd}` with the arrays of each level (outermost first),
-`tensor_NAME_mode_vals` with the values, and `tensor_NAME_mode_shape` with the shape in dimension order. For a tensor in blocks, levels
-and shape count blocks, and the values are the elements of one tile after the other, row by row.
+`tensor_NAME_mode_vals` with the values, and `tensor_NAME_mode_shape` with the size of the dimension that each level stores, in the order
+of the levels. For a tensor in blocks, levels and sizes count blocks, and the values are the elements of one tile after the other, row by
+row.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from fuseflow.tensors.tensor import Tensor
 
 def write_fibertree(directory: str | Path, name: str, tensor: Tensor) -> None:
     """Write a tensor into a folder. Raise `FileError` where its files cannot be written."""
-    columns: dict[str, npt.NDArray[Any]] = {"shape": np.array(tensor.shape, dtype=np.int64), "vals": tensor.values.reshape(-1)}
+    sizes = [tensor.shape[dimension] for dimension in tensor.format.order]
+    columns: dict[str, npt.NDArray[Any]] = {"shape": np.array(sizes, dtype=np.int64), "vals": tensor.values.reshape(-1)}
     for number, level in enumerate(tensor.levels):
         columns.update({f"{number}_{kind}": numbers for kind, numbers in level.arrays.items()})
     for column, numbers in sorted(columns.items()):
@@ -40,16 +42,17 @@ def read_fibertree(directory: str | Path, name: str, format: Format, tile: tuple
             path.name[len("tensor_") : -len("_mode_shape")] for path in Path(directory).glob("tensor_*_mode_shape")
         )
         raise FileError(f"`{directory}` holds no fibertree of `{name}`", hint=did_you_mean(name, names_in_folder))
-    shape = tuple(_integers(directory, name, "shape").tolist())
-    if len(shape) != format.rank:
+    sizes = _integers(directory, name, "shape").tolist()
+    if len(sizes) != format.rank:
         raise FileError(
-            f"`{_file(directory, name, 'shape')}` has {len(shape)} dimensions, the format {format} {format.rank} levels"
+            f"`{_file(directory, name, 'shape')}` has {len(sizes)} dimensions, the format {format} {format.rank} levels"
         )
     levels: list[Fibers] = []
     parents = 1
-    for number, (level, dimension) in enumerate(zip(format.levels, format.order, strict=True)):
-        levels.append(_level(directory, name, number, level, shape[dimension], parents))
+    for number, (level, size) in enumerate(zip(format.levels, sizes, strict=True)):
+        levels.append(_level(directory, name, number, level, size, parents))
         parents = levels[-1].entries
+    shape = tuple(size for _, size in sorted(zip(format.order, sizes, strict=True)))
     values = _numbers(directory, name, "vals")
     if len(values) != parents * prod(tile):
         capacity = f"{parents} tiles of {tile[0]} x {tile[1]}" if tile else str(parents)

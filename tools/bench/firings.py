@@ -44,21 +44,47 @@ def each(outer: Stream, size: int) -> Stream:
     return below(outer, np.full(outer.values, size))
 
 
-def pointwise(stream: Stream) -> int:
-    """Root, locate, load, alu, write: one for every token."""
-    return stream.tokens
+@dataclass(frozen=True)
+class Firings:
+    """The firings of a node by the rules of machines, which docs/streams.md has under these names."""
+
+    dataflow: int
+    comal: int
 
 
-def scan(out: Stream) -> int:
-    """Also repeat, where `out` is the signal: one for every token given, one for an empty fiber before its stop."""
-    return out.tokens + out.empty
+def pointwise(stream: Stream) -> Firings:
+    """Root, locate, load, alu, join of equal sides: one for every token."""
+    return Firings(stream.tokens, stream.tokens)
 
 
-def reduce(into: Stream, out: Stream) -> int:
-    """One for every token; where a stop ends a fiber and goes on, it needs a firing of its own behind the fiber's value."""
-    return into.tokens + out.stops - out.bare
+def scan(out: Stream) -> Firings:
+    """One for every token given. One more for an empty fiber before its stop, but not on comal."""
+    return Firings(out.tokens + out.empty, out.tokens)
 
 
-def accumulate(into: Stream, out: Stream, childless: int = 0) -> int:
-    """Filling and emitting; `childless`: coordinates with nothing below them, which a firing of their own takes."""
-    return into.tokens + out.tokens + childless
+def repeat(signal: Stream) -> Firings:
+    """One for every token of the signal, and one for an empty fiber before its stop; on comal two processes, with one a token."""
+    return Firings(signal.tokens + signal.empty, 2 * signal.tokens)
+
+
+def reduce(into: Stream, out: Stream) -> Firings:
+    """One for every token; where a stop ends a fiber and goes on, it needs a firing of its own behind the fiber's value, but not on
+    comal."""
+    return Firings(into.tokens + out.stops - out.bare, into.tokens)
+
+
+def accumulate(into: Stream, out: Stream, reduced: Stream, *between: Stream, childless: int = 0) -> Firings:
+    """Filling and emitting; `childless`: coordinates with nothing below them, which a firing of their own takes. On comal one for every
+    token of the values, for every end of a list of a stream between, and for every stop of the reduced coordinates."""
+    ends = sum(stream.stops - stream.bare for stream in between)
+    return Firings(into.tokens + out.tokens + childless, into.tokens - reduced.bare + ends + reduced.stops)
+
+
+def write_level(stream: Stream) -> Firings:
+    """One for every token; on comal a stop behind a stop takes none."""
+    return Firings(stream.tokens, stream.tokens - stream.bare)
+
+
+def write_values(stream: Stream) -> Firings:
+    """One for every token; on comal a stop takes none."""
+    return Firings(stream.tokens, stream.values + 1)

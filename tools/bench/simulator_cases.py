@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from firings import ROOT, accumulate, below, each, pointwise, reduce, scan
+from firings import ROOT, Firings, accumulate, below, each, pointwise, reduce, repeat, scan, write_level, write_values
 from scipy import sparse
 
 from fuseflow.samml.nodes import Graph
@@ -28,7 +28,7 @@ class Problem:
     tensors: Mapping[str, Tensor]
     expected: Callable[[], Any]
     """The output as scipy and NumPy compute it, in 64 bits: a dense array, or a sparse one if the output is stored sparse."""
-    firings: Mapping[str, int]
+    firings: Mapping[str, Firings]
     """Of every node, in closed form."""
 
 
@@ -137,7 +137,7 @@ Y_v = write(acc.val) Y.vals
 """)
 
 
-def spmm_firings(a: sparse.csr_array, x_sizes: Any, outputs: Any) -> dict[str, int]:
+def spmm_firings(a: sparse.csr_array, x_sizes: Any, outputs: Any) -> dict[str, Firings]:
     """`x_sizes`: entries of X's row for every entry of A; `outputs`: entries of every row of Y."""
     i = each(ROOT, a.shape[0])
     k = below(i, row_sizes(a))
@@ -145,8 +145,8 @@ def spmm_firings(a: sparse.csr_array, x_sizes: Any, outputs: Any) -> dict[str, i
     y = below(i, outputs)
     return {
         "root": pointwise(ROOT), "A_i": scan(i), "A_k": scan(k), "X_k": pointwise(k), "X_j": scan(j),
-        "A_val": pointwise(k), "rep_j": scan(j), "X_val": pointwise(j), "mul": pointwise(j),
-        "acc": accumulate(j, y, childless=j.empty), "Y_i": pointwise(i), "Y_j": pointwise(y), "Y_v": pointwise(y),
+        "A_val": pointwise(k), "rep_j": repeat(j), "X_val": pointwise(j), "mul": pointwise(j),
+        "acc": accumulate(j, y, k, childless=j.empty), "Y_i": write_level(i), "Y_j": write_level(y), "Y_v": write_values(y),
     }  # fmt: skip
 
 
@@ -180,9 +180,9 @@ Y_v = write(acc.val) Y.vals
     y_i = each(ROOT, int((row_sizes(a) > 0).sum()))
     y_j = each(y_i, WIDTH)
     firings = {
-        "root": pointwise(ROOT), "A_k": scan(k), "A_i": scan(i), "X_k": pointwise(k), "rep_i": scan(i), "X_j": scan(j),
-        "A_val": pointwise(i), "rep_j": scan(j), "X_val": pointwise(j), "mul": pointwise(j),
-        "acc": accumulate(j, y_j, childless=i.empty), "Y_i": pointwise(y_i), "Y_j": pointwise(y_j), "Y_v": pointwise(y_j),
+        "root": pointwise(ROOT), "A_k": scan(k), "A_i": scan(i), "X_k": pointwise(k), "rep_i": repeat(i), "X_j": scan(j),
+        "A_val": pointwise(i), "rep_j": repeat(j), "X_val": pointwise(j), "mul": pointwise(j),
+        "acc": accumulate(j, y_j, k, i, childless=i.empty), "Y_i": write_level(y_i), "Y_j": write_level(y_j), "Y_v": write_values(y_j),
     }  # fmt: skip
     return Problem(graph, packed(graph, A=a, X=x), lambda: a.astype(float) @ x.astype(float), firings)
 
@@ -261,10 +261,10 @@ Y_v = write(out) Y.vals
     j = below(i, row_sizes(a))
     k = each(j, WIDTH)
     firings = {
-        "root": pointwise(ROOT), "A_i": scan(i), "A_j": scan(j), "B_i": pointwise(i), "rep_i": scan(j), "B_k": scan(k),
-        "C_j": pointwise(j), "rep_k": scan(k), "C_k": pointwise(k), "B_val": pointwise(k), "C_val": pointwise(k),
+        "root": pointwise(ROOT), "A_i": scan(i), "A_j": scan(j), "B_i": pointwise(i), "rep_i": repeat(j), "B_k": scan(k),
+        "C_j": pointwise(j), "rep_k": repeat(k), "C_k": pointwise(k), "B_val": pointwise(k), "C_val": pointwise(k),
         "mul": pointwise(k), "dot": reduce(k, j), "A_val": pointwise(j), "out": pointwise(j),
-        "Y_i": pointwise(i), "Y_j": pointwise(j), "Y_v": pointwise(j),
+        "Y_i": write_level(i), "Y_j": write_level(j), "Y_v": write_values(j),
     }  # fmt: skip
 
     def expected() -> sparse.csr_array:
@@ -305,7 +305,7 @@ Y_v = write(add) Y.vals
     firings = {
         "root": pointwise(ROOT), "A_i": scan(i), "B_i": pointwise(i), "A_j": scan(a_j), "B_j": scan(b_j), "j": pointwise(j),
         "A_val": pointwise(j), "B_val": pointwise(j), "add": pointwise(j),
-        "Y_i": pointwise(i), "Y_j": pointwise(j), "Y_v": pointwise(j),
+        "Y_i": write_level(i), "Y_j": write_level(j), "Y_v": write_values(j),
     }  # fmt: skip
     return Problem(graph, packed(graph, A=a, B=b), lambda: a.astype(float) + b.astype(float), firings)
 
@@ -350,9 +350,9 @@ Y_v = write(acc.val) Y.vals
     l, y = each(t, out), each(i, out)
     firings = {
         "root": pointwise(ROOT), "A_i": scan(i), "A_k": scan(k), "X_k": pointwise(k), "X_j": scan(j),
-        "A_val": pointwise(k), "rep_j": scan(j), "X_val": pointwise(j), "mul": pointwise(j), "T": accumulate(j, t),
-        "W_j": pointwise(t), "W_l": scan(l), "W_val": pointwise(l), "rep_l": scan(l), "mul2": pointwise(l),
-        "acc": accumulate(l, y), "Y_i": pointwise(i), "Y_l": pointwise(y), "Y_v": pointwise(y),
+        "A_val": pointwise(k), "rep_j": repeat(j), "X_val": pointwise(j), "mul": pointwise(j), "T": accumulate(j, t, k),
+        "W_j": pointwise(t), "W_l": scan(l), "W_val": pointwise(l), "rep_l": repeat(l), "mul2": pointwise(l),
+        "acc": accumulate(l, y, t), "Y_i": write_level(i), "Y_l": write_level(y), "Y_v": write_values(y),
     }  # fmt: skip
     return Problem(graph, packed(graph, A=a, X=x, W=w), lambda: (a.astype(float) @ x.astype(float)) @ w.astype(float), firings)
 

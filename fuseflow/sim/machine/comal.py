@@ -7,6 +7,8 @@ from math import prod
 from typing import TypeGuard
 
 from fuseflow.samml import nodes as n
+from fuseflow.samml.public_streams import PublicStreams
+from fuseflow.samml.verify import stream_facts
 from fuseflow.sim.outcome.statistics import NodeStatistics
 from fuseflow.tile_ops import TileShape
 
@@ -23,21 +25,9 @@ def region_cycles(nodes: Iterable[NodeStatistics]) -> int:
 def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
     """Return for each edge the number of broadcasts that a token passes on its way to that reader.
 
-    A stream with several readers has one broadcast. All repeats with the same signal count as one reader, which is their signal
-    generator. If there are several such repeats, their tokens pass one more broadcast: it stands behind the generator, but delays the
-    repeats as much as one in front of it. A one-sided join that reads what a locate reads counts as one reader with it, because the
-    locate of public SAM tools passes its inputs on and is read as these two nodes.
+    They are those of the graph as `fuseflow.samml` writes it in the public schema, which is what the public simulator runs.
     """
-    kinds = graph.by_name
-    delays: dict[n.Edge, int] = {}
-    for readers in graph.readers().values():
-        signals = [edge for edge in readers if isinstance(kinds[edge.node], n.Repeat) and edge.input == 1]
-        locates = [edge for edge in readers if isinstance(kinds[edge.node], n.Locate)]
-        joins = [edge for edge in readers if edge.input == 0 and _one_sided(kinds[edge.node])]
-        paired = min(len(locates), len(joins))
-        broadcast = int(len(readers) - len(signals) - paired + bool(signals) > 1)
-        delays |= {edge: broadcast + (edge in signals and len(signals) > 1) for edge in readers}
-    return delays
+    return PublicStreams(graph, stream_facts(graph)).broadcasts()
 
 
 def firing_interval(node: n.Node, tiles: Sequence[TileShape]) -> int:
@@ -72,7 +62,3 @@ def _latency(node: n.Load | n.Alu | n.Reduce, tiles: Sequence[TileShape], result
 
 def _multiplies(node: n.Node) -> TypeGuard[n.Alu]:
     return isinstance(node, n.Alu) and node.function in ("matmul", "matmul_t")
-
-
-def _one_sided(node: n.Node) -> bool:
-    return isinstance(node, n.Join) and len(node.payloads) == 1

@@ -9,16 +9,17 @@ things differ:
   writers take a cycle for it. A region takes as long as its last process (`region_cycles`).
 - **Broadcast.** A stream with several readers passes a node that copies it, so each reader sees its tokens a cycle later. That node does
   not limit the rate (`broadcast_delays`).
-- **Repeat** is two processes in series: a signal generator, with one firing a token, and the repeat. Repeats of one signal share one
-  generator, whose output they get through a broadcast of its own (`repeat`).
+- **Scan.** An empty fiber takes one step (`scan`).
+- **Repeat** is two processes in series: a signal generator, with one firing a token, and the repeat (`repeat`).
 - **Reduce** gives the sum and the stop behind it in one firing (`reduce`).
-- **Accumulate** is one process, and gives all entries of a workspace in one firing (`accumulate`).
+- **Accumulate** is one process, looks at all its inputs in every step, and gives all entries of a workspace in one firing (`accumulate`).
+- **Drop** of coordinates takes a list a step (`comal_drop`).
 - **Write**: some stops cost nothing (`write_level`, `write_values`).
 - **Tiles** come later than stops, which wait for those before them (`LaggedOutput`). The interval of a product also separates stops
   (`alu`).
 
-All other rules are those of the other modules. This holds for root, scan, range, join of all kinds, locate, load and operators on
-scalars. It also holds for align, drop, fork, merge, flatten and split, for which there is no published cycle count to compare with.
+All other rules are those of the other modules. This holds for root, join of all kinds, locate, load and operators on scalars. It also holds
+for align, other drops, fork, merge, flatten and split, for which there is no published cycle count to compare with.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from typing import Any
 from fuseflow.ops import reducer
 from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
-from fuseflow.sim.reference import pointwise, write
-from fuseflow.sim.reference.nested_streams import EnclosingStreams, seen_above
+from fuseflow.sim.reference import comal_drop, pointwise, write
+from fuseflow.sim.reference.nested_streams import seen_above
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, make_output
+from fuseflow.sim.reference.process import Fifo, Item, Output, Process, Steps, Wait, await_tokens, look_behind, make_output
 from fuseflow.sim.reference.reduce import fold_function
+from fuseflow.sim.reference.scan import range_by, scan_by, scan_steps
 from fuseflow.sim.reference.workspace import Workspace, emit_entries, emit_stop
 from fuseflow.tile_ops import constant_tile
 
@@ -71,6 +73,17 @@ class LaggedOutput(Output):
         else:
             self.last = t + self.lag
             super().push(token, self.last)
+
+
+def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
+    return scan_by(_scan, node, context)
+
+
+def range_(node: n.Range, context: NodeContext) -> Sequence[Process]:
+    return range_by(_scan, node, context)
+
+
+_scan = partial(scan_steps, empty_fires=False)
 
 
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
@@ -137,7 +150,7 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
     if fiber:
         if x[0][0] is D or x[0][0].__class__ is Stop:
             raise p.misaligned(x[0][0], token)
-        visible = yield from _look_behind(visible, x)
+        visible = yield from look_behind(visible, x)
     following = x[int(fiber)][0]
     if (following if following.__class__ is Stop else None) is not expected:
         raise p.misaligned(following, token)
@@ -147,14 +160,6 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
     if expected is not None:
         x.take(t)
     return t
-
-
-def _look_behind(visible: int, fifo: Fifo) -> Generator[Wait, None, int]:
-    """Wait for the token behind the head of a FIFO. Returns the cycle by which it is visible, or `visible` if that is later."""
-    head = fifo.popleft()
-    visible = yield from await_tokens(visible, (fifo,))
-    fifo.appendleft(head)
-    return visible
 
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
@@ -190,7 +195,7 @@ def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps
 def accumulate(node: n.Accumulate, context: NodeContext) -> Sequence[Process]:
     process = Process(node, context.inputs, context.outputs, context.interval)
     burst = _Burst(node, (), context.outputs, context.interval)
-    process.steps = _accumulate(process, burst, node.order, fold_function(reducer(node.function), context.types[-1].tile))
+    process.steps = _Accumulation(process, burst, fold_function(reducer(node.function), context.types[-1].tile)).steps()
     return [process]
 
 
@@ -205,84 +210,117 @@ class _Burst(Process):
     close = fire
 
 
-def _accumulate(p: Process, burst: _Burst, order: int, fold: Callable[[Any, Any], Any]) -> Steps:
-    """One firing takes a token of the values, except for a stop that ends an empty fiber of the reduced coordinates; and one takes each
-    stop of the reduced coordinates.
+class _Accumulation:
+    """Every firing looks at the next token of every input. It takes one of these:
 
-    On a value it looks at its coordinate. On the first value below outer coordinates it also looks at these, and takes them. On a stop
-    that ends a list below the reduced coordinates it also takes the outer coordinates with nothing below them, and the stops of the
-    streams between. On a stop of the reduced coordinates it takes that stop (and the innermost ones, if the fiber was empty). It then
-    gives everything that was folded, with the stop behind it, as tokens of one time.
+    - a value, with its coordinate;
+    - a stop of the values, with that of their coordinates, and the outer coordinate whose list ends;
+    - a stop of a stream between, with the outer coordinate whose list ends;
+    - a stop of the reduced coordinates. It gives everything that was folded, with the stop behind it, as tokens of one time.
+
+    The last of these also takes what the inner streams have for the next group of reduced coordinates, if that is empty. Then it looks at
+    the next reduced coordinate, too, which may delay the next firing.
     """
-    *outer, crd, val = p.inputs
-    nest = EnclosingStreams(p, outer)
-    work: Workspace = {}
-    row: dict[int, Any] = {}
-    while True:
-        while not val:
-            yield val
-        token, visible = val[0]
-        if token is N:
-            raise p.refused()
-        if token is D:
-            t = p.close((yield from await_tokens(visible, p.inputs)))
-            nest.finish(t)
-            crd.take(t)
-            val.take(t)
-            for out in p.outputs:
-                out.push(D, t)
-            return
-        visible = yield from await_tokens(visible, (crd,))
-        if token.__class__ is Stop:
-            if crd[0][0] is not token:
-                raise p.misaligned(crd[0][0], token)
-            if token.low < order:
-                yield from _inner_stop(p, nest, token, visible)
-            if token.high >= order:
-                yield from _flush(p, nest, burst, token, visible, work)
-                work = {}
-            continue
-        opens = nest.open < order
-        visible = yield from nest.await_coordinates(visible, order)
-        t = p.fire(visible)
-        nest.enter(t, order)
-        if opens:
-            row = work.setdefault(tuple(nest.crds[1:]), {})
-        key = crd[0][0]
-        crd.take(t)
-        val.take(t)
-        row[key] = fold(row[key], token) if key in row else token
 
+    def __init__(self, process: Process, burst: _Burst, fold: Callable[[Any, Any], Any]) -> None:
+        self.process, self.burst, self.fold = process, burst, fold
+        *self.outer, self.crd, self.val = process.inputs
+        self.depth = len(self.outer)
+        self.work: Workspace = {}
 
-def _inner_stop(p: Process, nest: EnclosingStreams, token: Stop, visible: int) -> Steps:
-    """This firing ends a list below the reduced coordinates."""
-    *_, crd, val = p.inputs
-    levels, between = nest.depth - token.low, [level for level in nest.ended_levels(token) if level > 0]
-    visible = yield from nest.await_coordinates(visible, levels)
-    for level in between:
-        fifo = nest.fifos[level]
-        opens_here = nest.open <= level < levels  # the stop is behind the coordinate
-        visible = yield from _look_behind(visible, fifo) if opens_here else await_tokens(visible, (fifo,))
-    t = p.close(visible)
-    nest.enter(t, levels)
-    nest.leave(t, token, between)
-    crd.take(t)
-    val.take(t)
+    def steps(self) -> Steps:
+        p, val = self.process, self.val
+        while True:
+            visible = yield from await_tokens(0, p.inputs)
+            token = val[0][0]
+            if token is N:
+                raise p.refused()
+            if token is D:
+                t = p.close(visible)
+                for fifo in p.inputs:
+                    self.take(fifo, D, t)
+                for out in p.outputs:
+                    out.push(D, t)
+                return
+            if token.__class__ is Stop:
+                yield from self.stop(token, visible)
+            else:
+                self.put(token, p.fire(visible))
 
+    def put(self, value: Any, t: int) -> None:
+        """Fold a value into the entry of its coordinates."""
+        _, *above, key = (self.coordinate(fifo) for fifo in (*self.outer, self.crd))
+        row = self.work.setdefault(tuple(above), {})
+        row[key] = self.fold(row[key], value) if key in row else value
+        self.crd.take(t)
+        self.val.take(t)
 
-def _flush(p: Process, nest: EnclosingStreams, burst: _Burst, token: Stop, visible: int, work: Workspace) -> Steps:
-    """This firing takes a stop of the reduced coordinates. `visible` is the cycle from which the stop of the values is visible."""
-    *_, crd, val = p.inputs
-    alone = token.low >= nest.depth  # there was no list below the reduced coordinates, so nothing was taken yet
-    ended_levels = nest.ended_levels(token) if alone else (0,)
-    burst.at = t = p.close((yield from await_tokens(visible, (nest.fifos[level] for level in ended_levels))))
-    nest.leave(t, token, ended_levels)
-    if alone:
-        crd.take(t)
-        val.take(t)
-    yield from emit_entries(burst, work, t)
-    end = seen_above(token, 1)
-    yield from emit_stop(burst, end if token.low > nest.depth else stop(0 if work else nest.depth - 1, end.high), t)
+    def stop(self, token: Stop, visible: int) -> Steps:
+        """Take a stop of the values, and then one by one the outer stops that it is part of."""
+        p, level = self.process, self.depth - token.low - 1  # of the coordinate whose list ends
+        empty = level < 0
+        if not empty:
+            t = p.close(visible)
+            self.take_inner(token, t)
+            self.take_coordinate(level, t)
+        while level > max(self.depth - token.high - 1, 0):
+            t = p.close((yield from await_tokens(0, p.inputs)))
+            self.take_outer(level, token, t)
+            level -= 1
+            self.take_coordinate(level, t)
+        following: Stop | None = token if token.high >= self.depth else None
+        while following is not None:
+            following = yield from self.flush(following, empty)
+            empty = False
+
+    def flush(self, token: Stop, empty: bool) -> Generator[Wait, None, Stop | None]:
+        """Take a stop of the reduced coordinates, and what the inner streams have for them if that was not taken before (`empty`). Returns
+        the stop of the next group if it is empty, which is taken from the inner streams."""
+        p, work = self.process, self.work
+        self.burst.at = t = p.close((yield from await_tokens(0, p.inputs)))
+        self.take_outer(0, token, t)
+        following = None if empty else self.val[0][0]
+        if empty:
+            self.take_inner(token, t)
+        yield from emit_entries(self.burst, work, t)
+        end = seen_above(token, 1)
+        yield from emit_stop(self.burst, end if token.low > self.depth else stop(0 if work else self.depth - 1, end.high), t)
+        self.work = {}
+        if following.__class__ is not Stop or following.low < self.depth:
+            return None
+        visible = yield from await_tokens(t, self.outer[:1])
+        self.take_inner(following, visible)
+        _pass(p, visible + 1)
+        return following
+
+    def take_inner(self, token: Stop, t: int) -> None:
+        """Take a stop of the values, with that of their coordinates, and of the streams between if there is no list in these."""
+        for level in range(max(self.depth - token.low, 1), self.depth):
+            self.take_outer(level, token, t)
+        self.take(self.crd, token, t)
+        self.take(self.val, token, t)
+
+    def take_outer(self, level: int, token: Stop, t: int) -> None:
+        """Take the stop of an outer stream that is part of a stop of the values."""
+        self.take(self.outer[level], seen_above(token, self.depth - level), t)
+
+    def take_coordinate(self, level: int, t: int) -> None:
+        self.coordinate(self.outer[level])
+        self.outer[level].take(t)
+
+    def take(self, fifo: Fifo, expected: Any, t: int) -> None:
+        if fifo[0][0] is not expected:
+            raise self.process.misaligned(fifo[0][0], expected)
+        fifo.take(t)
+
+    def coordinate(self, fifo: Fifo) -> int:
+        """Return the coordinate at the head of a FIFO."""
+        token = fifo[0][0]
+        if token is D or token.__class__ is Stop:
+            which = next(k for k, other in enumerate(self.process.inputs) if other is fifo)
+            raise self.process.error(f"stream {which} holds {token} where a coordinate is due")
+        crd: int = token
+        return crd
 
 
 def write_level(node: n.WriteLevel, context: NodeContext) -> Sequence[Process]:
@@ -326,10 +364,13 @@ def _pass(p: Process, visible: int) -> int:
 
 
 RULES: dict[type[n.Node], Rule] = {
+    n.Scan: scan,
+    n.Range: range_,
     n.Alu: alu,
     n.Repeat: repeat,
     n.Reduce: reduce,
     n.Accumulate: accumulate,
+    n.Drop: comal_drop.drop,
     n.WriteLevel: write_level,
     n.WriteValues: write_values,
 }

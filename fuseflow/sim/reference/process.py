@@ -268,6 +268,14 @@ def await_tokens(visible: int, fifos: Iterable[Fifo]) -> Generator[Wait, None, i
     return visible
 
 
+def look_behind(visible: int, fifo: Fifo) -> Generator[Wait, None, int]:
+    """Wait for the token behind the head of a FIFO. Returns the cycle by which it is visible, or `visible` if that is later."""
+    head = fifo.popleft()
+    visible = yield from await_tokens(visible, (fifo,))
+    fifo.appendleft(head)
+    return visible
+
+
 def await_slots(*outputs: Output) -> Generator[Wait, None, int]:
     """Wait for a slot at every bounded reader. Returns the cycle from which all are free, or 0 if all were never filled."""
     free = 0

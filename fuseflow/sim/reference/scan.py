@@ -10,7 +10,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.tokens import D, N, Stop, stop
 from fuseflow.sim.reference.fibers import Fiber, FiberReader
 from fuseflow.sim.reference.node_context import NodeContext, Rule
-from fuseflow.sim.reference.process import Backlog, Process, Steps, await_slots, make_output
+from fuseflow.sim.reference.process import Backlog, Process, Steps, await_slots, look_behind, make_output
 
 BACKLOG_LIMIT = (
     1024  # tokens that a scan may be ahead of its readers: small enough for the caches, large enough to hide the schedule
@@ -23,16 +23,26 @@ def root(node: n.Root, context: NodeContext) -> Sequence[Process]:
 
 
 def scan(node: n.Scan, context: NodeContext) -> Sequence[Process]:
+    return scan_by(scan_steps, node, context)
+
+
+def scan_by(steps: Callable[..., Steps], node: n.Scan, context: NodeContext) -> Sequence[Process]:
+    """Return the process of a scan with these steps."""
     fiber = FiberReader(context.tensors[node.tensor], node.level)
-    (process,) = processes = context.process(scan_steps, fiber, fiber.parents)
+    (process,) = processes = context.process(steps, fiber, fiber.parents)
     process.elements = fiber.requested
     return processes
 
 
 def range_(node: n.Range, context: NodeContext) -> Sequence[Process]:
+    return range_by(scan_steps, node, context)
+
+
+def range_by(steps: Callable[..., Steps], node: n.Range, context: NodeContext) -> Sequence[Process]:
+    """Return the process of a range with these steps."""
     full = range(node.size), range(node.size)
     process = Process(node, context.inputs, (*context.outputs, make_output(context.latency)), context.interval)
-    process.steps = scan_steps(process, lambda ref: full, inf)
+    process.steps = steps(process, lambda ref: full, inf)
     return [process]
 
 
@@ -42,10 +52,10 @@ def _root(p: Process) -> Steps:
     out.push(D, p.close(0, (yield from await_slots(out))))
 
 
-def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Steps:
-    """One firing gives an element, and the first takes the reference too; a reference without elements costs one. Then the closing
-    firing looks at the next reference token. If that is a stop, it is merged with the end of the fiber; otherwise the fiber ends
-    alone."""
+def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float, empty_fires: bool = True) -> Steps:
+    """One firing gives an element, and the first takes the reference too. Then the closing firing looks at the next reference token. If
+    that is a stop, it is merged with the end of the fiber; otherwise the fiber ends alone. A reference without elements costs a firing of
+    its own if `empty_fires`; else the closing firing takes it."""
     (ref,), (crd_out, ref_out) = p.inputs, p.outputs
     fire, push_crd, push_ref, bounded = p.fire, crd_out.push, ref_out.push, p.bounded
     backlog = Backlog(p.outputs, BACKLOG_LIMIT)
@@ -78,12 +88,18 @@ def scan_steps(p: Process, fiber: Callable[[Any], Fiber], parents: float) -> Ste
                 ahead = 0
                 if not backlog:
                     yield backlog
-        if pending:
-            ref.take(fire(visible))
-        while not ref:
-            yield ref
-        token, visible = ref[0]
-        t = p.close(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
+        if pending and not empty_fires:
+            visible = yield from look_behind(visible, ref)
+            t = p.close(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
+            ref.take(t)
+            token = ref[0][0]
+        else:
+            if pending:
+                ref.take(fire(visible))
+            while not ref:
+                yield ref
+            token, visible = ref[0]
+            t = p.close(visible, (yield from await_slots(crd_out, ref_out)) if bounded else 0)
         end = END
         if token.__class__ is Stop:
             if token.low != 0:

@@ -76,7 +76,7 @@ ACCUMULATE = Record(
     "fold_into weights column "  # of an accumulate; of a permute
     "working started prefix values "  # fill: whether a workspace is open, how many were, the open row, values folded
     "finished freed0 freed1 phase next bit fresh last "  # emit: how many are finished, when their buffers were free, the next entry
-    "due at"  # comal: the stop whose workspace is due, plus 1, and the cycle in which it is given
+    "due level empty at"  # comal: the stop that is worked off, plus 1; how far; the cycle in which its workspace is given
 )
 state_at = ACCUMULATE.at
 WORKSPACE_SIZE = WORKSPACE.size

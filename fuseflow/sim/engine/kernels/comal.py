@@ -9,8 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels import comal_accumulate, write
+from fuseflow.sim.engine.kernels import comal_accumulate, comal_drop, write
+from fuseflow.sim.engine.kernels.comal_time import look_only
 from fuseflow.sim.engine.kernels.reduce import reduce as pipelined_reduce
+from fuseflow.sim.engine.kernels.scan import range_ as range_with_empty
+from fuseflow.sim.engine.kernels.scan import scan as scan_with_empty
 from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import (
     ENDED,
@@ -26,7 +29,6 @@ from fuseflow.sim.engine.node_records import (
     source,
     target,
     tokens_at,
-    traced_at,
 )
 from fuseflow.sim.engine.stream_rings import (
     CONTROL,
@@ -52,7 +54,7 @@ from fuseflow.sim.engine.stream_rings import (
     take_in_same_cycle,
     visible,
 )
-from fuseflow.sim.native.jit import call_fold, call_fold_into, call_note
+from fuseflow.sim.native.jit import call_fold, call_fold_into
 from fuseflow.sim.native.records import Record, get_int, inline, set_float
 
 REPEAT = Record("words")
@@ -61,6 +63,21 @@ REDUCE = Record("fold pending at words tile", floats="value identity")
 far, if it is a tile (`words` above 1)."""
 VALUE = REDUCE.offset("value")
 repeat_at, reduce_at, write_at = REPEAT.at, REDUCE.at, write.WRITE.at
+
+
+def scan(node: n.Scan, layout: NodeLayout) -> list[Part]:
+    return _joint(scan_with_empty(node, layout))
+
+
+def range_(node: n.Range, layout: NodeLayout) -> list[Part]:
+    return _joint(range_with_empty(node, layout))
+
+
+def _joint(parts: list[Part]) -> list[Part]:
+    """Let scans close an empty fiber in one firing."""
+    for part in parts:
+        part.state["joint"] = 1
+    return parts
 
 
 def repeat(node: n.Repeat, layout: NodeLayout) -> list[Part]:
@@ -254,7 +271,7 @@ def run_write_level(address: int) -> int:
             take(crd, 1, close(node, visible_at, 0))
             node.waits = ENDED
             return 0
-        take_in_same_cycle(crd, close(node, visible_at, 0) if s.behind != 0 else _pass(node, visible_at))
+        take_in_same_cycle(crd, close(node, visible_at, 0) if s.behind != 0 else look_only(node, visible_at))
         write.end_fiber(s, word)
         s.behind = 0
 
@@ -284,26 +301,16 @@ def run_write_values(address: int) -> int:
             take(val, 1, close(node, visible_at, 0))
             node.waits = ENDED
             return 0
-        take_in_same_cycle(val, _pass(node, visible_at))
-
-
-@inline
-def _pass(node: Any, visible_at: int) -> int:
-    """Look at a token without firing, and return the cycle: the node gets there no earlier than the token is visible."""
-    if node.tracer != 0:
-        call_note(traced_at(node.tracer).note, node.tracer, max(node.ready, visible_at), 0, visible_at, 0)
-    idle = visible_at - node.last - 1
-    if idle > 0:
-        node.starved += idle
-        node.last = visible_at - 1
-        node.ready = visible_at
-    return node.ready
+        take_in_same_cycle(val, look_only(node, visible_at))
 
 
 RULES: dict[type[n.Node], LayoutRule] = {
+    n.Scan: scan,
+    n.Range: range_,
     n.Repeat: repeat,
     n.Reduce: reduce,
     n.Accumulate: comal_accumulate.accumulate,
+    n.Drop: comal_drop.drop,
     n.WriteLevel: write_level,
     n.WriteValues: write_values,
 }

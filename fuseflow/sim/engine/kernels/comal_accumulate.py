@@ -8,22 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.engine.kernels.accumulate import (
-    ACCUMULATE,
-    SORTED,
-    WAITING,
-    accumulate_state,
-    open_row,
-    put_run,
-    row_coordinate,
-    shared_levels,
-)
-from fuseflow.sim.engine.nested_streams import look_at_coordinates, nest_at, take_coordinates
+from fuseflow.sim.engine.kernels.accumulate import ACCUMULATE, accumulate_state, put_run, row_coordinate, shared_levels
+from fuseflow.sim.engine.kernels.comal_time import look_only
+from fuseflow.sim.engine.nested_streams import nest_at
 from fuseflow.sim.engine.node_layout import NodeLayout, Part, word_count
 from fuseflow.sim.engine.node_records import (
     ENDED,
     GROW,
-    INPUT,
     MISALIGNED,
     REFUSED,
     WAIT,
@@ -52,9 +43,9 @@ from fuseflow.sim.engine.stream_rings import (
     is_control,
     low_of,
     lower_stop,
+    next_word,
     push,
     scratch_address,
-    second_token,
     stop_word,
     take,
     take_in_same_cycle,
@@ -64,6 +55,9 @@ from fuseflow.sim.engine.workspace import BLOCK, clear, find_or_insert, sort_key
 from fuseflow.sim.native.records import get_int, inline
 
 state_at = ACCUMULATE.at
+IDLE, INNER, OUTER, FLUSH, GIVE = range(5)
+"""These are the phases of working a stop of the values off. There is none; its own token is next, or the outer stops that it is
+part of, down to `level`; the one of the reduced coordinates is next; what was folded is on its way out."""
 
 
 def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
@@ -71,57 +65,49 @@ def accumulate(node: n.Accumulate, layout: NodeLayout) -> list[Part]:
 
 
 def run_accumulate(address: int) -> int:
-    """Fire once for each token of the values, except for a stop that ends an empty fiber of the reduced coordinates, and once for
-    each stop of the reduced coordinates."""
+    """Fire once for each token of the values, once for each stop of a stream between, and once for each stop of the reduced
+    coordinates. Every firing looks at the next token of every input."""
     node = node_at(address)
     s = state_at(node.state)
     nest, w = nest_at(s.nest), workspace_at(s.workspaces)
     crd, val = source(node, s.order), source(node, s.order + 1)
     while True:
-        if s.due != 0 and not _flush(node, s, nest, w, s.due - 1):
-            return 0
-        k = min(tokens_at(node, s.order + 1), node.burst)
-        if k == 0:
+        if s.phase != IDLE:
+            if not _work_off(node, s, nest, w, s.due - 1):
+                return 0
+            continue
+        visible_at = look_everywhere(node)
+        if visible_at == WAIT:
             return 0
         run = head_run(val)
         control, word = run.kind == CONTROL, run.word
         if run.kind == EMPTY:
             node.fault = REFUSED
             return 0
+        if is_control(crd) != control:
+            node.fault = MISALIGNED
+            return 0
         if control and word == DONE:
-            visible_at = look_everywhere(node)
-            if visible_at == WAIT or room_everywhere(node) == WAIT:
+            if room_everywhere(node) == WAIT:
                 return 0
             t = close(node, visible_at, 0)
             take_everywhere(node, DONE, t)
             push_everywhere(node, DONE, t)
             node.waits = ENDED
             return 0
-        k = min(k, tokens_at(node, s.order))
-        if k == 0:
-            return 0
-        if is_control(crd) != control or (control and head_run(crd).word != word):
-            node.fault = MISALIGNED
-            return 0
-        visible_at = max(visible(val), visible(crd))
         if control:
-            if low_of(word) < s.order and not _inner_stop(node, s, nest, word, visible_at):
-                return 0
-            if high_of(word) >= s.order:
-                s.due = word + 1
+            s.due, s.level, s.empty, s.phase = word + 1, nest.depth - low_of(word) - 1, 0, INNER
             continue
+        k = min(tokens_at(node, s.order), tokens_at(node, s.order + 1), node.burst)
         if w.limit < w.space:  # every element may be in a new block
             k = min(k, w.limit - w.used)
             if k == 0:
                 node.waits = GROW
                 return 0
-        outer = look_at_coordinates(node, nest, s.order)
-        if outer == WAIT:
-            return 0
-        t = fire(node, max(visible_at, outer), 0, k)
-        open_row(node, s, nest, t)
+        _look_up_row(node, s, nest)
         if node.fault != 0:
             return 0
+        t = fire(node, visible_at, 0, k)
         put_run(node, s, w, crd, val, k)
         s.values += k
         take(crd, k, t)
@@ -129,52 +115,67 @@ def run_accumulate(address: int) -> int:
 
 
 @inline
-def _inner_stop(node: Any, s: Any, nest: Any, word: int, visible_at: int) -> bool:
-    """Fire to end a list below the reduced coordinates. The firing also takes the outer coordinates with nothing below them, and
-    the stops of the streams between. Return False if it has to wait."""
-    levels, between = nest.depth - low_of(word), max(nest.depth - high_of(word), 1)
-    outer = look_at_coordinates(node, nest, levels)
-    if outer == WAIT:
-        return False
-    visible_at = max(visible_at, outer)
-    for level in range(between, nest.depth):
-        if tokens_at(node, level) == 0:
-            return False
-        later = visible(source(node, level))
-        if nest.open <= level < levels:  # behind the coordinate that is taken
-            later, _ = second_token(source(node, level))
-            if later == WAIT:
-                node.waits = INPUT + level
-                return False
-        visible_at = max(visible_at, later)
-    t = close(node, visible_at, 0)
-    take_coordinates(node, nest, levels, t)
-    for level in range(between, nest.depth):
-        _take_end(node, nest, level, word, t)
-    nest.open = min(nest.open, max(nest.depth - 1 - high_of(word), 0))
-    take(source(node, s.order), 1, t)
-    take(source(node, s.order + 1), 1, t)
-    return True
-
-
-@inline
-def _take_end(node: Any, nest: Any, level: int, word: int, t: int) -> None:
-    """Take the stop of an outer stream that is part of an inner stop."""
-    reader = source(node, level)
-    if not is_control(reader) or head_run(reader).word != lower_stop(word, nest.depth - level):
-        node.fault = MISALIGNED
+def _look_up_row(node: Any, s: Any, nest: Any) -> None:
+    """Find the row of the coordinates at the heads of the outer streams, if they are others than for the value before."""
+    if nest.open != 0:
         return
-    take_in_same_cycle(reader, t)
+    s.prefix = 0
+    for level in range(nest.depth):
+        reader = source(node, level)
+        if is_control(reader):
+            node.fault = MISALIGNED
+            return
+        if level > 0:
+            s.prefix = s.prefix * get_int(s.sizes, level - 1) + next_word(reader)
+    nest.open = 1
 
 
 @inline
-def _flush(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
-    """Fire on a stop of the reduced coordinates, and give all that follows from it. Return False if it has to wait."""
-    if s.phase == WAITING:
-        if not _take_flushed(node, s, nest, word):
+def _work_off(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
+    """Take the next step for a stop of the values. Return False if it has to wait, or after a fault."""
+    if s.phase == GIVE:
+        if not _give_workspace(node, s, w, word):
             return False
+        if not _look_for_empty(node, s, nest):
+            return False
+        clear(w)
+        return True
+    if s.phase == INNER and s.level < 0:
+        s.phase, s.empty = FLUSH, 1
+    if s.phase == OUTER and s.level <= max(nest.depth - high_of(word) - 1, 0):
+        s.phase = FLUSH if high_of(word) >= nest.depth else IDLE
+        return True
+    visible_at = look_everywhere(node)
+    if visible_at == WAIT:
+        return False
+    t = close(node, visible_at, 0)
+    if s.phase == FLUSH:
+        _take_outer(node, nest, 0, word, t)
+        if s.empty != 0:
+            _take_inner(node, nest, word, t)
         sort_keys(w)
-        s.phase, s.next, s.bit, s.last = SORTED, 0, 0, -1
+        s.at, s.phase, s.next, s.bit, s.last = t, GIVE, 0, 0, -1
+    else:
+        if s.phase == INNER:
+            _take_inner(node, nest, word, t)
+        else:
+            _take_outer(node, nest, s.level, word, t)
+            s.level -= 1
+        reader = source(node, s.level)
+        if is_control(reader):
+            node.fault = MISALIGNED
+            return False
+        take(reader, 1, t)
+        s.phase = OUTER
+    nest.open = 0
+    return node.fault == 0
+
+
+@inline
+def _give_workspace(node: Any, s: Any, w: Any, word: int) -> bool:
+    """Give all that was folded, and the stop behind it. Return False if there is no room."""
+    if s.bit < 0:
+        return True
     if not _give_entries(node, s, w):
         return False
     end = lower_stop(word, 1)
@@ -182,31 +183,52 @@ def _flush(node: Any, s: Any, nest: Any, w: Any, word: int) -> bool:
         end = stop_word(0 if w.used > 0 else s.order - 1, high_of(end))
     if not _give_stop(node, s, end):
         return False
-    clear(w)
-    s.phase, s.due = WAITING, 0
+    s.bit = -1
     return True
 
 
 @inline
-def _take_flushed(node: Any, s: Any, nest: Any, word: int) -> bool:
-    """Fire, and take the stop of the reduced coordinates. If nothing was taken yet, for want of a list below, take all other
-    stops, too."""
-    crd, val = source(node, s.order), source(node, s.order + 1)
-    alone = low_of(word) >= nest.depth
-    visible_at = max(visible(crd), visible(val)) if alone else 0
-    ended = nest.depth if alone else 1
-    for level in range(ended):
-        if tokens_at(node, level) == 0:
-            return False
-        visible_at = max(visible_at, visible(source(node, level)))
-    s.at = close(node, visible_at, 0)
-    for level in range(ended):
-        _take_end(node, nest, level, word, s.at)
-    nest.open = 0
-    if alone:
-        take(crd, 1, s.at)
-        take(val, 1, s.at)
-    return True
+def _look_for_empty(node: Any, s: Any, nest: Any) -> bool:
+    """If the next group of reduced coordinates is empty, take what the inner streams have for it, and look at the next reduced
+    coordinate. Return False if that is not there yet."""
+    val = source(node, s.order + 1)
+    s.phase = IDLE
+    if s.empty != 0 or not is_control(val):
+        return True
+    word = head_run(val).word
+    if word == DONE or low_of(word) < nest.depth:
+        return True
+    if tokens_at(node, 0) == 0:
+        s.phase = GIVE
+        return False
+    visible_at = max(s.at, visible(source(node, 0)))
+    _take_inner(node, nest, word, visible_at)
+    look_only(node, visible_at + 1)
+    s.due, s.phase = word + 1, FLUSH
+    return node.fault == 0
+
+
+@inline
+def _take_inner(node: Any, nest: Any, word: int, t: int) -> None:
+    """Take a stop of the values, with that of their coordinates, and of the streams between if there is no list in these."""
+    for level in range(max(nest.depth - low_of(word), 1), nest.depth):
+        _take_outer(node, nest, level, word, t)
+    for q in range(nest.depth, nest.depth + 2):
+        reader = source(node, q)
+        if not is_control(reader) or head_run(reader).word != word:
+            node.fault = MISALIGNED
+            return
+        take_in_same_cycle(reader, t)
+
+
+@inline
+def _take_outer(node: Any, nest: Any, level: int, word: int, t: int) -> None:
+    """Take the stop of an outer stream that is part of a stop of the values."""
+    reader = source(node, level)
+    if not is_control(reader) or head_run(reader).word != lower_stop(word, nest.depth - level):
+        node.fault = MISALIGNED
+        return
+    take_in_same_cycle(reader, t)
 
 
 @inline

@@ -6,7 +6,20 @@ from typing import Any, assert_never
 
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_layout import LayoutRule, Link, NodeLayout, Part
-from fuseflow.sim.engine.node_records import ENDED, MISALIGNED, OUTSIDE, close, fire, node_at, room_at, source, target, tokens_at
+from fuseflow.sim.engine.node_records import (
+    ENDED,
+    INPUT,
+    MISALIGNED,
+    OUTSIDE,
+    WAIT,
+    close,
+    fire,
+    node_at,
+    room_at,
+    source,
+    target,
+    tokens_at,
+)
 from fuseflow.sim.engine.stream_rings import (
     AFFINE,
     CONTROL,
@@ -18,8 +31,10 @@ from fuseflow.sim.engine.stream_rings import (
     next_word,
     push,
     raise_stop,
+    second_token,
     stop_word,
     take,
+    take_in_same_cycle,
     upcoming_word,
     visible,
 )
@@ -28,7 +43,8 @@ from fuseflow.tensors.levels.base import Computed, Listed
 
 FIELDS = (
     "size lows highs crds refs spans parents every "  # a dense level has a size; others the bounds of each fiber, and its elements
-    "phase next end base references entries"  # `every`: an `N` has a full fiber too
+    "phase next end base references entries "  # `every`: an `N` has a full fiber too
+    "joint"  # whether the closing firing of an empty fiber takes its reference, too (comal)
 )
 SCAN = Record(FIELDS)
 IDLE, OPENING, EMITTING, CLOSING = 0, 1, 2, 3
@@ -62,8 +78,8 @@ def range_(node: n.Range, layout: NodeLayout) -> list[Part]:
 
 def run_scan(address: int) -> int:
     """Fire once for each element; the first takes the reference, too. A reference without elements (or `N`, except of a bare
-    range) costs a firing. The closing firing follows. It looks at the next reference token: a stop there is merged, else the
-    fiber ends alone."""
+    range) costs a firing, unless `joint` is set. The closing firing follows. It looks at the next reference token: a stop there
+    is merged, else the fiber ends alone."""
     node = node_at(address)
     s = state_at(node.state)
     ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
@@ -104,6 +120,10 @@ def run_scan(address: int) -> int:
                     node.fault = OUTSIDE
                     return 0
                 s.phase = OPENING
+            if s.next == s.end and s.joint != 0:
+                if not _close_empty(node, s, visible_at):
+                    return 0
+                continue
             if s.next == s.end:
                 take(ref, 1, fire(node, visible_at, 0, 1))
                 s.phase = CLOSING
@@ -130,6 +150,32 @@ def run_scan(address: int) -> int:
         s.next += k
         if s.next == s.end:
             s.phase = CLOSING
+
+
+@inline
+def _close_empty(node: Any, s: Any, visible_at: int) -> bool:
+    """Fire once to take a reference without elements and give the end of its fiber. Return False if it has to wait, or after a
+    fault."""
+    ref, crds, refs = source(node, 0), target(node, 0), target(node, 1)
+    following_at, following = second_token(ref)
+    if following_at == WAIT:
+        node.waits = INPUT
+        return False
+    if room_at(node, 0) == 0 or room_at(node, 1) == 0:
+        return False
+    t = close(node, max(visible_at, following_at), max(crds.free, refs.free))
+    take(ref, 1, t)
+    end = stop_word(0, 0)
+    if following >= 0:
+        if low_of(following) != 0:
+            node.fault = MISALIGNED
+            return False
+        take_in_same_cycle(ref, t)
+        end = raise_stop(following, 1) - stop_word(1, 0)  # the fiber's own end is part of it
+    push(crds, CONTROL, end, 1, t)
+    push(refs, CONTROL, end, 1, t)
+    s.phase = IDLE
+    return True
 
 
 @inline

@@ -1,0 +1,93 @@
+"""Which streams each node of a graph reads once the graph is said in the public schema.
+
+The public messages do not take every stream where our nodes do: a repeat is signalled by references or values, a locate passes
+references on, a join has its coordinates beside every payload. What writes the schema asks here, and so does who counts broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from fuseflow.samml import nodes as n
+from fuseflow.samml.rule_context import StreamFacts
+
+
+@dataclass(slots=True)
+class PublicStreams:
+    """The public form of the streams of one graph, given its facts.
+
+    `reads` has, for each input of a node, the streams that the messages of the node read for it. `passing` has, for the name of a locate,
+    the join that its message stands for, too.
+    """
+
+    graph: n.Graph
+    facts: Mapping[n.Port, StreamFacts]
+    reads: dict[n.Edge, tuple[n.Port, ...]] = field(init=False)
+    passing: dict[str, n.Join] = field(init=False)
+
+    def __post_init__(self) -> None:
+        by_name = self.graph.by_name
+        joins = [node for node in self.graph.nodes if isinstance(node, n.Join)]
+        self.passing = {locate.name: join for join in joins if self.passes_on(locate := by_name.get(located(join)), join)}
+        read_by = self.graph.readers()
+        self.reads = {}
+        for node in self.graph.nodes:
+            streams: list[tuple[n.Port, ...]] = [(port,) for port in node.inputs]
+            match node:
+                case n.Repeat(inputs=(_, signal)):
+                    streams[1] = (self.companion(signal, "ref", "val") or signal,)
+                case n.Locate(inputs=(crd,)):
+                    passed = self.passing[node.name].inputs[1] if node.name in self.passing else self.companion(crd, "ref")
+                    streams[0] += () if passed is None else (passed,)
+                case n.Join() if self.passing.get(located(node)) is node:
+                    streams = [(), ()]
+                case n.Join():
+                    for crd_input, payloads in node.sides():
+                        streams[crd_input] *= max(len(payloads), 1)
+                case n.Drop() if is_coordinate_drop(node) and n.Port(node.name, 2) not in read_by:
+                    streams[2] = ()
+            self.reads |= {n.Edge(node.name, k): ports for k, ports in enumerate(streams)}
+
+    def companion(self, port: n.Port, *kinds: n.Kind) -> n.Port | None:
+        """Return the stream of one of these kinds that one node makes together with these coordinates, or None."""
+        facts = self.facts
+        if facts[port].type.kind != "crd":
+            return None
+        outputs = [n.Port(port.node, k) for k in range(len(self.graph.by_name[port.node].port_names()))]
+        companions = [p for p in outputs if facts[p].type.kind in kinds and facts[p].shape is facts[port].shape]
+        return min(companions, key=lambda p: (facts[p].nullable, facts[p].type.kind, p.output), default=None)
+
+    def broadcasts(self) -> dict[n.Edge, int]:
+        """Return for each input the number of broadcasts that a token passes on its way there. A stream with several readers has one."""
+        counts = Counter(port for ports in self.reads.values() for port in ports)
+        passed = {edge: max((int(counts[port] > 1) for port in ports), default=0) for edge, ports in self.reads.items()}
+        for locate, join in self.passing.items():
+            passed |= {n.Edge(join.name, k): passed[n.Edge(locate, 0)] for k in range(len(join.inputs))}
+        return passed
+
+    def passes_on(self, locate: n.Node | None, join: n.Join) -> TypeGuard[n.Locate]:
+        """Return whether the join gives what the public message of the locate passes on: its coordinates, and references beside them."""
+        return (
+            isinstance(locate, n.Locate)
+            and (join.kind, join.payloads) == ("intersect", (1,))
+            and locate.inputs == join.inputs[:1]
+            and self.facts[join.inputs[1]].type.kind == "ref"
+            and any(port.node == join.name for port in self.graph.readers())
+        )
+
+
+THROUGH = ".through"
+"""Ends the name of the join that passes on what the locate of the name before it reads, as the public locate does itself."""
+
+
+def located(join: n.Join) -> str:
+    """Return the name that the locate of a join has if the join passes on what it reads."""
+    return join.name.removesuffix(THROUGH)
+
+
+def is_coordinate_drop(node: n.Drop) -> bool:
+    """Return whether a drop looks at nothing but two levels of coordinates."""
+    return len(node.inputs) == 3 and node.inputs[1] == node.inputs[2] and node.value is None
