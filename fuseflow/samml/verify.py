@@ -16,6 +16,7 @@ from fuseflow.samml import nodes as n
 from fuseflow.samml.coordinate_bounds import output_bounds
 from fuseflow.samml.node_rules import RULES
 from fuseflow.samml.rule_context import RuleContext, StreamFacts
+from fuseflow.samml.stream_shapes import StreamShape
 from fuseflow.tensors.dtypes import DTYPES
 
 NAME = re.compile(r"[^\s()\[\],;#=]+")
@@ -33,25 +34,37 @@ def verify(graph: n.Graph) -> None:
     _verify_edges(graph)
 
 
-def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
-    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
-    declared = graph.declared
-    context = RuleContext(graph.name, declared, frozenset(graph.outputs))
-    later = {node.name for node in graph.nodes}
-    facts: dict[n.Port, StreamFacts] = {}
-    for node in graph.nodes:
+class StreamProver:
+    """A walk through the nodes of a graph that proves the facts of their streams, node by node."""
+
+    def __init__(self, graph: n.Graph) -> None:
+        self.facts: dict[n.Port, StreamFacts] = {}
+        self._context = RuleContext(graph.name, graph.declared, frozenset(graph.outputs))
+        self._names = {node.name for node in graph.nodes}
+
+    def visit(self, node: n.Primitive) -> None:
+        """Add what is known of the outputs of a node. Raises `GraphError` if the node may not read what it reads."""
+        context, facts = self._context, self.facts
         if type(node) not in RULES:
             context.refuse(node, "is no primitive")
         for port in node.inputs:
             if port not in facts:
-                _refuse_port(context, node, port, later)
+                _refuse_port(context, node, port, self._names)
         inputs = [facts[port] for port in node.inputs]
         outputs = RULES[type(node)](context, node, inputs)
         context.nodes[node.name] = node
-        types, limits = node.typed([s.type for s in inputs], declared), output_bounds(node, [s.bound for s in inputs], declared)
+        types = node.typed([s.type for s in inputs], context.tensors)
+        limits = output_bounds(node, [s.bound for s in inputs], context.tensors)
         for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):
             facts[n.Port(node.name, k)] = StreamFacts(kind, output.shape, output.nullable, output.position, bound)
-    return facts
+
+
+def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
+    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+    prover = StreamProver(graph)
+    for node in graph.nodes:
+        prover.visit(node)
+    return prover.facts
 
 
 def _refuse_port(context: RuleContext, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
@@ -121,7 +134,7 @@ def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None
             if part in writers:
                 _refuse(graph, f"{_part(*part)} is written by `{writers[part].name}` and by `{node.name}`")
             writers[part] = node
-    declared = graph.declared
+    declared, before_drop = graph.declared, _shapes_before_drop(graph, facts)
     for name in graph.outputs:
         above, above_by = None, None
         for level in (*range(declared[name].format.rank), None):
@@ -129,11 +142,23 @@ def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None
                 _refuse(graph, f"nothing writes {_part(name, level)}")
             writer = writers[name, level]
             shape = facts[writer.inputs[0]].shape
-            if above is not None and (shape if level is None else shape.parent) is not above:
+            needed = shape if level is None else shape.parent
+            if above is not None and needed is not above and needed is not before_drop.get(above):
                 _refuse(
                     graph, f"`{writer.name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"
                 )
             above, above_by = shape, writer.name
+
+
+def _shapes_before_drop(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> dict[StreamShape, StreamShape]:
+    """Return, for each structure out of which a drop took empty lists alone, the structure that it had. Both have the same elements in the
+    same order, and writers ignore a stop behind a stop: what belongs to one of them can be written below the other."""
+    drops = [node for node in graph.nodes if isinstance(node, n.Drop) and node.value is None]
+    return {
+        facts[n.Port(node.name, len(node.inputs) - 1)].shape: facts[node.inputs[-1]].shape
+        for node in drops
+        if not facts[node.inputs[-1]].nullable
+    }
 
 
 def _part(tensor: str, level: int | None) -> str:
