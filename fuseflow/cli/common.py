@@ -199,6 +199,9 @@ def schedule_options(command: Command) -> Command:
         ),
         click.option("--locate", type=click.Choice(SETTINGS["locate"]), help="Dense levels: located, or scanned and joined."),
         click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
+        click.option(
+            "--primitives", type=click.Choice(SETTINGS["primitives"]), help="What graphs are made of: our own, or public ones."
+        ),
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
         click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
         click.option("--schedule", "file", metavar="FILE", type=FILE, help="A schedule file; flags win."),
@@ -218,6 +221,7 @@ def schedule_options(command: Command) -> Command:
         intermediates: str | None,
         locate: str | None,
         repeat: str | None,
+        primitives: str | None,
         no_copies: bool,
         drop_zeros: tuple[str, ...],
         file: Path | None,
@@ -226,6 +230,7 @@ def schedule_options(command: Command) -> Command:
     ) -> Any:
         base = None if file is None else Schedule.load(file)
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "repeat": repeat}
+        settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
         if print_schedule:

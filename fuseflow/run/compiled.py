@@ -27,6 +27,7 @@ from fuseflow.run.history import RunHistory
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.settings import Settings
 from fuseflow.run.stand_ins import check_region, combine_checks, stand_in
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
@@ -127,6 +128,8 @@ class Compiled:
     def memory(self) -> dict[str, Tensor]:
         """Return the tensors in memory before the first region runs: the inputs in their blocks, and the inputs that the compiler added."""
         tensors = tensors_to_blocks(self.program.declared, self.inputs())
+        for region in self.regions:
+            tensors |= auxiliary_tensors(region.graph)
         return tensors | {t.name: guard_data(t) for t in self.program.inputs if t.name not in tensors}
 
     def run(

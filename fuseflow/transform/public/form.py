@@ -11,7 +11,7 @@ these readers lack: a graph is public if it has no warning.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fuseflow.samml.nodes import Align, Alu, Drop, Graph, Join, Locate, Primitive, Range, Repeat
 from fuseflow.samml.protobuf import compatibility
@@ -33,16 +33,23 @@ RULES: Mapping[type[Primitive], Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class PublicForm:
-    """A graph in public primitives; or as it was, if `private` says what of it has no public form."""
+    """A graph in public primitives; or as it was, if `private` says what of it has no public form. `sources` has, for each node that is
+    not of the graph before, the node there that it is for."""
 
     graph: Graph
     private: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def origins(self) -> dict[str, str]:
+        """Return, for each node, the node of the graph before that it is for."""
+        return {node.name: self.sources.get(node.name, node.name) for node in self.graph.nodes}
 
 
 def public_form(graph: Graph) -> PublicForm:
     """Return the public form of a graph."""
     if not compatibility(graph):
         return PublicForm(graph)
-    public = GraphRewriter(graph).run(RULES)
+    rewriter = GraphRewriter(graph)
+    public = rewriter.run(RULES)
     warnings = compatibility(public)
-    return PublicForm(graph, warnings) if warnings else PublicForm(public)
+    return PublicForm(graph, warnings) if warnings else PublicForm(public, sources=rewriter.sources)

@@ -23,10 +23,13 @@ class GraphRewriter:
         vectors = {t.name: t for t in (dense_dimension(node.size) for node in graph.nodes if isinstance(node, Range))}
         self.graph = replace(graph, tensors=(*graph.tensors, *vectors.values()))
         self.nodes: dict[str, Primitive] = {}
+        self.sources: dict[str, str] = {}
+        """The node of the graph that each new node is for."""
         self.readers: Mapping[Port, Sequence[Edge]] = graph.readers()
         self.truth_values: set[Port] = set()
         """The streams that are known to hold 0 and 1 alone."""
         self._before = graph.by_name
+        self._source = ""
         self._prover = StreamProver(self.graph)
         self._payloads: dict[StreamShape, list[Port]] = {}
         self._scans: dict[tuple[Port, str, int], tuple[Port, ...]] = {}
@@ -35,7 +38,7 @@ class GraphRewriter:
         """Return the graph in which each node is what its rule makes of it. A node stays if it has no rule, or its rule returns None."""
         moved: dict[Port, Port] = {}
         for node in self.graph.nodes:
-            rule = rules.get(type(node))
+            rule, self._source = rules.get(type(node)), node.name
             here = replace(node, inputs=tuple(moved[port] for port in node.inputs))
             outputs = rule(self, here) if rule else None
             for k, port in enumerate(self.put(here) if outputs is None else outputs):
@@ -51,6 +54,7 @@ class GraphRewriter:
         """Add a node, under a name of its own if its name is taken, and return its outputs."""
         node = replace(node, name=self._fresh(node.name))
         self.nodes[node.name] = node
+        self.sources[node.name] = self._source
         self._prover.visit(node)
         outputs = tuple(Port(node.name, k) for k in range(len(node.port_names())))
         for port in outputs:
