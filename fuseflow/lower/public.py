@@ -4,17 +4,21 @@ tensors are stored, where the order in which a region reads one decides whether 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.errors import FusionError, ProgramError, ScheduleError
+from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import source_of
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 from fuseflow.tensors import Format, Tensor
+
+ROUNDS = 4
+"""The number of times that tensors are ordered anew: what one region reads in another order, the regions before it may have to write so."""
 
 
 def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
@@ -27,48 +31,58 @@ def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
 def partition_for(program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]) -> PartitionedProgram:
     """Return the program in the regions of a schedule, for a machine.
 
-    Public primitives locate a coordinate in the loop that scans it, or in loops inside that one, and only below the levels around it. So a
-    dense tensor that no user ordered is stored as the loops of its reader run, if that gives more regions a public form.
+    Public primitives locate a coordinate in the loop that gives it, below the levels of the loops around it. So a dense tensor that the
+    schedule did not order is stored as the loops of its reader run, if that gives more regions a public form.
     """
     partitioned = partition_program(program, with_primitives(schedule, machine))
     if partitioned.schedule.primitives != "public":
         return partitioned
-    regions = tuple(lower_regions(partitioned, tensors))
-    tried: set[tuple[str, str]] = set()
-    while wanted := {n: text for n, text in _wanted_formats(partitioned, regions) if (n, text) not in tried}:
-        tried |= wanted.items()
-        for formats in (wanted, *({name: text} for name, text in wanted.items() if len(wanted) > 1)):
-            trial = _trial(program, partitioned.schedule, formats, tensors)
-            if trial is not None and _private(trial[1]) < _private(regions):
-                partitioned, regions = trial
-                break
-    return partitioned
+    private = _private(partitioned, tensors)
+    best, trial, left = partitioned, partitioned, private
+    for _ in range(ROUNDS):
+        wanted = dict(_wanted_formats(trial, left))
+        if not wanted:
+            break
+        trial = _with_formats(trial, wanted, left)
+        outcome = attempt(_private, trial, tensors)
+        if isinstance(outcome, Refusal):
+            break
+        left = outcome
+        if len(left) < len(private):
+            best, private = trial, left
+    return best
 
 
-def _private(regions: Sequence[CompiledRegion]) -> int:
-    return sum(bool(region.private) for region in regions)
+def _private(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> tuple[CompiledRegion, ...]:
+    """Return the regions that have no public form."""
+    return tuple(region for region in lower_regions(partitioned, tensors) if region.private)
 
 
-def _trial(
-    program: Program, schedule: Schedule, formats: Mapping[str, str], tensors: Mapping[str, Tensor]
-) -> tuple[PartitionedProgram, tuple[CompiledRegion, ...]] | None:
-    """Return the program and its regions with these formats, too; None if they cannot be had."""
-    try:
-        partitioned = partition_program(program, replace(schedule, formats=(*schedule.formats, *formats.items())))
-        return partitioned, tuple(lower_regions(partitioned, tensors))
-    except (FusionError, ProgramError, ScheduleError):
-        return None
+def _with_formats(
+    partitioned: PartitionedProgram, formats: Mapping[str, Format], readers: Iterable[CompiledRegion]
+) -> PartitionedProgram:
+    """Return the program with these formats, as if the user had chosen them. Those regions keep their orders that read such a tensor."""
+    schedule = partitioned.schedule
+    for region in readers:
+        if region.einsums and any(view.tensor in formats for view in region.fused.views):
+            schedule = schedule.order(region.name, region.fused.order)
+    program = partitioned.program
+    declared = tuple(replace(t, format=formats.get(t.name, t.format)) for t in program.tensors)
+    chosen = partitioned.user_formats | formats.keys()
+    return replace(partitioned, schedule=schedule, program=replace(program, tensors=declared), user_formats=chosen)
 
 
-def _wanted_formats(partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> Iterator[tuple[str, str]]:
-    """Yield the dense tensors that regions without a public form read in another order than they are stored, in the order of their loops."""
+def _wanted_formats(partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> Iterator[tuple[str, Format]]:
+    """Yield the dense tensors that these regions read in another order than they are stored, with the order of their loops. Views are
+    stored as what they see."""
+    viewed = {source_of(view).tensor for view in partitioned.views.values()}.union(partitioned.views)
+    ordered = {name for name, _ in partitioned.schedule.formats}
     for region in regions:
         fused = region.fused
-        for view in fused.views if region.private else ():
-            declared = fused.declared.get(view.tensor)
-            name = partitioned.user_names.get(view.tensor, view.tensor)
-            if declared is None or declared.format is None or not declared.format.all_dense or name in partitioned.user_formats:
+        for view in fused.views:
+            name, format = view.tensor, fused.declared[view.tensor].format
+            if name in viewed or name not in partitioned.program.declared or partitioned.user_names.get(name, name) in ordered:
                 continue
-            dimensions = sorted(range(len(view.indices)), key=lambda d: fused.order.index(view.indices[d]))
-            if tuple(dimensions) != declared.format.order and name in partitioned.original.declared:
-                yield name, str(Format.of(*["dense"] * len(dimensions), order=tuple(dimensions)))
+            order = tuple(sorted(range(len(view.indices)), key=lambda d: fused.order.index(view.indices[d])))
+            if format is not None and format.all_dense and order != format.order:
+                yield name, Format.of(*["dense"] * len(order), order=order)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, candidate_limit
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.fusion.refusal import Refusal, attempt
@@ -101,20 +102,22 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
 
 def order_region(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     """Return the region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are located
-    or joined as the schedule says, or as it costs less. If public primitives are asked for, orders in which the region has a public form
-    go before others. Raises `FusionError` if no order can be lowered.
+    or joined as the schedule says, or as it costs less. If public primitives are asked for, and the region has no public form in this
+    order, an order is taken in which it has one, if there is any. Raises `FusionError` if no order can be lowered.
     """
-    if state.partitioned.schedule.primitives == "public":
-        public = attempt(_order_region, state, fused, public_cost)
-        if not isinstance(public, Refusal):
-            return public
-    return _order_region(state, fused, cost_with_copies)
+    ordered = _order_region(state, fused, cost_with_copies)
+    if state.partitioned.schedule.primitives == "public" and isinstance(attempt(public_cost, state, ordered), Refusal):
+        public = attempt(_order_region, state, fused, public_cost, candidate_limit(fused))
+        return ordered if isinstance(public, Refusal) else public
+    return ordered
 
 
-def _order_region(state: LoweringState, fused: FusedRegion, cost: StateCost) -> FusedRegion:
+def _order_region(
+    state: LoweringState, fused: FusedRegion, cost: StateCost, refused: int = MAX_REFUSED_ORDERS
+) -> FusedRegion:
     schedule = state.partitioned.schedule
     fused = apply_settings(state, fused)
-    ordered = choose_order(fused, partial(cost, state), schedule.order_policy)
+    ordered = choose_order(fused, partial(cost, state), schedule.order_policy, refused)
     for copy in ordered.copies:
         source = state.stored[copy.source]
         if not requires_copy(copy, source, ordered.order):

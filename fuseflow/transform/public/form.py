@@ -47,8 +47,6 @@ class PublicForm:
 
 def public_form(graph: Graph) -> PublicForm:
     """Return the public form of a graph."""
-    if not compatibility(graph):
-        return PublicForm(graph)
     rewriter = GraphRewriter(graph)
     public = rewriter.run(RULES)
     warnings = compatibility(public)

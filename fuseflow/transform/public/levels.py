@@ -56,5 +56,6 @@ def repeat_by_payload(w: GraphRewriter, node: Repeat) -> Sequence[Port]:
     """Coordinates that repeat a stream are represented by references or values beside them."""
     stream, signal = node.inputs
     if w.facts(signal).type.kind == "crd":
-        signal = w.payload(signal) or signal
+        beside = w.payload(signal)
+        signal = signal if beside is None or beside.node == signal.node else beside
     return w.put(Repeat(node.name, (stream, signal)))
