@@ -230,9 +230,7 @@ def pipeline_order(region: FusedRegion) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*shared, *(v for r in reductions for v in r.over), *region.indices)))
 
 
-def choose_order(
-    region: FusedRegion, cost: RegionCost, policy: str = "best", refused: int = MAX_REFUSED_ORDERS
-) -> FusedRegion:
+def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best", refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
     """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the order is
     that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree. Its search ends
     without a result when the cost has refused `refused` orders.

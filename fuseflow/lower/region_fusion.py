@@ -10,8 +10,8 @@ from typing import TypeAlias
 from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
-from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, candidate_limit
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, candidate_limit
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.copies import cost_with_copies, public_cost
@@ -112,9 +112,7 @@ def order_region(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     return ordered
 
 
-def _order_region(
-    state: LoweringState, fused: FusedRegion, cost: StateCost, refused: int = MAX_REFUSED_ORDERS
-) -> FusedRegion:
+def _order_region(state: LoweringState, fused: FusedRegion, cost: StateCost, refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
     schedule = state.partitioned.schedule
     fused = apply_settings(state, fused)
     ordered = choose_order(fused, partial(cost, state), schedule.order_policy, refused)

@@ -106,11 +106,17 @@ class Compiled:
             write_fibertree(directory, name, tensor)
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """The texts that must stand beside every result: those of the source, and which regions have no form in public primitives."""
+        private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
+        return (*self.source.notices, *private)
+
+    @property
     def settings(self) -> Settings:
         """What was compiled, as enough to repeat it."""
         source = self.source
         return Settings(
-            self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, source.notices
+            self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, self.notices
         )
 
     def inputs(self) -> dict[str, Tensor]:
@@ -183,7 +189,7 @@ class Compiled:
         """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""
         source = self.source
         return (estimator or Estimator()).estimate(
-            estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
+            estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, self.notices
         )
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:

@@ -1,4 +1,4 @@
-"""Auxiliary tensors: inputs that a graph declares for itself, because a primitive of the public schema needs a tensor where ours needs none.
+"""Auxiliary tensors: inputs that a graph declares for itself, where a primitive of the public schema needs a tensor and ours needs none.
 
 There is one kind: a dense vector whose scan gives every coordinate of a dimension. Nothing is stored of it but its size, and no graph loads
 its values, so nobody has to provide it: its name says all. The names have an `@`, which no name of a program can have.

@@ -227,7 +227,7 @@ def public_alu(w: GraphRewriter, node: Alu) -> Sequence[Port] | None:
 
 
 def _is_public(node: Alu, operands: Sequence[Value]) -> bool:
-    """Return whether the public schema has an operator of these operands: a maximum or a quotient only of a stream and a constant behind."""
+    """Return whether the public schema has a quotient, a difference or a maximum of these operands. It has maxima with constants only."""
     if node.function in ("div", "sub"):
         return isinstance(operands[0], Port) and (node.function == "div" or isinstance(operands[1], Port))
     return node.function == "max" and any(isinstance(x, float) for x in operands)

@@ -93,8 +93,8 @@ class GraphRewriter:
         return holds(self.facts(outer).shape, self.facts(inner).shape, self.facts(inner).bound)
 
     def join(self, name: str, kind: str, sides: Sequence[Side]) -> tuple[Port, ...]:
-        """Join some sides. A side without a payload gets one, if there is any. Return the coordinates and the payloads of the sides, without
-        those that were added."""
+        """Join some sides. A side without a payload gets one, if there is any. Return the coordinates and the payloads of the sides,
+        without those that were added."""
         inputs: list[Port] = []
         counts: list[int] = []
         outputs = [0]
