@@ -1,8 +1,8 @@
 """The pipeline, top to bottom: a model, its data, a schedule and a machine become a compiled program, which can be run.
 
 source      `load`                the model as an Einsum program, with its tensors
-program     `partition_program`   the program with formats and blocks, cut into the regions of the schedule
-regions     `lower_regions`       one region after the other, fused, with its loops in their best order
+program     `lower_for`           the program with formats and blocks, cut into the regions of the schedule
+regions     `lower_for`           one region after the other, fused, with its loops in their best order
 table       `build_table`         the steps of each region, inside of `lower_regions`
 graph       `emit`                the SAMML graph of each table, inside of `lower_regions`
 """
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from fuseflow.einsum.nodes import Program
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.lower.partition import partition_program, refuse_auto
-from fuseflow.lower.program import lower_regions
+from fuseflow.lower.partition import refuse_auto
+from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 from fuseflow.schedule import Schedule
@@ -72,10 +72,10 @@ def compile_source(
 ) -> Compiled:
     """Compile a loaded model: its program is cut into regions, and each becomes a fused tree, a table and a graph."""
     start = time.perf_counter()
-    partitioned = partition_program(source.program, schedule)
+    partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
     observe(partitioned.program)
     regions: list[CompiledRegion] = []
-    for region in lower_regions(partitioned, source.tensors):
+    for region in lowered:
         observe(region)
         regions.append(region)
     return Compiled(source, partitioned.program, schedule, tuple(regions), machine, time.perf_counter() - start)

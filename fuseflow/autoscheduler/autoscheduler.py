@@ -21,6 +21,7 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.partition import partition_program
+from fuseflow.lower.public import with_primitives
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.schedule import Schedule
@@ -272,7 +273,9 @@ class _ScheduleSearch:
 
     def _costs(self) -> PartCosts | None:
         """Return the costs of ranges of the finest units that are few enough. None if all are too many, or an operator cannot run alone."""
-        alone = replace(self.settled, fuse_regions=("none",), regions=(), drop_zeros=self.settled.drop_zeros)
+        alone = replace(
+            with_primitives(self.settled, self.machine), fuse_regions=("none",), regions=(), drop_zeros=self.settled.drop_zeros
+        )
         try:
             partitioned = partition_program(self.source.program, alone)
             finest = operator_units(partitioned, alone)

@@ -12,11 +12,13 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import region_requests
+from fuseflow.lower.public import with_primitives
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.history import RunHistory
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine
 from fuseflow.tensors import Tensor
@@ -62,7 +64,7 @@ class OrderSearch:
     def choose(self) -> tuple[Schedule, tuple[OrderTrial, ...]]:
         """Return the schedule with an order for each region that has several, and the orders that were considered."""
         compiled, schedule = self.compiled, self.compiled.schedule
-        partitioned = partition_program(compiled.source.program, schedule)
+        partitioned = partition_program(compiled.source.program, with_primitives(schedule, compiled.machine))
         state = initial_state(partitioned, compiled.source.tensors)
         knowledge = self.estimator.knowledge(partitioned.program, compiled.source.tensors)
         memory, history = compiled.memory() if self.top else {}, RunHistory(dedup=True)
@@ -139,6 +141,7 @@ class OrderSearch:
         for region in regions:
             for step in region.views_before:
                 memory[step.name] = step.of(memory[step.source])
+            memory |= auxiliary_tensors(region.graph)
             read = {name: memory[name] for name in region.graph.inputs}
             results = history.replay(region, read)
             if results is None:

@@ -60,4 +60,4 @@ def compile_command(
         if not quiet:
             print_table(console(), compiled_table(compiled))
             click.echo(f"written to {target}")
-            print_notices(console(), compiled.source.notices)
+            print_notices(console(), compiled.notices)

@@ -8,7 +8,9 @@ from fuseflow.cli.common import StrictCommand, debug_option
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.explain.fusion import explain_fusion
+from fuseflow.explain.primitives import explain_primitives
 from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
+from fuseflow.report.primitives_table import primitives_json, primitives_table, private_lines
 from fuseflow.report.tables import print_table
 
 
@@ -23,14 +25,23 @@ def fusion(
     """Explain the regions of MODEL: which neighbouring Einsums are fused, and why or why not.
 
     The second table says how often each value of a producer is computed, inside which loops that it lacks, and what storing it instead
-    means. Nothing is executed: numbers are expected from the statistics of the tensors, which are assumed for those without data.
+    means. With public primitives, a third says what these are expected to cost in each region. Nothing is executed: numbers are expected
+    from the statistics of the tensors, which are assumed for those without data.
     """
     json_file.require_writable()
     scheduled = program.compile()
     source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
     report = explain_fusion(source, schedule)
-    json_file.write(lambda: scheduled.json(fusion_json(report, source.name, schedule.to_yaml())))
+    costs = explain_primitives(scheduled.compiled)
+    json_file.write(
+        lambda: scheduled.json({**fusion_json(report, source.name, schedule.to_yaml()), "primitives": primitives_json(costs)})
+    )
     out = json_file.console()
     print_table(out, pair_table(report))
     out.print()
     print_table(out, producer_table(report))
+    if costs:
+        out.print()
+        print_table(out, primitives_table(costs))
+        for line in private_lines(costs):
+            out.print(line, soft_wrap=True, markup=False)

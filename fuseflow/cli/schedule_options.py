@@ -38,6 +38,9 @@ def schedule_options(command: Command) -> Command:
             help="What regions read: the real ones, or stand-ins.",
         ),
         click.option("--locate", type=click.Choice(SETTINGS["locate"]), help="Dense levels: located, or scanned and joined."),
+        click.option(
+            "--primitives", type=click.Choice(SETTINGS["primitives"]), help="What graphs are made of: our own, or public ones."
+        ),
         click.option("--repeat", type=click.Choice(SETTINGS["repeat"]), help="What is repeated in loops that an operand lacks."),
         click.option("--no-copies", is_flag=True, help="Never copy a tensor into another storage order."),
         click.option("--drop-zeros", multiple=True, metavar="TENSOR", help="Store a result without its zeros; repeatable."),
@@ -58,6 +61,7 @@ def schedule_options(command: Command) -> Command:
         intermediates: str | None,
         locate: str | None,
         repeat: str | None,
+        primitives: str | None,
         no_copies: bool,
         drop_zeros: tuple[str, ...],
         file: Path | None,
@@ -66,6 +70,7 @@ def schedule_options(command: Command) -> Command:
     ) -> Any:
         base = None if file is None else Schedule.load(file)
         settings = {"iteration": iteration, "intermediates": intermediates, "locate": locate, "repeat": repeat}
+        settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
         if print_schedule:

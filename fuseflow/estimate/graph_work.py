@@ -9,7 +9,7 @@ from functools import partial
 
 from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.counted.nests import CountedStream
-from fuseflow.estimate.counted.patterns import Pattern, result_pattern
+from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
 from fuseflow.estimate.expected.stream_shapes import (
     ExpectedStream,
@@ -20,7 +20,7 @@ from fuseflow.estimate.expected.stream_shapes import (
 )
 from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
 from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
-from fuseflow.estimate.statistics import TensorStatistics
+from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
@@ -125,7 +125,9 @@ def count_work(
     `statistics` are those of all tensors that it reads, `patterns` the patterns of those that can be counted, and `overlap` what is known
     of pairs of them.
     """
-    types = graph.types()
+    types, own = graph.types(), auxiliary_statistics(graph)
+    statistics = {**statistics, **own}
+    patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
     walk = _StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
     nodes, operators, accesses = list[NodeWork](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
     certain: dict[str, bool] = {}  # by node: whether whatever its streams have was counted

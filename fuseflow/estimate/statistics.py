@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fuseflow.einsum.nodes import TensorType
+from fuseflow.samml.auxiliary import is_auxiliary
+from fuseflow.samml.nodes import Graph
 from fuseflow.tensors import Format, Tensor
 
 DEFAULT_DENSITY = 0.1
@@ -60,6 +62,11 @@ def assume_statistics(tensor: TensorType) -> TensorStatistics:
     sizes = tuple(tensor.stored_shape[d] for d in tensor.format.order)
     fanouts = (level.expected(size, DEFAULT_DENSITY) for size, level in zip(sizes, tensor.format.levels, strict=True))
     return TensorStatistics(sizes, tuple(fanouts))
+
+
+def auxiliary_statistics(graph: Graph) -> dict[str, TensorStatistics]:
+    """Return the statistics of the tensors that a graph declares for itself."""
+    return {t.name: TensorStatistics(t.shape, tuple(map(float, t.shape))) for t in graph.tensors if is_auxiliary(t)}
 
 
 def collect_statistics(types: Mapping[str, TensorType], tensors: Mapping[str, Tensor]) -> dict[str, TensorStatistics]:

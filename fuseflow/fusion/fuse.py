@@ -230,9 +230,10 @@ def pipeline_order(region: FusedRegion) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*shared, *(v for r in reductions for v in r.over), *region.indices)))
 
 
-def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best") -> FusedRegion:
+def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best", refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
     """Return the region in its best-ranked legal order, with the orders that it was compared with. Under the policy `first`, the order is
-    that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree.
+    that nearest to the program in which every tensor is read as it is stored, dense ones too, as far as they agree. Its search ends
+    without a result when the cost has refused `refused` orders.
     """
     price = lambda order: cost(replace(region, order=order))  # noqa: E731
     if policy == "first":
@@ -241,7 +242,7 @@ def choose_order(region: FusedRegion, cost: RegionCost, policy: str = "best") ->
             region.indices,
             price,
             region.name,
-            MAX_REFUSED_ORDERS,
+            refused,
         )
         return replace(region, order=trials[-1].order, compared=trials)
     compared = compare_orders(

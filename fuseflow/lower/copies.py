@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from fuseflow.einsum.nodes import Access, Einsum, Program, TensorType
+from fuseflow.errors import FusionError
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
 from fuseflow.fusion.copies import requires_copy, stored_copy_name
@@ -47,6 +48,19 @@ def cost_with_copies(state: LoweringState, fused: FusedRegion) -> Estimate:
     for copy in fused.copies:
         cost += _copy_cost(state, copy, fused)
     return cost
+
+
+def public_cost(state: LoweringState, fused: FusedRegion) -> Estimate:
+    """Return the cost of the public form of a region in its order. Raises `FusionError` if it has none, or if it needs copies: what makes
+    them has none.
+    """
+    private = region_graph(state, fused).form.private
+    if private:
+        raise FusionError(f"order {','.join(fused.order)} of region `{fused.name}` has no public form: {private[0]}")
+    for copy in fused.copies:
+        if requires_copy(copy, state.stored[copy.source], fused.order):
+            raise FusionError(f"order {','.join(fused.order)} of region `{fused.name}` needs a copy of `{copy.source}`")
+    return cost_with_copies(state, fused)
 
 
 def _copy_cost(state: LoweringState, copy: Copy, fused: FusedRegion) -> Estimate:

@@ -12,14 +12,19 @@ from fuseflow.fusion import Copy, FusedRegion
 from fuseflow.lower.state import LoweringState
 from fuseflow.samml.nodes import Graph
 from fuseflow.table import FusionTable, build_table, emit
+from fuseflow.transform.public import PublicForm, public_form
 
 
 @dataclass(frozen=True, slots=True)
 class RegionGraph:
-    """The table and the graph of a region, its expected cost, and the statistics of the tensors that it writes."""
+    """The table and the graph of a region, its expected cost, and the statistics of the tensors that it writes.
+
+    `own` is the graph in our own primitives. `form` is its public form if the schedule asks for public primitives, else the graph itself.
+    """
 
     table: FusionTable
-    graph: Graph
+    own: Graph
+    form: PublicForm
     cost: Estimate
     written_statistics: Mapping[str, TensorStatistics]
 
@@ -27,9 +32,15 @@ class RegionGraph:
 def region_graph(state: LoweringState, fused: FusedRegion) -> RegionGraph:
     """Return the graph of a region in its order. Raises `FusionError` if no table can be made in this order."""
     table = build_table(fused)
-    graph = emit(table)
-    cost, written = estimate_graph(graph, readable_statistics(state, fused))
-    return RegionGraph(table, graph, cost, written)
+    own = emit(table)
+    form = scheduled_form(state, own)
+    cost, written = estimate_graph(form.graph, readable_statistics(state, fused))
+    return RegionGraph(table, own, form, cost, written)
+
+
+def scheduled_form(state: LoweringState, own: Graph) -> PublicForm:
+    """Return a graph in the primitives that the schedule asks for."""
+    return public_form(own) if state.partitioned.schedule.primitives == "public" else PublicForm(own)
 
 
 def readable_statistics(state: LoweringState, fused: FusedRegion) -> dict[str, TensorStatistics]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 from fuseflow.einsum.indices import substitute_tensors
+from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, candidate_limit
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.fusion.refusal import Refusal, attempt
-from fuseflow.lower.copies import cost_with_copies
+from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.state import LoweringState, RegionRequest
 
+StateCost: TypeAlias = Callable[[LoweringState, FusedRegion], Estimate]
+"""The cost of a region in its order. It may refuse the order with a `FusionError`."""
 COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), False: ("never",)}
 """The rules of copying, in the order in which they are tried, by whether copies are allowed."""
 
@@ -97,18 +102,27 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
 
 def order_region(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     """Return the region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are located
-    or joined as the schedule says, or as it costs less. Raises `FusionError` if no order can be lowered.
+    or joined as the schedule says, or as it costs less. If public primitives are asked for, and the region has no public form in this
+    order, an order is taken in which it has one, if there is any. Raises `FusionError` if no order can be lowered.
     """
+    ordered = _order_region(state, fused, cost_with_copies)
+    if state.partitioned.schedule.primitives == "public" and isinstance(attempt(public_cost, state, ordered), Refusal):
+        public = attempt(_order_region, state, fused, public_cost, candidate_limit(fused))
+        return ordered if isinstance(public, Refusal) else public
+    return ordered
+
+
+def _order_region(state: LoweringState, fused: FusedRegion, cost: StateCost, refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
     schedule = state.partitioned.schedule
     fused = apply_settings(state, fused)
-    ordered = choose_order(fused, partial(cost_with_copies, state), schedule.order_policy)
+    ordered = choose_order(fused, partial(cost, state), schedule.order_policy, refused)
     for copy in ordered.copies:
         source = state.stored[copy.source]
         if not requires_copy(copy, source, ordered.order):
             without = remove_copy(ordered, copy, source)
-            ordered = ordered if cost_rank(state, without) is None else without
+            ordered = ordered if cost_rank(state, without, cost) is None else without
     if schedule.locate == "auto":
-        ordered = _located_or_joined(state, ordered)
+        ordered = _located_or_joined(state, ordered, cost)
     return name_copies(ordered, state.declared)
 
 
@@ -119,15 +133,15 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     return replace(fused, results=results, repeat=schedule.repeat, locate=schedule.locate != "never")
 
 
-def _located_or_joined(state: LoweringState, located: FusedRegion) -> FusedRegion:
+def _located_or_joined(state: LoweringState, located: FusedRegion, cost: StateCost) -> FusedRegion:
     """Return the region with its dense levels located, or scanned and joined if that costs less."""
     joined = replace(located, locate=False)
     located_rank = next(c.rank for c in located.compared if c.order == located.order)
-    joined_rank = cost_rank(state, joined)
+    joined_rank = cost_rank(state, joined, cost)
     return joined if joined_rank is not None and joined_rank < located_rank else located
 
 
-def cost_rank(state: LoweringState, region: FusedRegion) -> float | None:
-    """Return the rank of a region's cost in its order, or None if no table can be made in it."""
-    cost = attempt(cost_with_copies, state, region)
-    return None if isinstance(cost, Refusal) else cost.rank
+def cost_rank(state: LoweringState, region: FusedRegion, cost: StateCost) -> float | None:
+    """Return the rank of a region's cost in its order, or None if the region is refused in it."""
+    price = attempt(cost, state, region)
+    return None if isinstance(price, Refusal) else price.rank

@@ -11,7 +11,7 @@ from fuseflow.estimate import Estimate, estimate_graph
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
-from fuseflow.lower.graphs import readable_statistics, region_graph
+from fuseflow.lower.graphs import readable_statistics, region_graph, scheduled_form
 from fuseflow.lower.lanes import LaneAssignment, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, RegionRequest
@@ -27,7 +27,8 @@ class CompiledRegion:
     """One region at every stage, with its expected cost. A region without `einsums` is a copy that the next one reads.
 
     `views_before` are the tensors that are seen in other dimensions for this region to read, and `views_after` those seen so as outputs of
-    the program. `places` gives the lanes that the nodes of `graph` are in.
+    the program. `places` gives the lanes that the nodes of `graph` are in. `own` is the graph in our own primitives, if `graph` is its
+    public form. `private` says what has no public form, if the schedule asks for public primitives and the graph is in our own.
     """
 
     name: str
@@ -39,6 +40,8 @@ class CompiledRegion:
     views_before: tuple[TensorView, ...] = ()
     views_after: tuple[TensorView, ...] = ()
     places: LaneAssignment = field(default_factory=dict)
+    own: Graph | None = None
+    private: tuple[str, ...] = ()
 
     @property
     def result_types(self) -> dict[str, TensorType]:
@@ -50,8 +53,8 @@ class CompiledRegion:
 
     @property
     def serial(self) -> Graph:
-        """The graph without lanes."""
-        return emit(self.table) if self.places else self.graph
+        """The graph in our own primitives, without lanes."""
+        return emit(self.table) if self.places or self.own else self.graph
 
 
 LoweringStep: TypeAlias = CompiledRegion | TensorView
@@ -95,15 +98,26 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
     """Compile a fused region in its order to a table and a graph. Return it with the state after it ran."""
     lowered, schedule = region_graph(state, fused), state.partitioned.schedule
     places: LaneAssignment = {}
-    graph, cost = lowered.graph, lowered.cost
+    own, form, cost = lowered.own, lowered.form, lowered.cost
     if request.einsums and schedule.parallel:
-        parallel = with_lanes(graph, lowered.table, fused, schedule)
-        graph, places = parallel.graph, parallel.places
-        cost, _ = estimate_graph(graph, readable_statistics(state, fused))
-    graph = mark_fiber_fifos(graph)
+        parallel = with_lanes(own, lowered.table, fused, schedule)
+        own, form = parallel.graph, scheduled_form(state, parallel.graph)
+        places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
+        cost, _ = estimate_graph(form.graph, readable_statistics(state, fused))
+    graph = mark_fiber_fifos(form.graph)
     verify_region(fused)
     verify_graph(graph)
-    region = CompiledRegion(request.name, request.einsums, fused, lowered.table, graph, cost, places=places)
+    region = CompiledRegion(
+        request.name,
+        request.einsums,
+        fused,
+        lowered.table,
+        graph,
+        cost,
+        places=places,
+        own=None if form.graph == own else mark_fiber_fifos(own),
+        private=form.private,
+    )
     return region, state.after_writing(region.result_types, lowered.written_statistics)
 
 

@@ -26,6 +26,7 @@ from fuseflow.run.history import RunHistory
 from fuseflow.run.result import Result, Seconds
 from fuseflow.run.settings import Settings
 from fuseflow.run.stand_ins import check_region, combine_checks, stand_in
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
@@ -104,11 +105,17 @@ class Compiled:
             write_fibertree(directory, name, tensor)
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """The texts that must stand beside every result: those of the source, and which regions have no form in public primitives."""
+        private = (f"region `{r.name}` has no form in public primitives: {r.private[0]}" for r in self.regions if r.private)
+        return (*self.source.notices, *private)
+
+    @property
     def settings(self) -> Settings:
         """What was compiled, as enough to repeat it."""
         source = self.source
         return Settings(
-            self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, source.notices
+            self.name, source.data, self.schedule.to_yaml(), self.machine, "auto", self.seed, source.options, self.notices
         )
 
     def inputs(self) -> dict[str, Tensor]:
@@ -126,6 +133,8 @@ class Compiled:
     def memory(self) -> dict[str, Tensor]:
         """Return the tensors in memory before the first region runs: the inputs in their blocks, and the inputs that the compiler added."""
         tensors = tensors_to_blocks(self.program.declared, self.inputs())
+        for region in self.regions:
+            tensors |= auxiliary_tensors(region.graph)
         return tensors | {t.name: guard_data(t) for t in self.program.inputs if t.name not in tensors}
 
     def run(
@@ -179,7 +188,7 @@ class Compiled:
         """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""
         source = self.source
         return (estimator or Estimator()).estimate(
-            estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, source.notices
+            estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, self.notices
         )
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:

@@ -17,6 +17,7 @@ from fuseflow.frontend.sources import Source, input_tensors, load
 from fuseflow.lower.views import source_of
 from fuseflow.run.manifest import MANIFEST
 from fuseflow.samml import text as samml_text
+from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Graph
 from fuseflow.samml.verify import verify
 
@@ -85,7 +86,8 @@ def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph])
 
 
 def _views(source: Source, graph: Graph, name: str, stored: set[str]) -> Iterator[StoredView]:
-    if name in stored:
+    decl = graph.declared[name]
+    if name in stored or is_auxiliary(decl):
         return
     einsum = source.program.defined.get(name)
     if einsum is None or not isinstance(einsum.body, Access):
@@ -93,6 +95,5 @@ def _views(source: Source, graph: Graph, name: str, stored: set[str]) -> Iterato
     viewed = source_of(einsum).tensor
     if viewed not in stored:
         viewed = next((t for t in sorted(stored) if t.startswith(f"{viewed}.dense")), viewed)
-    decl = graph.declared[name]
     stored.add(name)
     yield StoredView(name, viewed, decl.format, decl.shape)

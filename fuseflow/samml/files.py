@@ -14,6 +14,7 @@ from fuseflow.errors import FileError, FuseFlowError, Span, UsageError
 from fuseflow.filesystem import read_bytes, read_text
 from fuseflow.samml import protobuf
 from fuseflow.samml import text as samml_text
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Graph, TensorDecl, show_tile
 from fuseflow.samml.tile_indices import tile_indices
 from fuseflow.samml.verify import verify
@@ -50,7 +51,8 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
     except FuseFlowError as error:
         error.span = error.span or Span(str(path), 1)
         raise
-    entries = read_entries(tensors, graph.inputs, f"graph `{graph.name}`", LIST_KEYS)
+    auxiliary = auxiliary_tensors(graph)
+    entries = read_entries(tensors, tuple(n for n in graph.inputs if n not in auxiliary), f"graph `{graph.name}`", LIST_KEYS)
     contents: dict[str, ArrayOrSparse | Tensor] = {}
     blocks: dict[str, Block] = {}
     counts: dict[str, tuple[int, ...]] = {}  # shapes, in elements or in tiles
@@ -78,7 +80,7 @@ def load_graph(path: str | Path, tensors: str | Path) -> tuple[Graph, dict[str, 
             file_indices,
             blocks,
         )
-    inputs = {}
+    inputs = dict(auxiliary)
     for entry in entries:
         with entry.named_in_errors():
             decl, content = graph.declared[entry.name], contents[entry.name]

@@ -76,8 +76,8 @@ def _join(c: RuleContext, node: n.Join, inputs: InputFacts) -> list[OutputFacts]
         c.aligned(node, inputs, crd, *payloads)
         if inputs[crd].shape.parent is not above:
             c.refuse(node, f"{c.stream(node, crd)} does not hang below the same stream as {c.stream(node, 0)}")
-    sides = [inputs[crd].shape for crd, _ in node.sides()]
-    result = c.shapes.joined(node.kind, sides)
+    sides = [inputs[crd] for crd, _ in node.sides()]
+    result = c.shapes.joined(node.kind, [side.shape for side in sides], [side.bound for side in sides])
     bound = output_bounds(node, [x.bound for x in inputs], c.tensors)[0]
     outputs = [OutputFacts(result)]
     for s, (crd, payloads) in enumerate(node.sides()):

@@ -58,11 +58,21 @@ class StreamShapes:
         """Return the structure with every coordinate 0..size-1 below every element of `parent`."""
         return self.below(parent, "full", size)
 
-    def joined(self, kind: str, sides: Sequence[StreamShape]) -> StreamShape:
-        """Return the structure of a join of sides with one parent. It is that of side 0 for `left`, and that of each side if all are
-        equal."""
-        if kind == "left" or len(set(sides)) == 1:
+    def joined(self, kind: str, sides: Sequence[StreamShape], bounds: Sequence[int]) -> StreamShape:
+        """Return the structure of a join of sides with one parent, whose coordinates are below `bounds`. It is that of one side if this
+        side provably has all coordinates of the join: the first for `left`, one that holds the others for a union, one that the others
+        hold for an intersection."""
+        if kind == "left":
             return sides[0]
+        limits: dict[StreamShape, int] = {}
+        for side, limit in zip(sides, bounds, strict=True):
+            limits[side] = min(limit, limits.get(side, limit))
+        if kind == "union":
+            deciding = [side for side in limits if all(holds(side, other, limits[other]) for other in limits)]
+        else:
+            deciding = [side for side in limits if all(holds(other, side, limits[side]) for other in limits)]
+        if deciding:
+            return deciding[0]
         parent = sides[0].parent
         assert parent is not None
         return self.below(parent, kind, frozenset(sides))
@@ -112,3 +122,14 @@ class StreamShapes:
             parent = self.below(parent, *origin, level)
             levels.append(parent)
         return levels
+
+
+def holds(outer: StreamShape, inner: StreamShape, bound: int) -> bool:
+    """Return whether the lists of one structure provably have all coordinates of the lists of another one below the same parent, which are
+    below `bound`."""
+    match outer.origin:
+        case ("full", int(size)) if size >= bound:
+            return True
+        case ("union", frozenset() as sides) if inner in sides:
+            return True
+    return outer is inner

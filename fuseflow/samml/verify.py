@@ -34,25 +34,37 @@ def verify(graph: n.Graph) -> None:
     _verify_edges(graph)
 
 
-def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
-    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
-    declared = graph.declared
-    context = RuleContext(graph.name, declared, frozenset(graph.outputs))
-    later = {node.name for node in graph.nodes}
-    facts: dict[n.Port, StreamFacts] = {}
-    for node in graph.nodes:
+class StreamProver:
+    """A walk through the nodes of a graph that proves the facts of their streams, node by node."""
+
+    def __init__(self, graph: n.Graph) -> None:
+        self.facts: dict[n.Port, StreamFacts] = {}
+        self._context = RuleContext(graph.name, graph.declared, frozenset(graph.outputs))
+        self._names = {node.name for node in graph.nodes}
+
+    def visit(self, node: n.Primitive) -> None:
+        """Add what is known of the outputs of a node. Raises `GraphError` if the node may not read what it reads."""
+        context, facts = self._context, self.facts
         if type(node) not in RULES:
             context.refuse(node, "is no primitive")
         for port in node.inputs:
             if port not in facts:
-                _refuse_port(context, node, port, later)
+                _refuse_port(context, node, port, self._names)
         inputs = [facts[port] for port in node.inputs]
         outputs = RULES[type(node)](context, node, inputs)
         context.nodes[node.name] = node
-        types, limits = node.typed([s.type for s in inputs], declared), output_bounds(node, [s.bound for s in inputs], declared)
+        types = node.typed([s.type for s in inputs], context.tensors)
+        limits = output_bounds(node, [s.bound for s in inputs], context.tensors)
         for k, (kind, output, bound) in enumerate(zip(types, outputs, limits, strict=True)):
             facts[n.Port(node.name, k)] = StreamFacts(kind, output.shape, output.nullable, output.position, bound)
-    return facts
+
+
+def stream_facts(graph: n.Graph) -> dict[n.Port, StreamFacts]:
+    """Return what is known of every stream. Raises `GraphError` at the first node that may not read what it reads."""
+    prover = StreamProver(graph)
+    for node in graph.nodes:
+        prover.visit(node)
+    return prover.facts
 
 
 def _refuse_port(context: RuleContext, node: n.Node, port: n.Port, names: Iterable[str]) -> NoReturn:
@@ -131,13 +143,9 @@ def _verify_outputs(graph: n.Graph, facts: Mapping[n.Port, StreamFacts]) -> None
                 _refuse(graph, f"nothing writes {_part(name, level)}")
             writer = writers[name, level]
             shape = facts[writer.inputs[0]].shape
-            if above is None:
-                follows = True
-            elif level is None:  # a writer of values takes no notice of stops, so only the entries count
-                follows = shape.entries is above.entries
-            else:
-                follows = shape.parent is above
-            if not follows:
+            needed = shape if level is None else shape.parent
+            # A writer takes no notice of a stop behind a stop, so only the entries count.
+            if above is not None and (needed is None or needed.entries is not above.entries):
                 _refuse(
                     graph, f"`{writer.name}` writes {_part(name, level)} from a stream that is not below what `{above_by}` writes"
                 )

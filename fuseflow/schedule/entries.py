@@ -18,6 +18,7 @@ SETTINGS = {
     "iteration": ("factored", "global"),
     "locate": ("auto", "always", "never"),
     "repeat": ("value", "reference"),
+    "primitives": ("auto", "own", "public"),
     "order_policy": ("best", "first", "auto"),
     "intermediates": ("real", "dense"),
 }

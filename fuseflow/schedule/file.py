@@ -41,6 +41,7 @@ class Sections(BaseModel):
     copies: bool | None = None
     locate: str | None = None
     repeat: str | None = None
+    primitives: str | None = None
     order_policy: str | None = None
     intermediates: str | None = None
     drop_zeros: NameList | None = None

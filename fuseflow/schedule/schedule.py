@@ -88,6 +88,10 @@ class Schedule:
     """
     repeat: str = "value"
     """What is repeated in a loop that an operand lacks: its `value`, as late as possible, or its `reference`, before it is loaded."""
+    primitives: str = "auto"
+    """What graphs are made of: our `own` primitives; those of the `public` schema, in every region that they can say; or `auto`: public
+    ones for a machine that has the times of the public simulator, else our own.
+    """
     order_policy: str = "best"
     """The legal order that a region gets without one of its own: the `best`-ranked; the `first`, nearest to the program; or `auto`."""
     intermediates: str = "real"
@@ -160,12 +164,13 @@ class Schedule:
         vector: int | None = None,
         locate: str | None = None,
         repeat: str | None = None,
+        primitives: str | None = None,
         order_policy: str | None = None,
         intermediates: str | None = None,
         drop_zeros: Sequence[str] = (),
     ) -> Schedule:
         """Set how all regions are lowered; what is left out stays: `lower(iteration="global", copies=False)`."""
-        settings = {"iteration": iteration, "locate": locate, "repeat": repeat}
+        settings = {"iteration": iteration, "locate": locate, "repeat": repeat, "primitives": primitives}
         new_settings = {
             **settings,
             "copies": copies,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fuseflow.errors import GraphError, MachineError, SimulationError, TensorError, did_you_mean
 from fuseflow.samml import tokens
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.statistics import MemoryStatistics
@@ -91,6 +92,7 @@ def simulate(
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
         _refuse_untimed(graph, machine)
+    tensors = {**auxiliary_tensors(graph), **tensors}
     for decl in graph.tensors:
         if decl.name in graph.inputs:
             _check_tensor(graph, decl, tensors)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol, assert_never
 
-from fuseflow.estimate.statistics import TensorStatistics
+from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.samml.nodes import (
     Accumulate,
     Align,
@@ -112,6 +112,7 @@ class ExpectedStream:
 def stream_shapes(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> dict[Port, ExpectedStream]:
     """Return the expected shape of every stream of `graph`; `statistics` are those of the tensors that it reads."""
     shapes: dict[Port, ExpectedStream] = {}
+    statistics = {**statistics, **auxiliary_statistics(graph)}
     for node in graph.nodes:
         outputs = output_shapes(node, [shapes[p] for p in node.inputs], graph.declared, statistics)
         shapes |= {Port(node.name, k): s for k, s in enumerate(outputs)}

@@ -1,0 +1,46 @@
+"""What public primitives cost: the expected cycles of each region in our own primitives and in its public form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fuseflow.estimate.program import Estimator
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.compiled import Compiled
+from fuseflow.run.estimator_regions import estimator_regions
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitivesCost:
+    """The expected cycles of a region in our own primitives and in its public form. `public` is None if the region has none: then `private`
+    says why."""
+
+    region: str
+    own: float
+    public: float | None
+    private: tuple[str, ...] = ()
+
+
+def explain_primitives(compiled: Compiled) -> tuple[PrimitivesCost, ...]:
+    """Return the costs of every region that is in another form than our own, or that should be and cannot. There are none if the program
+    was not compiled to public primitives. Statistics are assumed for tensors without data."""
+    return tuple(_costs(compiled))
+
+
+def _costs(compiled: Compiled) -> Iterator[PrimitivesCost]:
+    estimator = Estimator(assume_unknown=True)
+    knowledge = estimator.knowledge(compiled.program, compiled.source.tensors)
+
+    def cycles(region: CompiledRegion) -> float:
+        """Estimate a region, and add what it writes to `knowledge`."""
+        (here,) = estimator_regions([region])
+        return estimator.region(here, compiled.machine, knowledge).bound.cycles
+
+    for region in compiled.regions:
+        own = None if region.own is None else cycles(replace(region, graph=region.own))
+        actual = cycles(region)
+        if own is not None:
+            yield PrimitivesCost(region.name, own, actual)
+        elif region.private:
+            yield PrimitivesCost(region.name, actual, None, region.private)

@@ -1,0 +1,96 @@
+"""What lowering to public primitives settles before the regions of a program are lowered: whether it is asked for, and in which order dense
+tensors are stored, where the order in which a region reads one decides whether the region has a public form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.fusion.refusal import Refusal, attempt
+from fuseflow.lower.partition import PartitionedProgram, partition_program
+from fuseflow.lower.program import lower_regions
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.views import source_of
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Machine
+from fuseflow.tensors import Format, Tensor
+
+ROUNDS = 4
+"""The number of times that tensors are ordered anew: what one region reads in another order, the regions before it may have to write so."""
+
+
+def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
+    """Return the schedule with its primitives chosen for a machine."""
+    if schedule.primitives != "auto":
+        return schedule
+    return replace(schedule, primitives="public" if machine.rules == "comal" else "own")
+
+
+def lower_for(
+    program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
+) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
+    """Return the program in the regions of a schedule, for a machine, and the regions, lowered one by one.
+
+    Public primitives locate a coordinate in the loop that gives it, below the levels of the loops around it. So a dense tensor that the
+    schedule did not order is stored as the loops of its reader run, if that gives more regions a public form.
+    """
+    partitioned = partition_program(program, with_primitives(schedule, machine))
+    if partitioned.schedule.primitives != "public":
+        return partitioned, lower_regions(partitioned, tensors)
+    lowered = attempt(_lowered, partitioned, tensors)
+    if isinstance(lowered, Refusal):
+        return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
+    best, trial, regions, current = partitioned, partitioned, lowered, lowered
+    for _ in range(ROUNDS):
+        wanted = dict(_wanted_formats(trial, current))
+        if not wanted:
+            break
+        trial = _with_formats(trial, wanted, current)
+        outcome = attempt(_lowered, trial, tensors)
+        if isinstance(outcome, Refusal):
+            break
+        current = outcome
+        if _private(current) < _private(regions):
+            best, regions = trial, current
+    return best, iter(regions)
+
+
+def _lowered(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> tuple[CompiledRegion, ...]:
+    return tuple(lower_regions(partitioned, tensors))
+
+
+def _private(regions: Iterable[CompiledRegion]) -> int:
+    return sum(bool(region.private) for region in regions)
+
+
+def _with_formats(
+    partitioned: PartitionedProgram, formats: Mapping[str, Format], regions: Iterable[CompiledRegion]
+) -> PartitionedProgram:
+    """Return the program with these formats, as if the user had chosen them. Regions without a public form that read such a tensor keep
+    their orders."""
+    schedule = partitioned.schedule
+    for region in regions:
+        if region.private and region.einsums and any(view.tensor in formats for view in region.fused.views):
+            schedule = schedule.order(region.name, region.fused.order)
+    program = partitioned.program
+    declared = tuple(replace(t, format=formats.get(t.name, t.format)) for t in program.tensors)
+    chosen = partitioned.user_formats | formats.keys()
+    return replace(partitioned, schedule=schedule, program=replace(program, tensors=declared), user_formats=chosen)
+
+
+def _wanted_formats(partitioned: PartitionedProgram, regions: Sequence[CompiledRegion]) -> Iterator[tuple[str, Format]]:
+    """Yield the dense tensors that regions without a public form read in another order than they are stored, with the order of the loops.
+    Views are stored as what they see."""
+    viewed = {source_of(view).tensor for view in partitioned.views.values()}.union(partitioned.views)
+    ordered = {name for name, _ in partitioned.schedule.formats}
+    for region in regions:
+        fused = region.fused
+        for view in fused.views if region.private else ():
+            name, format = view.tensor, fused.declared[view.tensor].format
+            if name in viewed or name not in partitioned.program.declared or partitioned.user_names.get(name, name) in ordered:
+                continue
+            order = tuple(sorted(range(len(view.indices)), key=lambda d: fused.order.index(view.indices[d])))
+            if format is not None and format.all_dense and order != format.order:
+                yield name, Format.of(*["dense"] * len(order), order=order)

@@ -1,0 +1,47 @@
+"""Joins: `left` by union and intersection, an `align` between equal coordinates, and `drop` of empty lists, two levels at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fuseflow.samml.nodes import Align, Drop, Join, Port, TensorWriter
+from fuseflow.transform.public.rewriter import GraphRewriter, Side
+
+
+def public_join(w: GraphRewriter, node: Join) -> Sequence[Port]:
+    """Every side has a payload. A left join is a union if its first side holds the others, and an intersection if they hold it. Else the
+    union of all sides, intersected with the first, has the coordinates of the first side and `N` where another side lacks one."""
+    sides: list[Side] = [(node.inputs[crd], tuple(node.inputs[p] for p in payloads)) for crd, payloads in node.sides()]
+    if node.kind != "left":
+        return w.join(node.name, node.kind, sides)
+    first, *others = sides
+    if all(w.holds(first[0], crd) for crd, _ in others):
+        return w.join(node.name, "union", sides)
+    if all(w.holds(crd, first[0]) for crd, _ in others):
+        return w.join(node.name, "intersect", sides)
+    crd, *carried = w.join(f"{node.name}.union", "union", [(first[0], ()), *others])
+    return w.join(node.name, "intersect", [first, (crd, tuple(carried))])
+
+
+def align_as_identity(w: GraphRewriter, node: Align) -> Sequence[Port] | None:
+    """What lies below equal coordinates is where it belongs."""
+    old, new, below = node.inputs
+    return (below,) if w.facts(old).shape is w.facts(new).shape else None
+
+
+def drop_by_coordinates(w: GraphRewriter, node: Drop) -> Sequence[Port] | None:
+    """A drop of empty lists goes through pairs of levels, the innermost first, and leaves the values alone: writers ignore a stop behind a
+    stop. Other readers of the values would see these stops."""
+    *crds, last = node.inputs
+    read_by = [e.node for k in range(len(node.inputs)) for e in w.readers.get(Port(node.name, k), ())]
+    before = w.graph.by_name
+    if node.value is not None or len(crds) < 2 or w.facts(last).nullable:
+        return None
+    if not all(isinstance(before[reader], TensorWriter) for reader in read_by):
+        return None
+    inner, kept = crds[-1], list[Port]()
+    for outer in reversed(crds[:-1]):
+        above, below, _ = w.put(Drop(node.name, (outer, inner, inner)))
+        kept.insert(0, below)
+        inner = above
+    return (inner, *kept, last)
