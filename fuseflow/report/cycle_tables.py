@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from fuseflow.explain.changes import Change
 from fuseflow.explain.cycles import CyclesReport, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
@@ -162,12 +163,17 @@ def edge_table(region: RegionCycles, top: int, usual: int | None) -> Table:
 
 
 def advice_sentence(report: CyclesReport) -> str:
-    """Return a sentence that names the change that is expected to help most."""
+    """Return a sentence that names the change that is expected to help most, and the best of those that were run."""
     best, now = report.changes[0], report.result.cycles
     if best.cycles >= now:
         return f"no change next to this schedule is expected to take fewer than its {now:,} cycles"
-    how = "takes" if best.measured else "is expected to take about"
-    return f"{best.flags} {how} {best.cycles:,} of {now:,} cycles"
+    sentence = f"{_expectation(best)} of {now:,} cycles"
+    measured = next((change for change in report.changes if change.measured), best)
+    return sentence if measured is best or measured.cycles >= now else f"{sentence}; {_expectation(measured)}"
+
+
+def _expectation(change: Change) -> str:
+    return f"{change.flags} {'takes' if change.measured else 'is expected to take about'} {change.cycles:,}"
 
 
 def change_table(report: CyclesReport) -> Table:
