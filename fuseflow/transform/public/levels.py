@@ -31,9 +31,11 @@ def locate_as_join(w: GraphRewriter, node: Locate) -> Sequence[Port] | None:
         signals.append(repeats[0].inputs[1])
         crd, *parents = (repeat.inputs[0] for repeat in repeats)
     ref = _located(w, node, crd, parents)
-    for signal in reversed(signals if ref else []):
+    if ref is None:
+        return None
+    for signal in reversed(signals):
         (ref,) = repeat_by_payload(w, Repeat(f"{node.name}.rep", (ref, signal)))
-    return None if ref is None else (ref,)
+    return (ref,)
 
 
 def _located(w: GraphRewriter, node: Locate, crd: Port, parents: Sequence[Port]) -> Port | None:
