@@ -4,8 +4,8 @@ Precondition: a verified graph without FIFO depths. Effect: a verified graph tha
 of the public schema execute; or the graph as it was, with the reasons why there is no such form. The writer of the protobuf form knows what
 these readers lack: a graph is public if it has no warning.
 
-    range_j = range(rep_i) 5                    ->  range_j = scan(rep_i) dimension@5.0
-    left_j = left(range_j; A_j.crd, A_j.ref)    ->  left_j = union(range_j.crd, range_j.ref; A_j.crd, A_j.ref)
+    range_j = range(rep_i) 5                         ->  range_j = scan(rep_i) dimension@5.0
+    left_j = join(range_j; A_j.crd, A_j.ref) left    ->  left_j = join(range_j.crd, range_j.ref; A_j.crd, A_j.ref) union
 """
 
 from __future__ import annotations

@@ -19,8 +19,20 @@ def public_join(w: GraphRewriter, node: Join) -> Sequence[Port]:
         return w.join(node.name, "union", sides)
     if all(w.holds(crd, first[0]) for crd, _ in others):
         return w.join(node.name, "intersect", sides)
-    crd, *carried = w.join(f"{node.name}.union", "union", [(first[0], ()), *others])
-    return w.join(node.name, "intersect", [first, (crd, tuple(carried))])
+    partial = [side for side in others if not w.holds(side[0], first[0])]
+    full = [side for side in others if w.holds(side[0], first[0])]
+    crd, *carried = w.join(f"{node.name}.union", "union", [(first[0], ()), *partial])
+    crd, *outputs = w.join(node.name, "intersect", [first, *full, (crd, tuple(carried))])
+    return (crd, *_in_order(outputs, [first, *full, *partial], sides))
+
+
+def _in_order(streams: Sequence[Port], sides: Sequence[Side], wanted: Sequence[Side]) -> list[Port]:
+    """Return the streams of some sides, one for each payload, as they belong to the sides in another order."""
+    rest, of_side = list(streams), list[tuple[Side, list[Port]]]()
+    for side in sides:
+        of_side.append((side, rest[: len(side[1])]))
+        del rest[: len(side[1])]
+    return [port for side in wanted for other, ports in of_side if other is side for port in ports]
 
 
 def align_as_identity(w: GraphRewriter, node: Align) -> Sequence[Port] | None:
