@@ -75,7 +75,7 @@ def test_a_machine_with_the_rules_of_comal_gets_public_primitives() -> None:
     assert with_primitives(ff.Schedule(), comal).primitives == "public"
     assert with_primitives(ff.Schedule(), rda).primitives == "own"
     assert with_primitives(ff.Schedule().lower(primitives="own"), comal).primitives == "own"
-    with pytest.raises(ScheduleError, match="`primitives: publc` is none of auto, own, public.*\n.*did you mean `public`"):
+    with pytest.raises(ScheduleError, match=r"`primitives: publc` is none of auto, own, public.*\n.*did you mean `public`"):
         ff.Schedule().lower(primitives="publc")
 
 
