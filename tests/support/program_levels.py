@@ -31,6 +31,7 @@ from fuseflow.lower.program import lower
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.lower.views import TensorView
 from fuseflow.samml import tokens
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
 from fuseflow.sim import load_machine
@@ -215,6 +216,7 @@ def execution(case: Case, want: Arrays, lowered: Program, made: list[CompiledReg
     memory: dict[str, Tensor] = tensors_to_blocks(types, case.tensors)
     memory |= {t.name: guard_data(t) for t in lowered.inputs if t.name not in memory}
     for region in made:
+        memory |= auxiliary_tensors(region.graph)
         types = types | see(region.views_before, memory)
         program = as_program(region.fused)
         types = types | {r.name: r.tensor for r in region.fused.results}
