@@ -292,3 +292,14 @@ def test_singleton_levels_are_not_read_from_fibertrees(tmp_path):
     write_fibertree(tmp_path, "A", tensor)
     with pytest.raises(FileError, match=r"a compressed\(nonunique\) level is not read"):
         read_fibertree(tmp_path, "A", tensor.format)
+
+
+def test_a_fibertree_has_its_sizes_in_the_order_of_the_levels(tmp_path):
+    """Public tools take the size of dense level k from line k, whichever dimension it stores."""
+    array = np.arange(15.0).reshape(3, 5)
+    tensor = pack(array, Format.of("dense", "dense", order=(1, 0)))
+    write_fibertree(tmp_path, "A", tensor)
+    assert (tmp_path / "tensor_A_mode_shape").read_text().split() == ["5", "3"]
+    found = read_fibertree(tmp_path, "A", tensor.format)
+    assert found.shape == (3, 5)
+    np.testing.assert_array_equal(found.to_dense(), array)

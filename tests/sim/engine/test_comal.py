@@ -14,7 +14,7 @@ from random_graphs import Case, random_case
 from fuseflow.samml.files import load_graph
 from fuseflow.samml.text import parse
 from fuseflow.samml.verify import verify
-from fuseflow.sim import load_machine
+from fuseflow.sim import load_machine, simulate
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import pack
 
@@ -118,3 +118,32 @@ def test_a_peak_inside_a_run_that_comes_in() -> None:
     array[0, 11] = 1
     edges = {(edge.node, edge.input): edge.peak for edge in agreed(case_of(TWO_AT_ONCE, x=np.ones((2, 12)), A=array)).edges}
     assert edges["x_k", 0] == 7
+
+
+COORDINATE_DROP = """
+tensor A[3, 4, 5]  (dense, dense, compressed) f64
+tensor Y[3, 4, 5]  (dense, compressed, compressed) f64
+output Y
+root = root()
+i = scan(root) A.0
+j = scan(i.ref) A.1
+k = scan(j.ref) A.2
+v = load(k.ref) A
+d = drop(j.crd, k.crd, k.crd)
+Y_i = write(i.crd) Y.0
+Y_j = write(d.crd0) Y.1
+Y_k = write(d.crd1) Y.2
+Y_v = write(v) Y.vals
+"""
+
+
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.1, 0.3, 0.6, 1.0])
+def test_a_drop_of_coordinates(density: float) -> None:
+    """Its values are written undropped. Empty lists lead, follow each other, and end."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        array = (rng.random((3, 4, 5)) < density) * (1.0 + rng.random((3, 4, 5)))
+        case = case_of(COORDINATE_DROP, A=array)
+        agreed(case)
+        result = simulate(case.graph, case.tensors, COMAL, check=True)
+        np.testing.assert_array_equal(result.outputs["Y"].to_dense(), array)
