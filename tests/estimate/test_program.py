@@ -51,9 +51,8 @@ def test_lanes_and_memory():
     path, data = ROOT / "models" / "paper" / "gcn.py", "random:nodes=10,features=6,classes=3"
     program = ff.compile(path, data=data, schedule=ff.Schedule.fuse("full").par(n=3))
     estimate, result = program.estimate(), program.run(check=False)
-    assert estimate.stats == result.stats and estimate.exact
+    agree(estimate, result)
     (expected,), (measured,) = estimate.regions, result.regions
-    assert expected.bound.compute <= measured.simulation.busiest
     assert measured.simulation.memory is not None
     assert expected.bound.memory == pytest.approx(measured.simulation.memory.bound, rel=0.5)
 
