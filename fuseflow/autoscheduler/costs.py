@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.autoscheduler.units import UnitRange, UnitSequence
@@ -113,8 +113,16 @@ class PartCosts:
     def _request(self, part: UnitRange) -> RegionRequest:
         """Return the region of a range. It writes the results that Einsums outside of it read."""
         members = sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.position.__getitem__)
+        if self._is_computed_elsewhere(members):
+            return RegionRequest(self.units.name(part), (), ())
         results = (e for e in members if not self.readers[e] <= set(members))
         return RegionRequest(self.units.name(part), tuple(members), tuple(results))
+
+    def _is_computed_elsewhere(self, members: Sequence[str]) -> bool:
+        """Return whether Einsums only name an output again, so that every partition computes them where their operand is."""
+        if not self.partitioned.reshapes.renames.issuperset(members):
+            return False
+        return not any(set(region.einsums) <= set(members) for region in self.partitioned.regions)
 
     def _before(self, request: RegionRequest) -> LoweringState:
         """Return the state where a region begins. It has the tensors that the region reads, but not yet its views of them."""

@@ -185,10 +185,16 @@ def _producers(
                 extra_firings=sum(cost.firings * extra for cost, extra in sources),
                 entries=written[name].stored,
                 written=moved[name][name],
-                read=sum(moved[c][name] for c in consumers[name] if c in moved),
+                read=sum(_bytes_of(name, single[c], moved[c]) for c in consumers[name] if c in moved),
             )
         )
     return tuple(rows)
+
+
+def _bytes_of(name: str, region: CompiledRegion, traffic: Mapping[str, float]) -> float:
+    """Return the bytes that a region reads of a tensor, or of a copy of it in another order."""
+    copies = (copy.name for copy in region.fused.copies if copy.source == name)
+    return sum(traffic.get(read, 0.0) for read in (name, *copies))
 
 
 def _recompute_ratio(evaluations: Sequence[Instance], once: float) -> float | None:

@@ -185,3 +185,20 @@ def test_scalar_intermediates(statements: str, format: str) -> None:
     choice = ff.autoschedule(program, tensors=tensors)
     outcome = choice.run().check
     assert outcome is not None and outcome.passed
+
+
+def test_an_output_that_only_names_a_result_again_is_computed_where_that_is() -> None:
+    text = """
+    tensor A[3, 2]
+    tensor Y[6] dense
+    T[i, j] = exp(A[i, j])
+    U[j, i] = T[i, j] + 1
+    Y[i*2 + j] = U[j, i]
+    output Y
+    """
+    program = parse(text)
+    source = Source("example", program, load(ModelSpec(program, tensors={"A": np.ones((3, 2))})).tensors)
+    choice = choose_schedule(source, AUTO, IDEAL)
+    check = choice.run().check
+    assert check is not None and check.passed
+    assert choice.compiled.regions[-1].graph.outputs == ("Y.split",)

@@ -144,3 +144,14 @@ def test_a_result_that_an_output_only_names_again_is_no_producer() -> None:
     report = explain_fusion(Source("example", parse(text)), Schedule.fuse("full"))
     assert [(d.producer, d.consumer, d.fused) for d in report.decisions] == [("T", "Y", False)]
     assert report.producers == ()
+
+
+def test_a_consumer_may_read_a_copy_of_its_producer() -> None:
+    text = """
+    tensor A[4, 4] csr
+    T[i, j] = A[i, j] * 2
+    Y[i, j] = T[i, j] + T[j, i]
+    output Y
+    """
+    (producer,) = explain_fusion(Source("example", parse(text)), Schedule.fuse("full")).producers
+    assert producer.name == "T" and producer.read > producer.written > 0

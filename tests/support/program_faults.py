@@ -217,7 +217,7 @@ def turned_view() -> AbstractContextManager[Any]:
 @fault("the estimate counts one value too many that is written", WIDE_FAULTS)
 def one_more_written() -> AbstractContextManager[Any]:
     real = graph_work.elements_written
-    return patch.object(graph_work, "elements_written", lambda *given: real(*given) + 1)
+    return patch.object(graph_work, "elements_written", lambda *given: {kind: n + 1 for kind, n in real(*given).items()})
 
 
 @fault("a critical path leaves its shortest step out", WIDE_FAULTS)

@@ -81,7 +81,7 @@ class WideBuilder(Builder):
 
 def wide_statement(b: WideBuilder, room: int) -> None:
     """One or two statements: a dimension that is merged or split, a scalar beside a sparse tensor, or what every program has."""
-    kind = b.one(("merged", "split", "split", "scalar", "scalar", *["usual"] * 5))
+    kind = b.one((*["merged"] * 3, "split", "split", "scalar", "scalar", *["usual"] * 4))
     split = [n for n, sorts in b.sorts.items() if "c" in sorts and (b.splits_easily(n) or b.chance(8))]
     merged = [n for n, sorts in b.sorts.items() if {"a", "b"} <= set(sorts)]
     if kind == "split" and split:
