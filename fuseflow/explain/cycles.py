@@ -11,7 +11,8 @@ from fuseflow.run.compiled import Compiled, ProgressCallback
 from fuseflow.run.result import RegionResult, Result
 from fuseflow.sim import Engine, Simulation
 from fuseflow.sim.event_replay import find_critical_path
-from fuseflow.sim.events.critical_path import CriticalPath, StepKind
+from fuseflow.sim.events.critical_path import CriticalPath
+from fuseflow.sim.events.step_totals import StepKind
 from fuseflow.tensors import Tensor
 
 

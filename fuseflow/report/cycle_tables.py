@@ -13,7 +13,8 @@ from fuseflow.explain.cycles import CyclesReport, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
 from fuseflow.samml.nodes import Fork, Graph, Merge
-from fuseflow.sim.events.critical_path import CriticalPath, PathStep, StepKind
+from fuseflow.sim.events.critical_path import CriticalPath, PathStep
+from fuseflow.sim.events.step_totals import StepKind
 
 SCHEMA = 1
 STEP_LABELS: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
