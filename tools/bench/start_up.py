@@ -31,7 +31,7 @@ SPMV = "tensor A[6, 5] csr\ntensor B[5]\nY[i] = sum(k) A[i, k] * B[k]\noutput Y\
 SPMSPM = "tensor A[20000, 20000] csr\ntensor B[20000, 20000] csr\nY[i, j] = sum(k) A[i, k] * B[k, j]\noutput Y\n"
 
 
-def saved(folder: Path, program: str, **tensors: np.ndarray | sparse.sparray) -> list[str]:
+def saved(folder: Path, program: str, **tensors: np.ndarray | sparse.csr_array) -> list[str]:
     """Compile a program into a folder, and return the arguments that simulate its graph."""
     folder.mkdir()
     files = {}
@@ -41,7 +41,7 @@ def saved(folder: Path, program: str, **tensors: np.ndarray | sparse.sparray) ->
             np.save(folder / files[name], tensor)
         else:
             files[name] = f"{name}.npz"
-            sparse.save_npz(folder / files[name], sparse.csr_array(tensor))
+            sparse.save_npz(folder / files[name], tensor)
     listing = folder / "tensors.yaml"
     listing.write_text("".join(f"{name}: {{path: {file}}}\n" for name, file in files.items()), encoding="utf-8")
     ff.compile(parse(program), tensors=tensors, schedule=ff.Schedule.fuse("none")).save(folder / "out")
@@ -64,8 +64,8 @@ def main() -> None:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     rng = np.random.default_rng(0)
 
-    def matrix(rows: int, columns: int, density: float) -> sparse.sparray:
-        return sparse.random_array((rows, columns), density=density, format="csr", rng=rng, dtype=np.float32)
+    def matrix(rows: int, columns: int, density: float) -> sparse.csr_array:
+        return sparse.csr_array(sparse.random_array((rows, columns), density=density, rng=rng, dtype=np.float32))
 
     with tempfile.TemporaryDirectory() as name:
         machine = ["--machine", arguments.machine]
