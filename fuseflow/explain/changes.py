@@ -29,7 +29,7 @@ GROWTH_FACTOR = 4
 MAX_DEPTH_STEPS = 4
 """The number of times that the depth of the FIFOs grows by this factor, as long as that helps."""
 NOTABLE_GAIN = 0.05
-"""The share of the cycles by which a deeper FIFO must shorten a region, or it is not worth its depth."""
+"""The share of the cycles by which deeper FIFOs must shorten a program, or they are not worth their depth."""
 MAX_ORDERS = 2
 """The number of other orders that are tried."""
 NOTABLE_SHARE = 0.05
@@ -112,16 +112,23 @@ def _machine_changes(compiled: Compiled, result: Result, longest: RegionRun, tim
     """Yield changes of the machine. The estimate knows neither FIFOs nor the order of requests in the memory, so these are simulated."""
     if longest.simulation.firings > MAX_FIRINGS:
         return
-    for other_machines in (depth_candidates, memory_candidates):
-        fewest = longest.simulation.cycles
-        for setting, value, other in other_machines(compiled.machine, longest.path):
-            with suppress(FuseFlowError):
-                cycles = simulate(longest.region.graph, longest.read, other, engine=longest.simulation.engine).cycles
-                saved = times * (longest.simulation.cycles - cycles)
-                yield Change(f"--set {setting}={value}", result.cycles - saved, compiled.schedule, other, measured=True)
-                if other_machines is depth_candidates and cycles > (1 - NOTABLE_GAIN) * fewest:
-                    break
-                fewest = min(fewest, cycles)
+
+    def measured(setting: str, value: int, machine: Machine) -> Change:
+        cycles = simulate(longest.region.graph, longest.read, machine, engine=longest.simulation.engine).cycles
+        saved = times * (longest.simulation.cycles - cycles)
+        return Change(f"--set {setting}={value}", result.cycles - saved, compiled.schedule, machine, measured=True)
+
+    deeper: Change | None = None
+    for candidate in depth_candidates(compiled.machine, longest.path):
+        change = measured(*candidate)
+        if deeper is not None and change.cycles > (1 - NOTABLE_GAIN) * deeper.cycles:
+            break
+        deeper = change
+    if deeper is not None:
+        yield deeper
+    for candidate in memory_candidates(compiled.machine, longest.path):
+        with suppress(FuseFlowError):
+            yield measured(*candidate)
 
 
 def depth_candidates(machine: Machine, path: CriticalPath) -> Iterator[tuple[str, int, Machine]]:

@@ -3,7 +3,8 @@
 A firing that waits for a slot leads the path to the reader that freed the slot. If the path comes back from there to an earlier firing of
 the same track, it went around a loop: the track gave what the reader waited for, so it was held up by the FIFO and not by the pace of the
 reader. In some cycles of the loop the track had all that it needed but a slot. A deeper FIFO takes these cycles away, so they are counted
-for the FIFO, and not for what the path did in them. A path that does not come back followed a slow reader, and nothing is counted.
+for the FIFO, and not for what the path did in them. A path that does not come back followed a slow reader, and nothing is counted. Neither
+is it if the path comes back to the reader first: that one waited for its own earlier firings, and not for the writer.
 
 If several full FIFOs follow each other, so that the reader of one waits for a slot of the next, the last one is the one that is too
 shallow. An inner loop counts before one around it.
@@ -20,11 +21,11 @@ from fuseflow.sim.events.causes import SLOT
 from fuseflow.sim.events.log import CAUSE, DETAIL, DUE, NEVER, TIME, Ints
 from fuseflow.sim.events.step_totals import StepLabel, StepTotals
 
-Claims: TypeAlias = dict[tuple[int, int], int]
-"""Cycles by the number of the departure in whose loop they would be, and the number of a label."""
+Claims: TypeAlias = "dict[tuple[Departure, int], int]"
+"""Cycles by the departure in whose loop they would be, and the number of a label."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Departure:
     """A firing of `track` from which the path left through a full FIFO. `label` is that of the FIFO that is too shallow. Steps from
     `begin` on follow it. `claims` are of steps of earlier windows that follow it and no later departure. `due` is the cycle from which the
@@ -79,6 +80,8 @@ class FifoLoops:
     def arrive(self, track: int, waits_elsewhere: bool) -> None:
         """Note that the path comes to a firing of a track. `waits_elsewhere` says that this waits neither for a slot nor for its own
         node, so that no full FIFO behind it holds it up."""
+        for departure in [d for d in self.departures if d.label.track == track and d not in self.chained]:
+            self._forget(departure)
         if waits_elsewhere:
             self.chained.clear()
         for k, departure in enumerate(self.departures):
@@ -92,7 +95,7 @@ class FifoLoops:
         cycles = self._claims(k, loop.begin, len(self.steps))
         for inner in self.departures[k:]:
             for (owner, number), count in inner.claims.items():
-                if owner == k:
+                if owner is loop:
                     cycles[number] = cycles.get(number, 0) + count
         for number, count in cycles.items():
             self.totals.move(count, self.labels[number], loop.label)
@@ -100,13 +103,25 @@ class FifoLoops:
         del self.steps[loop.begin :]
         del self.departures[k:]
 
+    def _forget(self, departure: Departure) -> None:
+        """Take a departure out. The steps behind it may still be in loops around it."""
+        k = self.departures.index(departure)
+        if k:
+            before = self.departures[k - 1].claims
+            for (owner, number), count in departure.claims.items():
+                if owner is not departure:
+                    before[owner, number] = before.get((owner, number), 0) + count
+        del self.departures[k]
+        if not self.departures:
+            self.steps.clear()
+
     def close(self) -> None:
         """End a window."""
         ends = [departure.begin for departure in self.departures[1:]] + [len(self.steps)]
         for departure, end in zip(self.departures, ends, strict=True):
             for k, outer in enumerate(self.departures):
                 for number, count in self._claims(k, departure.begin, end).items():
-                    departure.claims[k, number] = departure.claims.get((k, number), 0) + count
+                    departure.claims[outer, number] = departure.claims.get((outer, number), 0) + count
                 if outer is departure:
                     break
         for departure in self.departures:
