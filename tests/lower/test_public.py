@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sources
 
@@ -80,13 +81,18 @@ def test_a_machine_with_the_rules_of_comal_gets_public_primitives() -> None:
 
 
 def test_an_estimate_of_public_primitives_is_exact_and_a_saved_program_has_it_too(tmp_path: Path) -> None:
-    program = compiled("gcn", "full")
+    path = tmp_path / "p.ein"
+    path.write_text("tensor A[4, 5] dcsr f32\ntensor c[5] dense f32\nY[i, j] = A[i, j] + c[j]\noutput Y\n")
+    a = np.array([[0, 0, 0, 0, 0], [0, 2, 0, 1, 0], [0, 0, 0, 0, 0], [3, 0, 0, 0, 0]], dtype=np.float32)
+    arrays = {"A": a, "c": np.arange(5, dtype=np.float32)}
+    program = ff.compile(path, tensors=arrays, machine="comal")
     result, estimate = program.run(), program.estimate()
+    assert result.check is not None and result.check.passed and not program.notices
     assert any(is_auxiliary(t) for region in program.regions for t in region.graph.tensors)
     assert estimate.exact and estimate.flops == result.flops
     assert estimate.stats["bytes"] == result.stats["bytes"]
     program.save(tmp_path / "saved", result)
-    saved = load_saved(tmp_path / "saved")
+    saved = load_saved(tmp_path / "saved", arrays)
     assert [region.graph for region in saved.regions] == [region.graph for region in program.regions]
 
 
