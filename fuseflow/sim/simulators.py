@@ -24,6 +24,9 @@ ENGINES: tuple[Engine, ...] = get_args(Engine)
 REFERENCE_FIRINGS = 500_000
 """The number of firings up to which the reference is not slower than loading the compiled kernels of the engine. The measurement is in
 docs/engine.md."""
+FIRINGS_PER_ENTRY = 2
+"""The fewest firings that a stored entry takes where no join leaves it out: one on its coordinate and one on its value. So a run that is
+probably too long for the reference is not begun there in vain."""
 
 
 def run_graph(
@@ -46,7 +49,8 @@ def run_graph(
     if engine != "fast":
         work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
         limit = None if engine == "reference" else REFERENCE_FIRINGS // work
-        if limit is None or not any(tensors[name].stored > limit for name in graph.inputs):
+        entries = sum(tensors[name].stored for name in graph.inputs)
+        if limit is None or FIRINGS_PER_ENTRY * entries <= limit:
             with suppress(FiringLimitError):
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"

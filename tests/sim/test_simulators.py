@@ -39,7 +39,7 @@ def test_advice_that_takes_the_reference_too_long_is_the_engines(monkeypatch: py
     machine = Machine(name="test", fifo_depth=4)
     graph = replace(GRAPH, depths=((Edge("back", 1), 16),))
     slow, _ = simulators.run_graph(graph, tensors, machine, "reference")
-    monkeypatch.setattr(simulators, "REFERENCE_FIRINGS", 350)  # stuck in the first row, of forty
+    monkeypatch.setattr(simulators, "REFERENCE_FIRINGS", 700)  # stuck in the first row, of forty
     found, engine = simulators.run_graph(graph, tensors, machine)
     assert engine == "reference"
     assert isinstance(slow, Deadlock) and isinstance(found, Deadlock)
@@ -50,7 +50,7 @@ def test_what_was_stuck_on_the_reference_may_run_on_on_the_engine(monkeypatch: p
     tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
     machine = Machine(name="test", fifo_depth="auto", fifo_depth_start=4)
     slow = simulate(GRAPH, tensors, machine, engine="reference")
-    monkeypatch.setattr(simulators, "REFERENCE_FIRINGS", 350)
+    monkeypatch.setattr(simulators, "REFERENCE_FIRINGS", 700)
     found = simulate(GRAPH, tensors, machine)
     assert found.engine == "fast"
     assert (found.cycles, found.depths) == (slow.cycles, slow.depths)
