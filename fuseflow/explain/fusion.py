@@ -100,7 +100,8 @@ def _decisions(partitioned: PartitionedProgram, compiled: Sequence[CompiledRegio
     program, schedule = partitioned.original, partitioned.schedule
     regions = form_regions(program, schedule, partitioned.kept)
     home = {e: region.name for region in regions for e in region.einsums}
-    stored = {t.name: t for t in program.inputs}
+    # What nothing needs is not lowered: of what only such a region reads, there are the inferred declarations.
+    stored = {t.name: t for t in (*partitioned.program.tensors, *program.inputs)}
     for region in compiled:
         stored |= {**region.fused.stored, **region.result_types}
     refusals: dict[tuple[str, str], str] = {}

@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fuseflow.einsum.nodes import Access
+from fuseflow.einsum.nodes import Access, TensorType
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate.program import EstimatorRegion, StoredView
 from fuseflow.filesystem import read_text
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, input_tensors, load
-from fuseflow.lower.views import source_of
+from fuseflow.lower.views import source_of, view_format
 from fuseflow.run.manifest import MANIFEST
 from fuseflow.samml import text as samml_text
 from fuseflow.samml.auxiliary import is_auxiliary
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.samml.verify import verify
+from fuseflow.tensors import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +77,28 @@ def _read_graph(path: Path) -> Graph:
 
 def _regions(source: Source, regions: list[dict[str, Any]], graphs: list[Graph]) -> Iterator[EstimatorRegion]:
     """Yield the regions. A tensor that no region writes is a view: the program says which tensor it shows in other dimensions."""
-    stored = {t.name for t in source.program.inputs}
+    stored = {t.name: t.format or Format.dense(len(t.shape)) for t in source.program.inputs}
     for region, graph in zip(regions, graphs, strict=True):
         views: list[StoredView] = []
         for name in graph.inputs:
             views += _views(source, graph, name, stored)
         yield EstimatorRegion(region["name"], tuple(region["einsums"]), graph, tuple(views))
-        stored |= set(graph.outputs)
+        stored |= {output: graph.declared[output].format for output in graph.outputs}
 
 
-def _views(source: Source, graph: Graph, name: str, stored: set[str]) -> Iterator[StoredView]:
-    decl = graph.declared[name]
-    if name in stored or is_auxiliary(decl):
+def _views(source: Source, graph: Graph, name: str, stored: dict[str, Format]) -> Iterator[StoredView]:
+    """Yield the views that a region needs to read `name`, which may be a view of a view, and add them to what is `stored`."""
+    if name in stored or (name in graph.declared and is_auxiliary(graph.declared[name])):
         return
     einsum = source.program.defined.get(name)
     if einsum is None or not isinstance(einsum.body, Access):
         raise FileError(f"region `{graph.name}` reads `{name}`, which nothing writes", hint="compile the model again")
     viewed = source_of(einsum).tensor
-    if viewed not in stored:
-        viewed = next((t for t in sorted(stored) if t.startswith(f"{viewed}.dense")), viewed)
-    stored.add(name)
-    yield StoredView(name, viewed, decl.format, decl.shape)
+    copies = [t for t in sorted(stored) if t.startswith(f"{viewed}.dense_")]
+    if not copies:
+        yield from _views(source, graph, viewed, stored)
+    decl = graph.declared[name] if name in graph.declared else source.program.declared[name]
+    format = decl.format or Format.dense(len(decl.shape))
+    fitting = (t for t in (viewed, *copies) if t in stored and view_format(einsum, TensorType(t, (), stored[t])) == format)
+    stored[name] = format
+    yield StoredView(name, next(fitting, viewed), format, decl.shape if isinstance(decl, TensorDecl) else decl.stored_shape)

@@ -155,3 +155,15 @@ def test_a_consumer_may_read_a_copy_of_its_producer() -> None:
     """
     (producer,) = explain_fusion(Source("example", parse(text)), Schedule.fuse("full")).producers
     assert producer.name == "T" and producer.read > producer.written > 0
+
+
+def test_decisions_on_einsums_that_nothing_needs() -> None:
+    text = """
+    tensor A[3, 4]
+    tensor B[2]
+    Y[p] = B[p] + 1
+    U[p, q, i] = A[i, p*2 + q] * Y[p]
+    output Y
+    """
+    report = explain_fusion(Source("example", parse(text)), Schedule.fuse("none"))
+    assert [(d.producer, d.consumer, d.fused) for d in report.decisions] == [("Y", "U", False)]

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from program_faults import FAULTS, WIDE_FAULTS
 from program_files import Kept, load, save
 from program_levels import Difference, check
+from program_surfaces import check_surfaces
 from random_programs import Case, planned, wide_programs
 
 from fuseflow.einsum.parse import parse
@@ -30,7 +31,8 @@ WIDE_SEEDS, ONE_OF = range(8), 12
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_programs_that_once_differed(path: Path) -> None:
-    check(load(path).case)
+    case = load(path).case
+    check_surfaces(case, check(case).schedule)
 
 
 class Fuzzed(Protocol):
