@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, ProgramEstimate, RegionEstimate
 from fuseflow.lower.lanes import scheduled_lanes
-from fuseflow.lower.program import lower
+from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import RegionResult, Result
@@ -79,9 +79,9 @@ def find_changes(compiled: Compiled, result: Result, longest: RegionRun, times: 
 
 
 def reschedule(compiled: Compiled, schedule: Schedule) -> Compiled:
-    """Lower the same program by another schedule."""
-    program, regions = lower(compiled.source.program, schedule, compiled.source.tensors)
-    return replace(compiled, program=program, schedule=schedule, regions=regions)
+    """Lower the same program by another schedule, for the same machine."""
+    partitioned, regions = lower_for(compiled.source.program, schedule, compiled.machine, compiled.source.tensors)
+    return replace(compiled, program=partitioned.program, schedule=schedule, regions=tuple(regions))
 
 
 CyclesByRegion = dict[tuple[str, ...], float]
