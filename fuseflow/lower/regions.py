@@ -104,7 +104,8 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
         own, form = parallel.graph, scheduled_form(state, parallel.graph)
         places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
         cost, _ = estimate_graph(form.graph, readable_statistics(state, fused))
-    graph = mark_fiber_fifos(form.graph)
+    graph = form.graph
+    graph = mark_fiber_fifos(graph)
     verify_region(fused)
     verify_graph(graph)
     region = CompiledRegion(

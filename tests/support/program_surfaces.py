@@ -44,6 +44,7 @@ from fuseflow.run.artifacts import region_folder
 from fuseflow.run.result import json_text
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.files import load_graph
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
@@ -232,7 +233,8 @@ def is_written_as_fibertrees(run: RegionRun) -> bool:
 def from_files(path: Path, run: RegionRun, types: Mapping[str, TensorType], folder: Path) -> tuple[Graph, dict[str, Tensor]]:
     """A graph that was written, with its inputs written as fibertrees and read again."""
     listing: dict[str, Any] = {}
-    for name, tensor in run.read.items():
+    auxiliary = auxiliary_tensors(run.region.graph)
+    for name, tensor in ((name, tensor) for name, tensor in run.read.items() if name not in auxiliary):
         write_fibertree(folder / name, name, tensor)
         listing[name] = {"path": str(folder / name)}
         if tensor.tile:

@@ -137,6 +137,7 @@ class _Walk:
         self.topology, self.totals = topology, StepTotals()
         self.loops = FifoLoops(self.totals)
         self.track, self.cycle = ending.track, ending.cycle
+        self.within = False  # of a run of firings at which the walk arrived in a later window
         if ending.port < 0:
             self.totals.add(StepLabel(ending.track, "work"), ending.tail, 0)
         else:
@@ -153,13 +154,19 @@ class _Walk:
             assert i >= 0 and (self.cycle - first) % step == 0 and self.cycle <= first + (count - 1) * step, (
                 "not a cycle of a firing"
             )
-            self.loops.arrive(self.track, cause in (START, TOKEN, MEMORY))
+            waits_elsewhere = cause in (START, TOKEN, MEMORY)
+            if not self.within:
+                self.loops.arrive(self.track, waits_elsewhere)
+            elif waits_elsewhere:
+                self.loops.end_chain()
+            self.within = False
             self._step(StepLabel(self.track, "work"), first, self.cycle, 0)
             if cause == START:
                 assert first == 0
                 return True
             self.cycle = first
             if first < start:  # begun in the window before
+                self.within = True
                 break
             edge, port = detail if cause == SLOT else -1, detail if cause == MEMORY else -1
             label = StepLabel(source, STEP_KINDS[cause], edge, port)

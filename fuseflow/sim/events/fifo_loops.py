@@ -83,11 +83,15 @@ class FifoLoops:
         for departure in [d for d in self.departures if d.label.track == track and d not in self.chained]:
             self._forget(departure)
         if waits_elsewhere:
-            self.chained.clear()
+            self.end_chain()
         for k, departure in enumerate(self.departures):
             if departure.track == track:
                 self._close(k)
                 return
+
+    def end_chain(self) -> None:
+        """Note that the path is at a firing that no full FIFO behind it holds up."""
+        self.chained.clear()
 
     def _close(self, k: int) -> None:
         """Count the cycles of the loop that goes back to a departure, and forget those in it."""
@@ -117,8 +121,8 @@ class FifoLoops:
 
     def close(self) -> None:
         """End a window."""
-        ends = [departure.begin for departure in self.departures[1:]] + [len(self.steps)]
-        for departure, end in zip(self.departures, ends, strict=True):
+        ends = [departure.begin for departure in self.departures[1:]]
+        for departure, end in zip(self.departures, (*ends, len(self.steps)), strict=False):  # there may be no departure
             for k, outer in enumerate(self.departures):
                 for number, count in self._claims(k, departure.begin, end).items():
                     departure.claims[outer, number] = departure.claims.get((outer, number), 0) + count

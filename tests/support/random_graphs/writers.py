@@ -13,7 +13,7 @@ from .values import load_of, solid
 
 MOST = 20_000
 """Elements of the largest result that has dense levels."""
-WHOLE = {"i32": 2.0**31 - 1, "i64": 2.0**62}
+WHOLE = {"i32": 2.0**31 - 1, "i64": 2.0**53 - 1}
 """The largest magnitude that is rounded to an integer."""
 
 
