@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import random_graphs.compare
 from estimate_exact import check_estimate
 from program_levels import Arrays, Difference, agree, limited, meaning
@@ -52,6 +54,8 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.fibertree_files import write_fibertree
 from fuseflow.yaml_text import write_yaml
 
+CANCELLED = 1e-9
+"""The programs have numbers near 1: a result that is smaller everywhere is the rest of a sum of them."""
 SECONDS = 120
 """Of processor time for all of it."""
 TOP = 2
@@ -117,8 +121,13 @@ def agree_outputs(level: str, run: ProgramRun, result: ff.Result) -> None:
     """Compare the outputs of a run, and what its own check says of them."""
     for name, tensor in result.tensors.items():
         agree(level, name, tensor.to_dense(), run.want[name])
-    if result.check is None or not result.check.passed:
+    if result.check is None or not (result.check.passed or is_rounding(run.want[result.check.worst])):
         raise Difference(f"{level}: the check says {result.check}")
+
+
+def is_rounding(want: npt.NDArray[np.float64]) -> bool:
+    """Whether a result is what rounding left of a sum that cancels out, which a check relative to its magnitude does not forgive."""
+    return float(np.abs(want[np.isfinite(want)]).max(initial=0.0)) < CANCELLED
 
 
 # Surfaces --------------------------------------------------------------------------------------------------------------------
