@@ -46,6 +46,7 @@ from fuseflow.run.artifacts import region_folder
 from fuseflow.run.result import json_text
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
+from fuseflow.samml import text as samml_text
 from fuseflow.samml.files import load_graph
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
@@ -213,7 +214,8 @@ def reread(run: ProgramRun, directory: Path) -> None:
     if again.to_json() != compiled.estimate().to_json():
         raise Difference("saved: the saved program has another estimate")
     for region, stored in zip(run.compiled.regions, saved.regions, strict=True):
-        if (stored.name, stored.einsums, stored.graph) != (region.name, region.einsums, region.graph):
+        same = samml_text.show(stored.graph) == samml_text.show(region.graph)  # as text, in which NaN is NaN
+        if not same or (stored.name, stored.einsums) != (region.name, region.einsums):
             raise Difference(f"saved: region `{region.name}` is read as another graph")
     types = {t.name: t for t in run.compiled.program.tensors}
     for number, (each, stored) in enumerate(zip(run.regions, saved.regions, strict=True), 1):
