@@ -225,8 +225,10 @@ def reread(run: ProgramRun, directory: Path) -> None:
         if lines:
             raise Difference(f"saved: region `{each.region.name}`, read again: {'; '.join(lines[:3])}")
         binary, text = (folder / "graph.bin").read_bytes(), (folder / "graph.txtpb").read_text(encoding="utf-8")
-        if {protobuf.to_proto(protobuf.from_proto(binary)), protobuf.to_proto(protobuf.from_text(text))} != {binary}:
+        if protobuf.to_proto(protobuf.from_proto(binary)) != binary:
             raise Difference(f"saved: the bytes of region `{each.region.name}` are others when they are written again")
+        if protobuf.to_text(protobuf.from_text(text)) != text or protobuf.to_text(protobuf.from_proto(binary)) != text:
+            raise Difference(f"saved: the text of region `{each.region.name}` is another when it is written again")
         if is_written_as_fibertrees(each):
             graph, tensors = from_files(folder / "graph.bin", each, types, directory / "tensors")
             lines = list(differences(each.simulation, simulate(graph, tensors, run.compiled.machine)))
