@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import random_graphs.compare
 from estimate_exact import check_estimate
 from program_levels import Arrays, Difference, agree, limited, meaning
@@ -45,6 +47,7 @@ from fuseflow.run.result import json_text
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
 from fuseflow.samml.auxiliary import auxiliary_tensors
+from fuseflow.samml import text as samml_text
 from fuseflow.samml.files import load_graph
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
@@ -53,6 +56,8 @@ from fuseflow.tensors import Tensor
 from fuseflow.tensors.fibertree_files import write_fibertree
 from fuseflow.yaml_text import write_yaml
 
+CANCELLED = 1e-9
+"""The programs have numbers near 1: a result that is smaller everywhere is the rest of a sum of them."""
 SECONDS = 120
 """Of processor time for all of it."""
 TOP = 2
@@ -118,8 +123,13 @@ def agree_outputs(level: str, run: ProgramRun, result: ff.Result) -> None:
     """Compare the outputs of a run, and what its own check says of them."""
     for name, tensor in result.tensors.items():
         agree(level, name, tensor.to_dense(), run.want[name])
-    if result.check is None or not result.check.passed:
+    if result.check is None or not (result.check.passed or is_rounding(run.want[result.check.worst])):
         raise Difference(f"{level}: the check says {result.check}")
+
+
+def is_rounding(want: npt.NDArray[np.float64]) -> bool:
+    """Whether a result is what rounding left of a sum that cancels out, which a check relative to its magnitude does not forgive."""
+    return float(np.abs(want[np.isfinite(want)]).max(initial=0.0)) < CANCELLED
 
 
 # Surfaces --------------------------------------------------------------------------------------------------------------------
@@ -205,7 +215,8 @@ def reread(run: ProgramRun, directory: Path) -> None:
     if again.to_json() != compiled.estimate().to_json():
         raise Difference("saved: the saved program has another estimate")
     for region, stored in zip(run.compiled.regions, saved.regions, strict=True):
-        if (stored.name, stored.einsums, stored.graph) != (region.name, region.einsums, region.graph):
+        same = samml_text.show(stored.graph) == samml_text.show(region.graph)  # as text, in which NaN is NaN
+        if not same or (stored.name, stored.einsums) != (region.name, region.einsums):
             raise Difference(f"saved: region `{region.name}` is read as another graph")
     types = {t.name: t for t in run.compiled.program.tensors}
     for number, (each, stored) in enumerate(zip(run.regions, saved.regions, strict=True), 1):
@@ -215,8 +226,10 @@ def reread(run: ProgramRun, directory: Path) -> None:
         if lines:
             raise Difference(f"saved: region `{each.region.name}`, read again: {'; '.join(lines[:3])}")
         binary, text = (folder / "graph.bin").read_bytes(), (folder / "graph.txtpb").read_text(encoding="utf-8")
-        if {protobuf.to_proto(protobuf.from_proto(binary)), protobuf.to_proto(protobuf.from_text(text))} != {binary}:
+        if protobuf.to_proto(protobuf.from_proto(binary)) != binary:
             raise Difference(f"saved: the bytes of region `{each.region.name}` are others when they are written again")
+        if protobuf.to_text(protobuf.from_text(text)) != text or protobuf.to_text(protobuf.from_proto(binary)) != text:
+            raise Difference(f"saved: the text of region `{each.region.name}` is another when it is written again")
         if is_written_as_fibertrees(each):
             graph, tensors = from_files(folder / "graph.bin", each, types, directory / "tensors")
             lines = list(differences(each.simulation, simulate(graph, tensors, run.compiled.machine)))
