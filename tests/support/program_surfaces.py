@@ -46,8 +46,8 @@ from fuseflow.run.artifacts import region_folder
 from fuseflow.run.result import json_text
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
-from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml import text as samml_text
+from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.files import load_graph
 from fuseflow.samml.nodes import Graph
 from fuseflow.schedule import Schedule
@@ -211,7 +211,8 @@ def reread(run: ProgramRun, directory: Path) -> None:
     """The artifacts of every region, read again, do what the region did; the saved program has the same estimate."""
     saved = load_saved(directory, run.case.arrays)
     compiled = run.compiled
-    again = Estimator().estimate(saved.regions, saved.source.program, run.source.tensors, compiled.machine, compiled.name)
+    tensors, about = run.source.tensors, (compiled.name, saved.data, saved.notices)
+    again = Estimator().estimate(saved.regions, saved.source.program, tensors, compiled.machine, *about)
     if again.to_json() != compiled.estimate().to_json():
         raise Difference("saved: the saved program has another estimate")
     for region, stored in zip(run.compiled.regions, saved.regions, strict=True):
