@@ -88,15 +88,18 @@ class Arithmetic:
         return self.mul(self.rsqrt(a), -1.0 / LARGE)
 
 
-def _max(a: Arithmetic, x: Value, y: Value) -> Port:
+def _max(a: Arithmetic, x: Value, y: Value) -> Port | None:
+    """Return the maximum of a stream and a constant. That of two streams has none: y + relu(x - y) rounds, and loses infinities."""
     if isinstance(x, Port) and isinstance(y, Port):
-        return a.add(y, a.relu(a.sub(x, y)))
+        return None
     return a.apply("max", x, y)
 
 
-def _min(a: Arithmetic, x: Value, y: Value) -> Port:
+def _min(a: Arithmetic, x: Value, y: Value) -> Port | None:
+    if isinstance(x, Port) and isinstance(y, Port):
+        return None
     minus = [-v if isinstance(v, float) else a.mul(v, -1.0) for v in (x, y)]
-    return a.mul(_max(a, minus[0], minus[1]), -1.0)
+    return a.mul(a.apply("max", *minus), -1.0)
 
 
 def _sqrt(a: Arithmetic, x: Port) -> Port:
@@ -193,9 +196,7 @@ FORMS: Mapping[str, Callable[..., Port | None]] = {
     "sub": Arithmetic.sub,
     "div": Arithmetic.div,
     "max": _max,
-    "fold_max": _max,
     "min": _min,
-    "fold_min": _min,
     "pow": _pow,
     "eq": _eq,
     "ne": lambda a, x, y: a.negated(_eq(a, x, y)),
