@@ -121,8 +121,8 @@ class FifoLoops:
 
     def close(self) -> None:
         """End a window."""
-        ends = [departure.begin for departure in self.departures[1:]]
-        for departure, end in zip(self.departures, (*ends, len(self.steps)), strict=False):  # there may be no departure
+        begins = [departure.begin for departure in self.departures]
+        for departure, end in zip(self.departures, [*begins, len(self.steps)][1:], strict=True):
             for k, outer in enumerate(self.departures):
                 for number, count in self._claims(k, departure.begin, end).items():
                     departure.claims[outer, number] = departure.claims.get((outer, number), 0) + count
