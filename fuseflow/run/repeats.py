@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fuseflow.einsum.interpret import evaluate
 from fuseflow.einsum.nodes import Program
@@ -21,7 +22,7 @@ def interpret_repeat(region: FusedRegion, read: Mapping[str, Tensor], patterns: 
 
     None if that takes arrays that are too large.
     """
-    program = as_program(region)
+    program = _program_over_memory(region)
     if _largest_array(program) > LARGEST_ARRAY or region.blocks:
         return None
     results = evaluate(program, {t.name: read[t.name].to_dense() for t in program.inputs})
@@ -34,6 +35,14 @@ def interpret_repeat(region: FusedRegion, read: Mapping[str, Tensor], patterns: 
         )
         tensors[name] = Tensor(pattern.shape, pattern.format, pattern.levels, values.astype(pattern.dtype), pattern.fill)
     return tensors
+
+
+def _program_over_memory(region: FusedRegion) -> Program:
+    """Return the region as a program that reads what its graph reads: permuted copies are in memory, and their sources need not be."""
+    program, copies = as_program(region), {copy.name for copy in region.copies}
+    einsums = tuple(e for e in program.einsums if e.name not in copies)
+    used = {name for e in einsums for name in (e.name, *e.operands)}
+    return replace(program, einsums=einsums, tensors=tuple(t for t in program.tensors if t.name in used))
 
 
 def _largest_array(program: Program) -> int:

@@ -82,3 +82,12 @@ def test_names_do_not_matter() -> None:
     for machine in ("ideal", "rda"):
         program = ff.compile(parse(text), tensors=tensors, schedule=ff.Schedule.fuse("none"), machine=machine)
         assert [r.times for r in program.run().regions] == [2]
+
+
+def test_a_repeat_reads_permuted_copies_from_memory() -> None:
+    """The second region reads the copy that was made for the first, not what was copied."""
+    text = "tensor A[3, 2] csc\ntensor T[6] dense\ntensor U[6] dense\nT[i*2 + j] = A[i, j]\nU[i*2 + j] = A[i, j]\noutput T, U"
+    a = np.arange(6, dtype=np.float32).reshape(3, 2)
+    result = ff.compile(parse(text), tensors={"A": a}, schedule=ff.Schedule.fuse("none"), machine="ideal").run()
+    assert [r.name for r in result.regions if r.times == 2] == ["T"]
+    np.testing.assert_array_equal(result.outputs["U"], a.ravel())

@@ -54,6 +54,7 @@ WIDE_QUOTAS = dict.fromkeys(
         "f64",
         "integers",
         "locate never",
+        "public primitives",
     ),
     0.10,
 )
@@ -189,6 +190,7 @@ def count(tally: Tally, case: Case, checked: Checked) -> None:
         "f64": any(tensor.dtype == np.float64 for tensor in case.tensors.values()),
         "integers": any(tensor.dtype.kind == "i" for name, tensor in case.tensors.items() if is_read(name, checked)),
         "locate never": checked.schedule.locate == "never",
+        "public primitives": checked.schedule.primitives == "public" and any(is_public(run) for run in checked.runs),
     }
     tally.modes.update({mode for run in checked.runs for mode in modes(run.region.graph)})
     tally.quotas.update(name for name, held in holds.items() if held)
@@ -266,6 +268,11 @@ def scalar_beside(run: Run) -> bool:
     sparse = any(not tensor.format.all_dense for tensor in run.inputs.values())
     scalars = any(not tensor.shape for tensor in run.inputs.values())
     return sparse and (scalars or not all(e.indices for e in as_program(run.region.fused).einsums))
+
+
+def is_public(run: Run) -> bool:
+    """Whether a region computes something, and the public schema says all of it."""
+    return bool(run.region.einsums) and not run.region.private
 
 
 def is_list(tensor: Tensor) -> bool:

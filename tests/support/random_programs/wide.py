@@ -1,5 +1,5 @@
 """Wide programs have what the others lack: dimensions that are merged and split, scalars beside sparse tensors, integers, lists of
-coordinates of rank 3, vectors, and machines on which a run takes time."""
+coordinates of rank 3, vectors, primitives of the public schema, and machines on which a run takes time."""
 
 from __future__ import annotations
 
@@ -160,15 +160,15 @@ def wide_programs(draw: st.DrawFn) -> Case:
     schedule = partition(draw, program)
     if not accepts(program, schedule):  # a reshape stands inside of a group
         schedule = Schedule.fuse("layerwise")
-    schedule = settings(draw, schedule, program, b.reassociates)
+    schedule = settings(draw, schedule, program, b)
     pick = draw(st.integers(1, 1000)) if b.chance(3) else 0
     limits = draw(st.sampled_from((0, 0, 0, 1, 2, 3)))
     deal = draw(st.integers(1, 1000)) if b.chance(5) else 0
     return Case(program, b.tensors, schedule, "any", pick, limits, deal, draw(st.sampled_from(MACHINES)))
 
 
-def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates: bool) -> Schedule:
-    """What else a schedule says: vectors where there can be some, and blocks now and then."""
+def settings(draw: st.DrawFn, schedule: Schedule, program: Program, b: WideBuilder) -> Schedule:
+    """What else a schedule says: vectors where there can be some, and blocks now and then. Public primitives select finite values only."""
     blocks = in_blocks(draw, program) if draw(st.integers(1, 6)) == 6 else ()
     vector = draw(st.sampled_from((1, 2, 2, 3))) if not blocks else 1
     blocks = blocks if accepts(program, Schedule(fuse_regions=("none",), blocks=blocks)) else ()
@@ -178,10 +178,11 @@ def settings(draw: st.DrawFn, schedule: Schedule, program: Program, reassociates
         schedule,
         blocks=blocks,
         vector=vector,
-        iteration=draw(st.sampled_from(["factored"] * 5 + ["global"])) if reassociates else "factored",
+        iteration=draw(st.sampled_from(["factored"] * 5 + ["global"])) if b.reassociates else "factored",
         copies=draw(st.sampled_from([True] * 11 + [False])),
         locate=draw(st.sampled_from(["auto", "always", "never", "never"])),
         repeat=draw(st.sampled_from(["value", "value", "reference"])),
+        primitives=draw(st.sampled_from(["auto", "public", "public"])) if b.finite else "own",
         drop_zeros=() if tiles else draw(st.sampled_from([(), (), (), droppable(program)])),
     )
 
