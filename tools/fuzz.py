@@ -13,10 +13,10 @@ stream and the cycles in which they are visible, the text of a deadlock. No run 
 Prints every difference with its seed, and the first few as tests to paste, made smaller.
 
 With --wide the programs have merged and split dimensions, scalars beside sparse tensors, empty operands, lists of coordinates of rank 3,
-integers, vectors and public primitives, and are for any machine. With --surfaces N one program of N is also asked everything else: its estimate is compared
-with its run, a schedule is chosen for it, its fusion, orders and cycles are explained, the page about its run is made, and what is saved
-of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run was stopped, and every
-line of progress says with which one.
+integers, vectors and public primitives, and are for any machine. With --surfaces N one program of N is also asked everything else: its
+estimate is compared with its run, a schedule is chosen for it, its fusion, orders and cycles are explained, the page about its run is
+made, and what is saved of it is read again and simulated. Every hundred programs have a seed of their own: --seed goes on where a run
+was stopped, and every line of progress says with which one.
 
 With --bitmap the same programs and graphs are drawn, and then some of their levels are stored as bitmaps.
 
