@@ -6,18 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.padding import guard_padding
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
+from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class PartitionedProgram:
     """A program cut into the `regions` of a `schedule`.
 
@@ -38,6 +40,11 @@ class PartitionedProgram:
     user_formats: frozenset[str]
     views: Mapping[str, Einsum]
     user_names: Mapping[str, str]
+
+    @cached_property
+    def extents(self) -> Extents:
+        """The extents of the indices of every Einsum of `program`."""
+        return extents(self.program)
 
     @property
     def results(self) -> dict[str, tuple[str, ...]]:

@@ -60,6 +60,7 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         iteration=schedule.iteration,
         choose_order=partial(order_region, state),
         cost=partial(cost_with_copies, state),
+        extents=state.partitioned.extents,
     )
 
 
