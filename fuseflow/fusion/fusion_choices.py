@@ -52,8 +52,8 @@ class FusionProblem:
 
     `stored` declares what is in memory, and `price` gives the number of values that a tensor stores. `pins` are the sets of results that
     should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the order in which they
-    are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a `FusionError`. `extents` are
-    those of the program, if they are known already.
+    are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a
+    `FusionError`. `extents` are those of the program, if they are known already.
     """
 
     program: Program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from fuseflow.fusion.tree import Reduction, Tree, View
@@ -15,7 +16,7 @@ Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 """The position of every view and completed reduction of a nest."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class Nest:
     """The nest of loops that computes a `reduction`: the loops that have run, outermost first, and the positions of its views
     and bundles."""
@@ -32,7 +33,12 @@ class Nest:
     def depth(self) -> int:
         return len(self.loops)
 
-    @property
+    @cached_property
+    def completed(self) -> frozenset[Tree]:
+        """The reductions that are completed."""
+        return frozenset([node for node in self.env if isinstance(node, Reduction)])
+
+    @cached_property
     def indices(self) -> tuple[str, ...]:
         """The loops that have run."""
         return tuple(v for v, _ in self.loops)
