@@ -97,9 +97,9 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     )
     are_stored = tuple(n in stored for n in names)
     written = tuple((declared[e.name].format, declared[e.name].block) for e in einsums)
-    user_formats, viewed, dropped = state.partitioned.user_formats, state.viewed_tensors, state.partitioned.schedule.drop_zeros
-    requirements = tuple((n in user_formats, n in viewed, n in program.outputs, n in dropped) for n in request.results)
-    return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), requirements
+    pinned = tuple(tuple(n in pins for n in request.results) for pins in _pins(state, request))
+    dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.results)
+    return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), pinned, dropped
 
 
 def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:

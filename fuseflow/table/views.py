@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
@@ -23,12 +23,16 @@ class ViewReader:
     cells: Cells
     declared: Mapping[str, TensorType]
     root: Port
+    _levels: dict[View, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
 
     def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
         """Return the index of each level in storage order, and whether the level is dense."""
-        format = self.declared[view.tensor].format
-        assert format is not None
-        return tuple((view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True))
+        if view not in self._levels:
+            format = self.declared[view.tensor].format
+            assert format is not None
+            levels = zip(format.order, format.levels, strict=True)
+            self._levels[view] = tuple([(view.indices[d], level.full) for d, level in levels])
+        return self._levels[view]
 
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Return the cursor of a view."""
