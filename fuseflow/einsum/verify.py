@@ -228,9 +228,7 @@ def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], dec
     return bindings
 
 
-def _bind(
-    einsum: Einsum, access: Access, shape: tuple[int, ...], bindings: dict[str, int], sources: dict[str, Access]
-) -> None:
+def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], bindings: dict[str, int], sources: dict[str, Access]) -> None:
     """Match the indices of an access with a shape. `bindings` maps an index to its extent, and `sources` to the access that gave it."""
     if len(shape) != len(access.indices):
         text = show_expr(access)

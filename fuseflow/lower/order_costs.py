@@ -47,8 +47,8 @@ class SharedTables:
         used = self.memo.cells.used
         for name in used:
             if name not in costed:
-                costed[name] = self._costed(nodes[name], tensors, 1 << len(costed))
-        ends = [self._costed(node, tensors, 0) for node in writes]
+                costed[name] = self._costed(name, nodes[name], tensors, 1 << len(costed))
+        ends = [self._costed(node.name, node, tensors, 0) for node in writes]
         needed = 0
         for end in ends:
             needed |= end.upstream
@@ -56,13 +56,13 @@ class SharedTables:
         costs += [end.cost for end in ends]
         return total_cost(costs, sorted({cost.tensor for cost in costs if cost.tensor}))
 
-    def _costed(self, node: Primitive, tensors: Mapping[str, TensorDecl], bit: int) -> CostedNode:
+    def _costed(self, name: str, node: Primitive, tensors: Mapping[str, TensorDecl], bit: int) -> CostedNode:
         """Return a node with its cost, once the nodes that it reads have theirs."""
         inputs = [self.shapes[port] for port in node.inputs]
         outputs = output_shapes(node, inputs, tensors, self.statistics)
         types = [self.types[port] for port in node.inputs]
         for k, (shape, type) in enumerate(zip(outputs, node.typed(types, tensors), strict=True)):
-            self.shapes[Port(node.name, k)], self.types[Port(node.name, k)] = shape, type
+            self.shapes[Port(name, k)], self.types[Port(name, k)] = shape, type
         upstream = bit
         for port in node.inputs:
             upstream |= self.costed[port.node].upstream

@@ -7,8 +7,10 @@ from then on; where a loop that it lacks comes before one of its free indices, i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import assert_never
+from functools import partial
+from typing import TypeVar, assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
@@ -16,13 +18,15 @@ from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, chi
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Alu, Operand, Port, Range, Reduce
 from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
-from fuseflow.table.memo import BundleNodes, Reach, TableMemo
-from fuseflow.table.nest import Loop, Nest
+from fuseflow.table.memo import Reach, TableMemo
+from fuseflow.table.nest import Loop, Nest, Step, Steps
 from fuseflow.table.steps import Recorder
 from fuseflow.table.table import Evaluation
 from fuseflow.table.value_row import Arithmetic
 from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 from fuseflow.table.views import ViewReader
+
+T = TypeVar("T")
 
 
 class TableBuilder:
@@ -50,14 +54,20 @@ class TableBuilder:
 
     def bundle(self, nest: Nest) -> Bundle:
         """Run the remaining loops of a nest. Equal nests, where every view and bundle stands the same, run once."""
-        node, memo, cells = nest.reduction, self.memo.bundles, self.cells
-        key = node, self.order_inside(node), nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
-        if key not in memo:
+        node = nest.reduction
+        start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
+        equal = self.memo.starts.setdefault(start, nest)
+        return self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal))
+
+    def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T]) -> T:
+        """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step."""
+        cells = self.cells
+        if key not in steps:
             outside, cells.used = cells.used, {}
-            bundle = self.run(nest)
-            memo[key], cells.used = BundleNodes(bundle, tuple(cells.used)), outside
-        cells.used.update(dict.fromkeys(memo[key].used))
-        return memo[key].bundle
+            outcome = take()
+            steps[key], cells.used = Step(outcome, dict.fromkeys(cells.used)), outside
+        cells.used.update(steps[key].used)
+        return steps[key].outcome
 
     def order_inside(self, node: Reduction) -> tuple[str, ...]:
         """Return the order of the loops of a reduction and of what is below it: its nest follows from no other loops."""
@@ -71,12 +81,16 @@ class TableBuilder:
         node = outside.reduction
         loops = sorted({*node.free, *node.over}.difference(outside.indices), key=self.place.__getitem__)
         total = self.total_loops(node, loops)
-        nest = self.reopened(outside, loops)
+        nest = self.step(outside.nests, ("reopened", *loops), lambda: self.reopened(outside, loops))
         for v in loops:
-            nest = self.looped(self.completed(nest, v), v, v in total)
+            nest = self.entered(self.completed(nest, v), v, v in total)
         nest = self.completed(nest, None)
+        return self.step(nest.bundles, ("reduced", outside.depth), lambda: self.reduced_values(nest, outside))
+
+    def reduced_values(self, nest: Nest, outside: Nest) -> Bundle:
+        """Return the bundle of a nest whose loops have all run, inside the loops of the nest `outside`."""
         value = self.computed(nest)
-        self.evaluations[Evaluation(node, value, outside.indices)] = None
+        self.evaluations[Evaluation(nest.reduction, value, outside.indices)] = None
         return self.folded(nest, value, outside.depth)
 
     def total_loops(self, node: Reduction, loops: list[str]) -> set[str]:
@@ -119,8 +133,12 @@ class TableBuilder:
         """Return the nest with every reduction completed that must be finished before loop `v` (all of them for None), producers first.
         A reduction inside another one that is due, too, belongs to the nest of that one."""
         for node in self.due(nest, v):
-            nest = nest.standing({node: self.bundle(nest.of(node))})
+            nest = self.step(nest.nests, ("completed", node, self.order_inside(node)), partial(self.with_bundle, nest, node))
         return nest
+
+    def with_bundle(self, nest: Nest, node: Reduction) -> Nest:
+        """Return the nest with one reduction completed."""
+        return nest.standing({node: self.bundle(nest.of(node))})
 
     def due(self, nest: Nest, v: str | None) -> list[Reduction]:
         """Return the reductions that must be completed before loop `v`.
@@ -137,7 +155,7 @@ class TableBuilder:
             own = v in node.free or v in node.over
             return any(self.place[r] <= self.place[v] for r in node.over) and (own or set(node.free) <= done)
 
-        if not any(map(ready, self.reach(nest).nodes)):
+        if not any(map(ready, self.reach(nest).reductions)):
             return []
 
         def below(node: Tree) -> tuple[Tree, ...]:
@@ -149,9 +167,9 @@ class TableBuilder:
         """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,
         outside one of the bundle's remaining levels, the producer is instantiated again inside this nest."""
         again: set[Tree] = set()
-        for node in self.reach(nest).nodes:
+        for node in self.reach(nest).reductions:
             bundle = nest.env.get(node)
-            if not isinstance(node, Reduction) or not isinstance(bundle, Bundle):
+            if not isinstance(bundle, Bundle):
                 continue
             left = bundle.indices
             enclosed = [v for v in loops if v not in left and any(self.place[w] > self.place[v] for w in left)]
@@ -174,6 +192,10 @@ class TableBuilder:
         return self.memo.reach(trees or (nest.body,), nest.completed)
 
     # One loop ------------------------------------------------------------------------------------------------------------------
+
+    def entered(self, nest: Nest, v: str, total: bool) -> Nest:
+        """Return the nest after loop `v`, as `looped`, which tables that share a memo run once."""
+        return self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
 
     def looped(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, which visits every coordinate if it is `total`."""

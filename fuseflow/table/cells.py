@@ -18,7 +18,7 @@ class Cells:
     nodes do: `A_i`, `intersect_k`, `mul'2`.
 
     `used` names the nodes of the table that is being filled, in the order in which it came to need them. The `recorder` takes down what
-    stands in which cell; without one, nothing is taken down.
+    stands in which cell. Without one nothing is taken down, and nodes are known by numbers instead of names.
     """
 
     nodes: dict[str, Primitive] = field(default_factory=dict)
@@ -39,10 +39,9 @@ class Cells:
         return ports
 
     def _added(self, node: Primitive) -> tuple[Port, ...]:
-        name = self._fresh(node.name)
-        named = node if name == node.name else replace(node, name=name)
-        self.nodes[name] = named
-        outputs = named.outputs([self.types[p] for p in named.inputs])
+        name = str(len(self.nodes)) if self.recorder is None else self._fresh(node.name)
+        self.nodes[name] = node if self.recorder is None or name == node.name else replace(node, name=name)
+        outputs = node.outputs([self.types[p] for p in node.inputs])
         ports = tuple([Port(name, k) for k in range(len(outputs))])
         self.types.update(zip(ports, outputs, strict=True))
         return ports

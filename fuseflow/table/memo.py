@@ -12,9 +12,9 @@ from fuseflow.einsum.nodes import TensorType
 from fuseflow.fusion.region import FusedRegion, RegionOutput
 from fuseflow.fusion.tree import Operation, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
 from fuseflow.table.cells import Cells
+from fuseflow.table.nest import Nest
 from fuseflow.table.steps import Recorder
 from fuseflow.table.tile_axes import Tiling
-from fuseflow.table.view_cursor import Bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Reach:
     """
 
     nodes: tuple[Tree, ...]
+    reductions: tuple[Reduction, ...]
     indices: Mapping[Tree, frozenset[str]]
 
     @classmethod
@@ -38,29 +39,21 @@ class Reach:
                 indices[node] = frozenset(node.free)
             else:
                 indices[node] = frozenset[str]().union(*(indices[child] for child in children(node)))
-        return cls(reached, indices)
-
-
-@dataclass(frozen=True, slots=True)
-class BundleNodes:
-    """A bundle with the names of the nodes that its nest uses, in the order in which they are used first."""
-
-    bundle: Bundle
-    used: tuple[str, ...]
+        return cls(reached, tuple([node for node in reached if isinstance(node, Reduction)]), indices)
 
 
 @dataclass(frozen=True, slots=True)
 class TableMemo:
     """What tables of one region share. All of them read its tensors in the formats of `declared`, and locate dense levels alike.
 
-    `bundles` has the bundle of every nest that was run, by all that it follows from.
+    `starts` has one of equal nests, by the reduction, the loops around it and the positions of what is in its body.
     """
 
     declared: Mapping[str, TensorType]
     cells: Cells
     tiling: Tiling
     roots: Mapping[str, Reduction]
-    bundles: dict[Hashable, BundleNodes] = field(default_factory=dict)
+    starts: dict[Hashable, Nest] = field(default_factory=dict)
     _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
     _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
     _below: dict[Reduction, tuple[Tree, ...]] = field(default_factory=dict)
