@@ -15,6 +15,7 @@ from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_
 from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
+from fuseflow.lower.garbage import collector_off
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
 
@@ -59,6 +60,11 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
     `ScheduleError` for a schedule that does not fit it.
     """
     refuse_auto(schedule)
+    with collector_off():
+        return _partitioned(program, schedule, regions)
+
+
+def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None) -> PartitionedProgram:
     typed = declare_formats(TypedProgram.of(program), schedule)
     source = typed.source
     declared = frozenset(t.name for t in source.tensors if t.format is not None)
