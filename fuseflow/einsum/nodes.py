@@ -4,8 +4,9 @@ meaning are in modules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias, assert_never
 
 from fuseflow.errors import Span
@@ -127,7 +128,7 @@ class TensorType:
         return tile_shape(self.block)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class Einsum:
     """An Einsum is the statement `name[indices] = body`. Its name is the name of the tensor that it defines."""
 
@@ -136,13 +137,18 @@ class Einsum:
     body: Expr
     location: Location = field(default=Location(), compare=False)
 
-    @property
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """Every access in the body, left to right."""
+        return accesses(self.body)
+
+    @cached_property
     def operands(self) -> tuple[str, ...]:
         """The names of the tensors that the Einsum reads, each once, in order of appearance."""
-        return tuple(dict.fromkeys(a.tensor for a in accesses(self.body)))
+        return tuple(dict.fromkeys(a.tensor for a in self.accesses))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class Program:
     """A program holds the declarations of its inputs (and of some results), its Einsums in order, and the names of its outputs."""
 
@@ -151,21 +157,20 @@ class Program:
     outputs: tuple[str, ...]
     name: str = "program"
 
-    @property
-    def declared(self) -> dict[str, TensorType]:
+    @cached_property
+    def declared(self) -> Mapping[str, TensorType]:
         """The declarations, by name of the tensor."""
         return {t.name: t for t in self.tensors}
 
-    @property
-    def defined(self) -> dict[str, Einsum]:
+    @cached_property
+    def defined(self) -> Mapping[str, Einsum]:
         """The Einsums, by name of the result."""
         return {e.name: e for e in self.einsums}
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[TensorType, ...]:
         """The declared tensors that no Einsum defines."""
-        results = {e.name for e in self.einsums}
-        return tuple(t for t in self.tensors if t.name not in results)
+        return tuple(t for t in self.tensors if t.name not in self.defined)
 
 
 def children(node: Expr) -> tuple[Expr, ...]:
@@ -190,7 +195,17 @@ def walk(node: Expr) -> Iterator[Expr]:
 
 def accesses(node: Expr) -> tuple[Access, ...]:
     """Return every access in an expression, left to right."""
-    return tuple(n for n in walk(node) if isinstance(n, Access))
+    match node:
+        case Access():
+            return (node,)
+        case Const():
+            return ()
+        case Apply():
+            return tuple([access for arg in node.args for access in accesses(arg)])
+        case Reduce():
+            return accesses(node.body)
+        case unknown:
+            assert_never(unknown)
 
 
 def index_names(indices: tuple[Index, ...]) -> tuple[str, ...]:

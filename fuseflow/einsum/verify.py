@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, NoReturn, assert_never
+from typing import Final, NoReturn, TypeAlias, assert_never
 
 from fuseflow.einsum.nodes import (
     DTYPES,
@@ -31,6 +31,10 @@ TENSOR_NAME: Final = re.compile(r"\w+(\.\w+)*")
 """The names of tensors and Einsums are words joined by dots (`layer1.weight`). A number is no name."""
 LARGEST_SIZE: Final = 2**31 - 1
 INDEX_NAME: Final = re.compile(r"[^\W\d]\w*")
+
+
+Extents: TypeAlias = Mapping[str, Mapping[str, int]]
+"""The extent of each index, by Einsum."""
 
 
 def verify(program: Program, verified: Program | None = None) -> None:
@@ -207,32 +211,35 @@ def _check_reduction(einsum: Einsum, node: Reduce, left: frozenset[str], reduced
 
 def _extents(einsum: Einsum, shape_by_tensor: Mapping[str, tuple[int, ...]], declared: TensorType | None) -> dict[str, int]:
     """Return the extents of one statement, which follow from the shapes of its operands and, last, from the declaration of its result."""
-    bindings: dict[str, tuple[int, str]] = {}
-    for access in accesses(einsum.body):
-        _bind(einsum, access, shape_by_tensor[access.tensor], bindings)
+    bindings: dict[str, int] = {}
+    sources: dict[str, Access] = {}
+    for access in einsum.accesses:
+        _bind(einsum, access, shape_by_tensor[access.tensor], bindings, sources)
     if declared is not None:
-        _bind(einsum, Access(einsum.name, einsum.indices), declared.shape, bindings)
+        _bind(einsum, Access(einsum.name, einsum.indices), declared.shape, bindings, sources)
     for name in index_names(einsum.indices):
         if name not in bindings:
             hint = f"declare the result: `tensor {einsum.name}[sizes]`"
             _fail(einsum, f"nothing gives index `{name}` of `{show_left(einsum)}` an extent", hint)
     for index in einsum.indices:
-        if isinstance(index, Split) and bindings[index.inner][0] != index.size:
-            extent, where = bindings[index.inner]
+        if isinstance(index, Split) and bindings[index.inner] != index.size:
+            extent, where = bindings[index.inner], show_expr(sources[index.inner])
             _fail(einsum, f"index `{index.inner}` has the extent {extent} in `{where}`, not that of the split `{index}`")
-    return {name: extent for name, (extent, _) in bindings.items()}
+    return bindings
 
 
-def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], bindings: dict[str, tuple[int, str]]) -> None:
-    """Match the indices of an access with a shape. `bindings` maps an index to its extent and to the access that gave it."""
-    text = show_expr(access)
+def _bind(einsum: Einsum, access: Access, shape: tuple[int, ...], bindings: dict[str, int], sources: dict[str, Access]) -> None:
+    """Match the indices of an access with a shape. `bindings` maps an index to its extent, and `sources` to the access that gave it."""
     if len(shape) != len(access.indices):
+        text = show_expr(access)
         _fail(einsum, f"`{text}` has {len(access.indices)} indices, `{access.tensor}` has {len(shape)} dimensions: {list(shape)}")
     for dimension, (index, size) in enumerate(zip(access.indices, shape, strict=True)):
         for name, extent in _parts(einsum, access, dimension, index, size):
-            first, where = bindings.setdefault(name, (extent, text))
-            if first != extent:
-                _fail(einsum, f"index `{name}` has the extent {first} in `{where}` and {extent} in `{text}`")
+            if name not in bindings:
+                bindings[name], sources[name] = extent, access
+            elif bindings[name] != extent:
+                where, text = show_expr(sources[name]), show_expr(access)
+                _fail(einsum, f"index `{name}` has the extent {bindings[name]} in `{where}` and {extent} in `{text}`")
 
 
 def _parts(einsum: Einsum, access: Access, dimension: int, index: Index, size: int) -> tuple[tuple[str, int], ...]:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import networkx as nx
 
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.verify import extents
+from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import FusionError, did_you_mean
 from fuseflow.fusion.copies import CopyCost, break_cycles, copy_all
 from fuseflow.fusion.global_iteration import hoist_sums
@@ -52,6 +52,7 @@ def fuse(
     iteration: str = "factored",
     price: CopyCost | None = None,
     free: bool = False,
+    extents_by_einsum: Extents | None = None,
 ) -> FusedRegion:
     """Fuse the Einsums called `einsums` into one region that writes `results`.
 
@@ -61,14 +62,14 @@ def fuse(
     only Einsum. `merge` says when views are merged. `iteration` is `factored`, or `global` for one iteration space (`fusion.iteration`).
     `price` gives the expected number of stored values of a tensor; with it, permuted copies break a cycle of the constraints. With `free`,
     every tensor whose storage constrains the loops is read from a copy, so that all orders are possible (`copies.remove_copy` undoes what
-    was not needed).
+    was not needed). `extents_by_einsum` are those of the program (`einsum.verify.extents`), if they are known already.
 
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
-    members = {e.name: e for e in program.einsums if e.name in einsums}
-    fuser = _Fuser(
-        name, program.declared, stored, frozenset(pinned), price, Inliner(name, members, extents(program)), merge == "lean"
-    )
+    wanted = frozenset(einsums)
+    members = {e.name: e for e in program.einsums if e.name in wanted}
+    sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
+    fuser = _Fuser(name, program.declared, stored, frozenset(pinned), price, Inliner(name, members, sizes), merge == "lean")
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")
     if iteration == "global":
         fused = fuser.hoist_sums(fused)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from fuseflow.einsum.nodes import Program, TensorType
+from fuseflow.einsum.verify import Extents
 from fuseflow.fusion.copies import CopyCost
 from fuseflow.fusion.fuse import MergePolicy, RegionCost, fuse, to_region_names
 from fuseflow.fusion.refusal import Refusal, attempt
@@ -51,7 +52,8 @@ class FusionProblem:
 
     `stored` declares what is in memory, and `price` gives the number of values that a tensor stores. `pins` are the sets of results that
     should keep their declared mode order, the best first. `copies` are the rules of copying that are allowed, in the order in which they
-    are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a `FusionError`.
+    are tried. `choose_order` puts a fused region into its best order, and `cost` ranks it; both may refuse with a
+    `FusionError`. `extents` are those of the program, if they are known already.
     """
 
     program: Program
@@ -65,6 +67,7 @@ class FusionProblem:
     iteration: str
     choose_order: Callable[[FusedRegion], FusedRegion]
     cost: RegionCost
+    extents: Extents | None = None
 
 
 def search(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
@@ -102,6 +105,7 @@ def apply_choice(problem: FusionProblem, choice: FusionChoice, order: tuple[str,
         iteration=problem.iteration,
         price=None if choice.copies == "never" else problem.price,
         free=choice.copies == "free",
+        extents_by_einsum=problem.extents,
     )
 
 

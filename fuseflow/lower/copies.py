@@ -11,6 +11,7 @@ from fuseflow.estimate import Estimate
 from fuseflow.fusion import Copy, FusedRegion, choose_order, fuse
 from fuseflow.fusion.copies import requires_copy, stored_copy_name
 from fuseflow.lower.graphs import region_graph
+from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.state import LoweringState
 from fuseflow.tensors import Format
 
@@ -29,7 +30,7 @@ def permuting_region(state: LoweringState, source: TensorType, target: TensorTyp
     only_result = lambda name: 0.0 if name == target.name else math.inf  # noqa: E731
     names = (target.name,)
     region = fuse(program, target.name, names, names, state.stored, pinned=names, price=only_result)
-    return choose_order(region, lambda ordered: region_graph(state, ordered).cost)
+    return choose_order(region, OrderCosts(state).cost)
 
 
 def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...]) -> TensorType:
@@ -40,27 +41,28 @@ def dense_copy(state: LoweringState, source: TensorType, order: tuple[int, ...])
     return replace(source, name=name, format=Format.of(*["dense"] * len(order), order=order))
 
 
-def cost_with_copies(state: LoweringState, fused: FusedRegion) -> Estimate:
+def cost_with_copies(costs: OrderCosts, fused: FusedRegion) -> Estimate:
     """Return the cost of a region in its order, with the copies that the order needs. Raises `FusionError` if no table can be made in
     it.
     """
-    cost = region_graph(state, fused).cost
+    cost = costs.cost(fused)
     for copy in fused.copies:
-        cost += _copy_cost(state, copy, fused)
+        cost += _copy_cost(costs.state, copy, fused)
     return cost
 
 
-def public_cost(state: LoweringState, fused: FusedRegion) -> Estimate:
+def public_cost(costs: OrderCosts, fused: FusedRegion) -> Estimate:
     """Return the cost of the public form of a region in its order. Raises `FusionError` if it has none, or if it needs copies: what makes
     them has none.
     """
+    state = costs.state
     private = region_graph(state, fused).form.private
     if private:
         raise FusionError(f"order {','.join(fused.order)} of region `{fused.name}` has no public form: {private[0]}")
     for copy in fused.copies:
         if requires_copy(copy, state.stored[copy.source], fused.order):
             raise FusionError(f"order {','.join(fused.order)} of region `{fused.name}` needs a copy of `{copy.source}`")
-    return cost_with_copies(state, fused)
+    return cost_with_copies(costs, fused)
 
 
 def _copy_cost(state: LoweringState, copy: Copy, fused: FusedRegion) -> Estimate:

@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fuseflow.einsum.format_inference import TypedProgram
 from fuseflow.einsum.nodes import Einsum, Program, TensorType
 from fuseflow.einsum.padding import guard_padding
 from fuseflow.einsum.reshapes import ReshapeElimination, eliminate_reshapes, is_reshape
+from fuseflow.einsum.verify import Extents, extents
 from fuseflow.errors import ScheduleError, TensorError, did_you_mean
 from fuseflow.lower.blocks import apply_blocks
+from fuseflow.lower.garbage import collector_off
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.tensors import Format
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class PartitionedProgram:
     """A program cut into the `regions` of a `schedule`.
 
@@ -39,6 +42,11 @@ class PartitionedProgram:
     views: Mapping[str, Einsum]
     user_names: Mapping[str, str]
 
+    @cached_property
+    def extents(self) -> Extents:
+        """The extents of the indices of every Einsum of `program`."""
+        return extents(self.program)
+
     @property
     def results(self) -> dict[str, tuple[str, ...]]:
         """The results that each region must write."""
@@ -52,6 +60,11 @@ def partition_program(program: Program, schedule: Schedule, regions: tuple[Regio
     `ScheduleError` for a schedule that does not fit it.
     """
     refuse_auto(schedule)
+    with collector_off():
+        return _partitioned(program, schedule, regions)
+
+
+def _partitioned(program: Program, schedule: Schedule, regions: tuple[Region, ...] | None) -> PartitionedProgram:
     typed = declare_formats(TypedProgram.of(program), schedule)
     source = typed.source
     declared = frozenset(t.name for t in source.tensors if t.format is not None)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fuseflow.einsum.nodes import Program
 from fuseflow.errors import ScheduleError, did_you_mean
+from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.lanes import refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion, lower_region
@@ -34,7 +35,8 @@ def lower_regions(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]
     state = initial_state(partitioned, tensors)
     fused = []
     for request in requests:
-        regions, state = lower_region(state, request)
+        with collector_off():
+            regions, state = lower_region(state, request)
         fused += [region.fused for region in regions if region.einsums]
         yield from regions
     refuse_unknown_lanes(partitioned.schedule, fused)

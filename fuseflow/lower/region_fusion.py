@@ -11,13 +11,14 @@ from fuseflow.einsum.indices import substitute_tensors
 from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
-from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, candidate_limit
+from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.copies import cost_with_copies, public_cost
+from fuseflow.lower.order_costs import OrderCosts
 from fuseflow.lower.state import LoweringState, RegionRequest
 
-StateCost: TypeAlias = Callable[[LoweringState, FusedRegion], Estimate]
+CostRule: TypeAlias = Callable[[OrderCosts, FusedRegion], Estimate]
 """The cost of a region in its order. It may refuse the order with a `FusionError`."""
 COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), False: ("never",)}
 """The rules of copying, in the order in which they are tried, by whether copies are allowed."""
@@ -47,7 +48,7 @@ def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
 
 def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProblem:
     """Return what the search for a way to fuse the region needs to know."""
-    schedule = state.partitioned.schedule
+    schedule, costs = state.partitioned.schedule, OrderCosts(state)
     return FusionProblem(
         program=state.partitioned.program,
         region=request.name,
@@ -58,8 +59,9 @@ def fusion_problem(state: LoweringState, request: RegionRequest) -> FusionProble
         pins=_pins(state, request),
         copies=COPIES[schedule.copies],
         iteration=schedule.iteration,
-        choose_order=partial(order_region, state),
-        cost=partial(cost_with_copies, state),
+        choose_order=partial(order_region, costs),
+        cost=partial(cost_with_copies, costs),
+        extents=state.partitioned.extents,
     )
 
 
@@ -95,34 +97,34 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     )
     are_stored = tuple(n in stored for n in names)
     written = tuple((declared[e.name].format, declared[e.name].block) for e in einsums)
-    user_formats, viewed, dropped = state.partitioned.user_formats, state.viewed_tensors, state.partitioned.schedule.drop_zeros
-    requirements = tuple((n in user_formats, n in viewed, n in program.outputs, n in dropped) for n in request.results)
-    return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), requirements
+    pinned = tuple(tuple(n in pins for n in request.results) for pins in _pins(state, request))
+    dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.results)
+    return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), pinned, dropped
 
 
-def order_region(state: LoweringState, fused: FusedRegion) -> FusedRegion:
+def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:
     """Return the region in the order that the schedule's policy chooses, without copies that are not needed. Its dense levels are located
     or joined as the schedule says, or as it costs less. If public primitives are asked for, and the region has no public form in this
     order, an order is taken in which it has one, if there is any. Raises `FusionError` if no order can be lowered.
     """
-    ordered = _order_region(state, fused, cost_with_copies)
-    if state.partitioned.schedule.primitives == "public" and isinstance(attempt(public_cost, state, ordered), Refusal):
-        public = attempt(_order_region, state, fused, public_cost, candidate_limit(fused))
+    ordered = _order_region(costs, fused, cost_with_copies)
+    if costs.state.partitioned.schedule.primitives == "public" and isinstance(attempt(public_cost, costs, ordered), Refusal):
+        public = attempt(_order_region, costs, fused, public_cost, candidate_limit(fused))
         return ordered if isinstance(public, Refusal) else public
     return ordered
 
 
-def _order_region(state: LoweringState, fused: FusedRegion, cost: StateCost, refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
-    schedule = state.partitioned.schedule
-    fused = apply_settings(state, fused)
-    ordered = choose_order(fused, partial(cost, state), schedule.order_policy, refused)
+def _order_region(costs: OrderCosts, fused: FusedRegion, rule: CostRule, refused: int = MAX_REFUSED_ORDERS) -> FusedRegion:
+    state, schedule = costs.state, costs.state.partitioned.schedule
+    fused, cost = apply_settings(state, fused), partial(rule, costs)
+    ordered = choose_order(fused, cost, schedule.order_policy, refused)
     for copy in ordered.copies:
         source = state.stored[copy.source]
         if not requires_copy(copy, source, ordered.order):
             without = remove_copy(ordered, copy, source)
-            ordered = ordered if cost_rank(state, without, cost) is None else without
+            ordered = ordered if cost_rank(without, cost) is None else without
     if schedule.locate == "auto":
-        ordered = _located_or_joined(state, ordered, cost)
+        ordered = _located_or_joined(ordered, cost)
     return name_copies(ordered, state.declared)
 
 
@@ -133,15 +135,15 @@ def apply_settings(state: LoweringState, fused: FusedRegion) -> FusedRegion:
     return replace(fused, results=results, repeat=schedule.repeat, locate=schedule.locate != "never")
 
 
-def _located_or_joined(state: LoweringState, located: FusedRegion, cost: StateCost) -> FusedRegion:
+def _located_or_joined(located: FusedRegion, cost: RegionCost) -> FusedRegion:
     """Return the region with its dense levels located, or scanned and joined if that costs less."""
     joined = replace(located, locate=False)
     located_rank = next(c.rank for c in located.compared if c.order == located.order)
-    joined_rank = cost_rank(state, joined, cost)
+    joined_rank = cost_rank(joined, cost)
     return joined if joined_rank is not None and joined_rank < located_rank else located
 
 
-def cost_rank(state: LoweringState, region: FusedRegion, cost: StateCost) -> float | None:
+def cost_rank(region: FusedRegion, cost: RegionCost) -> float | None:
     """Return the rank of a region's cost in its order, or None if the region is refused in it."""
-    price = attempt(cost, state, region)
+    price = attempt(cost, region)
     return None if isinstance(price, Refusal) else price.rank

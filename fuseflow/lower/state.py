@@ -57,7 +57,7 @@ class LoweringState:
         return {source_of(view).tensor for view in self.views.values()}
 
     @property
-    def declared(self) -> dict[str, TensorType]:
+    def declared(self) -> Mapping[str, TensorType]:
         """The tensors of the program, as they are declared or inferred."""
         return self.partitioned.program.declared
 

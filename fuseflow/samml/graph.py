@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fuseflow.samml.node import Port, StreamType, TensorDecl
 from fuseflow.samml.primitives import Primitive
@@ -20,7 +21,7 @@ class Edge:
     input: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with a place for what is computed once
 class Graph:
     """A dataflow graph, its nodes in an order in which every input is defined before it is used.
 
@@ -36,15 +37,17 @@ class Graph:
     fiber_fifos: tuple[Edge, ...] = ()
     depths: tuple[tuple[Edge, int], ...] = ()
 
-    @property
-    def by_name(self) -> dict[str, Primitive]:
+    @cached_property
+    def by_name(self) -> Mapping[str, Primitive]:
+        """The nodes, by name."""
         return {n.name: n for n in self.nodes}
 
-    @property
-    def declared(self) -> dict[str, TensorDecl]:
+    @cached_property
+    def declared(self) -> Mapping[str, TensorDecl]:
+        """The declarations of the tensors, by name."""
         return {t.name: t for t in self.tensors}
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The names of the tensors that the graph reads from memory."""
         return tuple(t.name for t in self.tensors if t.name not in self.outputs)
@@ -55,6 +58,10 @@ class Graph:
 
     def types(self) -> dict[Port, StreamType]:
         """Return the type of every stream of a verified graph."""
+        return self._types
+
+    @cached_property
+    def _types(self) -> dict[Port, StreamType]:
         types: dict[Port, StreamType] = {}
         tensors = self.declared
         for node in self.nodes:

@@ -7,8 +7,10 @@ Verification, bounds, tile indices, transformations, text, MLIR, protobuf, estim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
@@ -270,6 +272,18 @@ def upstream(nodes: Mapping[str, Node], ports: Iterable[Port]) -> set[str]:
             names.add(name)
             waiting += [port.node for port in nodes[name].inputs]
     return names
+
+
+def content(node: Node) -> Hashable:
+    """Return all of a node but its name. Two nodes with equal contents compute the same streams."""
+    primitive: Any = type(node)
+    return primitive, _content_of(primitive)(node)
+
+
+@cache
+def _content_of(primitive: Any) -> Callable[[Node], Any]:
+    """Return the function that reads all fields of a primitive but the name."""
+    return attrgetter(*(f.name for f in fields(primitive) if f.name != "name"))
 
 
 def stream_name(node: Node, output: int) -> str:

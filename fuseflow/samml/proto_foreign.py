@@ -39,7 +39,7 @@ class ForeignGraph:
     messages: Mapping[str, Any]
     sizes: Mapping[str, int]
     levels: dict[str, dict[int, LevelUsage]] = field(default_factory=dict)
-    by_name: dict[str, n.Primitive] = field(init=False)
+    by_name: Mapping[str, n.Primitive] = field(init=False)
 
     def __post_init__(self) -> None:
         self.by_name = self.graph.by_name

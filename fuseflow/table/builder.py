@@ -7,42 +7,44 @@ from then on; where a loop that it lacks comes before one of its free indices, i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import assert_never
+from functools import partial
+from typing import TypeVar, assert_never
 
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion
-from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, annihilated_value, children, nodes
+from fuseflow.fusion.tree import Constant, Operation, Reduction, Tree, View, children, nodes
 from fuseflow.ops import REDUCERS
 from fuseflow.samml.nodes import Accumulate, Alu, Operand, Port, Range, Reduce
-from fuseflow.table.cells import Cells
 from fuseflow.table.join_trees import JoinedPayload, Joiner, JoinTree, Side, Total, combine_operands
-from fuseflow.table.nest import Loop, Nest
+from fuseflow.table.memo import Reach, TableMemo
+from fuseflow.table.nest import Loop, Nest, Step, Steps
+from fuseflow.table.steps import Recorder
 from fuseflow.table.table import Evaluation
-from fuseflow.table.tile_axes import Tiling
 from fuseflow.table.value_row import Arithmetic
 from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 from fuseflow.table.views import ViewReader
 
+T = TypeVar("T")
+
 
 class TableBuilder:
-    """A builder that fills the cells of one region's table, step by step."""
+    """A builder that fills the cells of one region's table, step by step. With a `memo` it takes from there what tables of the region in
+    other orders have in common with this one.
+    """
 
-    def __init__(self, region: FusedRegion) -> None:
+    def __init__(self, region: FusedRegion, memo: TableMemo | None = None) -> None:
         self.region = region
-        self.declared = region.declared
+        self.memo = TableMemo.of(region, Recorder()) if memo is None else memo
+        self.declared, self.cells, self.tiling = self.memo.declared, self.memo.cells, self.memo.tiling
         self.place = {v: p for p, v in enumerate(region.order)}
-        self.cells = Cells()
+        self.cells.used.clear()
         self.root = self.cells.root()
         self.evaluations: dict[Evaluation, None] = {}
-        self.reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], tuple[Tree, ...]] = {}
-        self.fixing: dict[Operation, tuple[bool, ...]] = {}  # whether each operand fixes the result where it is absent
-        self.below: dict[Reduction, tuple[Tree, ...]] = {}  # the views and reductions in its body
-        self.tiling = Tiling(self.declared, region.blocks, {r.tree: r.indices for r in region.results})
-        self.tiling.cover(*region.trees)
         self.views = ViewReader(region, self.cells, self.declared, self.root)
         self.arithmetic = Arithmetic(region, self.cells, self.tiling)
-        self.bundles: dict[tuple[Reduction, LoopContext, tuple[ViewCursor | Bundle | None, ...]], Bundle] = {}
+        self.orders_inside: dict[Reduction, tuple[str, ...]] = {}
 
     def length(self, v: str) -> int:
         """Return how often a loop runs at most: once for each coordinate, or for each block of coordinates."""
@@ -53,24 +55,42 @@ class TableBuilder:
     def bundle(self, nest: Nest) -> Bundle:
         """Run the remaining loops of a nest. Equal nests, where every view and bundle stands the same, run once."""
         node = nest.reduction
-        if node not in self.below:
-            self.below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Reduction))
-        key = node, nest.loops, tuple(nest.env.get(n) for n in self.below[node])
-        if key not in self.bundles:
-            self.bundles[key] = self.run(nest)
-        return self.bundles[key]
+        start = node, nest.loops, tuple([nest.env.get(n) for n in self.memo.below(node)])
+        equal = self.memo.starts.setdefault(start, nest)
+        return self.step(equal.bundles, ("run", self.order_inside(node)), lambda: self.run(equal))
+
+    def step(self, steps: Steps[T], key: Hashable, take: Callable[[], T]) -> T:
+        """Return the outcome of a step, which tables that share a memo take once. Either way this table uses the nodes of the step."""
+        cells = self.cells
+        if key not in steps:
+            outside, cells.used = cells.used, {}
+            outcome = take()
+            steps[key], cells.used = Step(outcome, dict.fromkeys(cells.used)), outside
+        cells.used.update(steps[key].used)
+        return steps[key].outcome
+
+    def order_inside(self, node: Reduction) -> tuple[str, ...]:
+        """Return the order of the loops of a reduction and of what is below it: its nest follows from no other loops."""
+        if node not in self.orders_inside:
+            indices = self.memo.indices(node)
+            self.orders_inside[node] = tuple([v for v in self.region.order if v in indices])
+        return self.orders_inside[node]
 
     def run(self, outside: Nest) -> Bundle:
         """Run the remaining loops of a nest, and reduce its values."""
         node = outside.reduction
         loops = sorted({*node.free, *node.over}.difference(outside.indices), key=self.place.__getitem__)
         total = self.total_loops(node, loops)
-        nest = self.reopened(outside, loops)
+        nest = self.step(outside.nests, ("reopened", *loops), lambda: self.reopened(outside, loops))
         for v in loops:
-            nest = self.looped(self.completed(nest, v), v, v in total)
+            nest = self.entered(self.completed(nest, v), v, v in total)
         nest = self.completed(nest, None)
+        return self.step(nest.bundles, ("reduced", outside.depth), lambda: self.reduced_values(nest, outside))
+
+    def reduced_values(self, nest: Nest, outside: Nest) -> Bundle:
+        """Return the bundle of a nest whose loops have all run, inside the loops of the nest `outside`."""
         value = self.computed(nest)
-        self.evaluations[Evaluation(node, value, outside.indices)] = None
+        self.evaluations[Evaluation(nest.reduction, value, outside.indices)] = None
         return self.folded(nest, value, outside.depth)
 
     def total_loops(self, node: Reduction, loops: list[str]) -> set[str]:
@@ -86,11 +106,11 @@ class TableBuilder:
         `outside` loops."""
         node, levels = nest.reduction, list(nest.loops)
         if node.over:
-            self.cells.recorder.begin(f"{node.label}: {node.op} over {', '.join(node.over)}")
+            self.cells.begin("{}: {} over {}", node.label, node.op, ", ".join(node.over))
         for p in reversed(range(nest.depth)):
             if levels[p][0] in node.over:
                 levels[p:], value = self.reduced(node, tuple(levels[p:]), value)
-        self.cells.note(node.label, "val", self.cells.text(value))
+        self.cells.note(node.label, "val", "{}", value)
         return Bundle(tuple(levels[outside:]), value)
 
     def reduced(self, node: Reduction, levels: LoopContext, value: Port) -> tuple[LoopContext, Port]:
@@ -98,13 +118,13 @@ class TableBuilder:
         (v, _), *inner = levels
         if not inner:
             (value,) = self.cells.put(Reduce(f"red_{v}", (value,), node.op))
-            self.cells.note(node.label, v, f"Red_{node.op} = {self.cells.text(value)}")
+            self.cells.note(node.label, v, f"Red_{node.op} = {{}}", value)
             return (), value
         inputs = (*(crd for _, crd in levels), value)
         *crds, value = self.cells.put(Accumulate(f"acc_{v}", inputs, node.op, len(inner)))
         left = tuple((w, crd) for (w, _), crd in zip(inner, crds, strict=True))
         for w, crd in left:
-            self.cells.note(node.label, w, f"Acc{len(inner)}_{v}[{self.cells.text(crd)}]")
+            self.cells.note(node.label, w, f"Acc{len(inner)}_{v}[{{}}]", crd)
         return left, value
 
     # When reductions are completed ---------------------------------------------------------------------------------------------
@@ -113,8 +133,12 @@ class TableBuilder:
         """Return the nest with every reduction completed that must be finished before loop `v` (all of them for None), producers first.
         A reduction inside another one that is due, too, belongs to the nest of that one."""
         for node in self.due(nest, v):
-            nest = nest.standing({node: self.bundle(nest.of(node))})
+            nest = self.step(nest.nests, ("completed", node, self.order_inside(node)), partial(self.with_bundle, nest, node))
         return nest
+
+    def with_bundle(self, nest: Nest, node: Reduction) -> Nest:
+        """Return the nest with one reduction completed."""
+        return nest.standing({node: self.bundle(nest.of(node))})
 
     def due(self, nest: Nest, v: str | None) -> list[Reduction]:
         """Return the reductions that must be completed before loop `v`.
@@ -131,7 +155,7 @@ class TableBuilder:
             own = v in node.free or v in node.over
             return any(self.place[r] <= self.place[v] for r in node.over) and (own or set(node.free) <= done)
 
-        if not any(map(ready, self.reach(nest))):
+        if not any(map(ready, self.reach(nest).reductions)):
             return []
 
         def below(node: Tree) -> tuple[Tree, ...]:
@@ -143,9 +167,9 @@ class TableBuilder:
         """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,
         outside one of the bundle's remaining levels, the producer is instantiated again inside this nest."""
         again: set[Tree] = set()
-        for node in self.reach(nest):
+        for node in self.reach(nest).reductions:
             bundle = nest.env.get(node)
-            if not isinstance(node, Reduction) or not isinstance(bundle, Bundle):
+            if not isinstance(bundle, Bundle):
                 continue
             left = bundle.indices
             enclosed = [v for v in loops if v not in left and any(self.place[w] > self.place[v] for w in left)]
@@ -163,18 +187,19 @@ class TableBuilder:
             hint=f"put loop {loop} outside every index of {node.label}, or inside all of them",
         )
 
-    def reach(self, nest: Nest, *trees: Tree) -> tuple[Tree, ...]:
+    def reach(self, nest: Nest, *trees: Tree) -> Reach:
         """Return the nodes below some trees, or below the body of the nest, producers first and not inside completed reductions."""
-        below, completed = trees or (nest.body,), frozenset(n for n in nest.env if isinstance(n, Reduction))
-        if (below, completed) not in self.reached:
-            self.reached[below, completed] = nodes(*below, below=lambda n: () if n in completed else children(n))
-        return self.reached[below, completed]
+        return self.memo.reach(trees or (nest.body,), nest.completed)
 
     # One loop ------------------------------------------------------------------------------------------------------------------
 
+    def entered(self, nest: Nest, v: str, total: bool) -> Nest:
+        """Return the nest after loop `v`, as `looped`, which tables that share a memo run once."""
+        return self.step(nest.nests, ("looped", v, total), lambda: self.looped(nest, v, total))
+
     def looped(self, nest: Nest, v: str, total: bool) -> Nest:
         """Return the nest after loop `v`, which visits every coordinate if it is `total`."""
-        self.cells.recorder.begin(f"{nest.reduction.label}: loop {v}")
+        self.cells.begin("{}: loop {}", nest.reduction.label, v)
         tree, scanned = self.join_tree(nest, v)
         if total and not isinstance(tree, Total):
             tree = Total((tree,))
@@ -190,30 +215,28 @@ class TableBuilder:
         """Return the join tree of the body at loop `v`, and the reference stream of every view that was scanned for it."""
         trees: dict[Tree, JoinTree] = {}
         scanned: dict[View, Port] = {}
-        for node in self.reach(nest):
+        reach, everywhere = self.reach(nest), Total()
+        for node in reach.nodes:
+            if v not in reach.indices[node]:
+                trees[node] = everywhere
+                continue
             match node:
                 case View():
-                    trees[node] = Total()
+                    trees[node] = everywhere
                     if streams := self.views.joined(node, v, nest):
                         crd, scanned[node] = streams
                         trees[node] = Side(crd, (scanned[node],))
                 case Constant():
-                    trees[node] = Total()
+                    trees[node] = everywhere
                 case Reduction():
                     bundle = nest.env.get(node)
                     trees[node] = self.bundle_tree(node, bundle, v) if isinstance(bundle, Bundle) else trees[node.body]
                 case Operation():
-                    pairs = zip(node.args, self.fixes(node), strict=True)
+                    pairs = zip(node.args, self.memo.fixes(node, self.region.fill), strict=True)
                     trees[node] = combine_operands([(trees[a], fixes) for a, fixes in pairs if not isinstance(a, Constant)])
                 case unknown:
                     assert_never(unknown)
         return trees[nest.body], scanned
-
-    def fixes(self, node: Operation) -> tuple[bool, ...]:
-        """Return whether each operand fixes the result where it is absent."""
-        if node not in self.fixing:
-            self.fixing[node] = tuple(annihilated_value(node, k, self.region.fill) is not None for k in range(len(node.args)))
-        return self.fixing[node]
 
     def bundle_tree(self, node: Reduction, bundle: Bundle, v: str) -> JoinTree:
         """Return the join tree of a completed reduction at loop `v`."""
@@ -226,7 +249,7 @@ class TableBuilder:
     def driver(self, nest: Nest, v: str) -> tuple[Port, dict[View, Port]]:
         """Return the coordinates of a total loop: the dense level of a view that stands there, with the references of the view, else those
         of a range."""
-        for node in self.reach(nest):
+        for node in self.reach(nest).nodes:
             if isinstance(node, View) and v in node.indices and self.views.enumerates(node, v, nest):
                 crd, ref = self.views.scan(node, v, nest)
                 return crd, {node: ref}
@@ -240,7 +263,7 @@ class TableBuilder:
     def advanced(self, loop: Loop) -> Nest:
         """Return the nest with every view and bundle advanced past a loop."""
         places: dict[Tree, ViewCursor | Bundle] = {}
-        for node in self.reach(loop.nest):
+        for node in self.reach(loop.nest).nodes:
             if isinstance(node, View) and loop.index in node.indices:
                 places[node] = self.views.advanced(node, loop)
             elif isinstance(node, Reduction) and isinstance(bundle := loop.nest.env.get(node), Bundle) and bundle.levels:
@@ -254,7 +277,7 @@ class TableBuilder:
             raise self.enclosed(node, loop.index, index)
         if not rest:
             value = loop.moved[bundle.value]
-            self.cells.note(node.label, index, self.cells.text(old))
+            self.cells.note(node.label, index, "{}", old)
             return Bundle((), value.port, value.nullable, whole=False)
         levels = tuple((w, self.cells.align(node.label, w, c, old, loop.crd)) for w, c in rest)
         value_below = self.cells.align(node.label, "val", bundle.value, old, loop.crd)
@@ -265,7 +288,7 @@ class TableBuilder:
     def computed(self, nest: Nest) -> Port:
         """Return the value stream that the nest folds, at the depth of its loops and without `N` (L9)."""
         label = nest.reduction.label
-        self.cells.recorder.begin(f"{label}: values")
+        self.cells.begin("{}: values", label)
         value, nullable = self.value(nest)
         value = self.cells.lift(value, nest.loops, nest.depth, label)
         return self.filled(value, self.region.fill[nest.body]) if nullable else value
@@ -287,7 +310,7 @@ class TableBuilder:
     def values(self, nest: Nest, trees: tuple[Tree, ...]) -> dict[Tree, tuple[Port, bool]]:
         """Return the value streams of some trees and of all trees below them, each with whether it may hold `N`."""
         memo: dict[Tree, tuple[Port, bool]] = {}
-        for node in self.reach(nest, *trees):
+        for node in self.reach(nest, *trees).nodes:
             match node:
                 case View():
                     memo[node] = self.views.value(node, nest), False

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
+from fuseflow.fusion.tree import View
+from fuseflow.samml.node import content
 from fuseflow.samml.nodes import Align, Port, Primitive, Repeat, Root, StreamType, stream_name
 from fuseflow.table.steps import Recorder
 from fuseflow.table.view_cursor import LoopContext
@@ -11,27 +14,37 @@ from fuseflow.table.view_cursor import LoopContext
 
 @dataclass(slots=True)
 class Cells:
-    """The nodes and stream types of a table that is being filled. The `recorder` takes down what stands in which cell. Node names say what
-    the nodes do: `A_i`, `intersect_k`, `mul'2`."""
+    """The nodes and stream types of a table that is being filled, or of several tables that share equal nodes. Node names say what the
+    nodes do: `A_i`, `intersect_k`, `mul'2`.
+
+    `used` names the nodes of the table that is being filled, in the order in which it came to need them. The `recorder` takes down what
+    stands in which cell. Without one nothing is taken down, and nodes are known by numbers instead of names.
+    """
 
     nodes: dict[str, Primitive] = field(default_factory=dict)
     types: dict[Port, StreamType] = field(default_factory=dict)
     loops: dict[str, frozenset[str]] = field(default_factory=dict)  # by scan and range: the indices of the level that it makes
-    recorder: Recorder = field(default_factory=Recorder)
-    _ports: dict[Primitive, tuple[Port, ...]] = field(default_factory=dict)
+    recorder: Recorder | None = field(default_factory=Recorder)
+    used: dict[str, None] = field(default_factory=dict)
+    _ports: dict[Hashable, tuple[Port, ...]] = field(default_factory=dict)
     _uses: dict[str, int] = field(default_factory=dict)
 
     def put(self, node: Primitive) -> tuple[Port, ...]:
         """Add a node unless an equal one exists, and return the output ports. `node.name` is the wanted base name."""
-        key = replace(node, name="")
-        if key not in self._ports:
-            named = replace(node, name=self._fresh(node.name))
-            self.nodes[named.name] = named
-            outputs = named.outputs([self.types[p] for p in named.inputs])
-            ports = tuple(Port(named.name, k) for k in range(len(outputs)))
-            self.types |= zip(ports, outputs, strict=True)
-            self._ports[key] = ports
-        return self._ports[key]
+        key = content(node)
+        ports = self._ports.get(key)
+        if ports is None:
+            ports = self._ports[key] = self._added(node)
+        self.used[ports[0].node] = None
+        return ports
+
+    def _added(self, node: Primitive) -> tuple[Port, ...]:
+        name = str(len(self.nodes)) if self.recorder is None else self._fresh(node.name)
+        self.nodes[name] = node if self.recorder is None or name == node.name else replace(node, name=name)
+        outputs = node.outputs([self.types[p] for p in node.inputs])
+        ports = tuple([Port(name, k) for k in range(len(outputs))])
+        self.types.update(zip(ports, outputs, strict=True))
+        return ports
 
     def level(self, node: Primitive, index: str) -> tuple[Port, ...]:
         """Add a node that makes the level of `index`, and return the output ports. One node may make the levels of several indices."""
@@ -39,16 +52,22 @@ class Cells:
         self.loops[ports[0].node] = self.loops.get(ports[0].node, frozenset()) | {index}
         return ports
 
-    def note(self, column: str, row: str, text: str) -> None:
-        """Record what stands in a cell."""
-        self.recorder.note(column, row, text)
+    def begin(self, title: str, *words: str) -> None:
+        """Begin a step of the table, with these words in the places of its title."""
+        if self.recorder is not None:
+            self.recorder.begin(title.format(*words))
 
-    def lift(self, port: Port, loops: LoopContext, depth: int, column: str) -> Port:
+    def note(self, column: str | View, row: str, text: str, *streams: Port) -> None:
+        """Record what stands in a cell, with these streams in the places of its text."""
+        if self.recorder is not None:
+            self.recorder.note(str(column), row, text.format(*map(self.text, streams)))
+
+    def lift(self, port: Port, loops: LoopContext, depth: int, column: str | View) -> Port:
         """Return a stream repeated into the loops that it lacks down to a depth, by the final coordinate stream of each loop (L1)."""
         for v, crd in loops[self.depth(port) : depth]:
             source = port
             (port,) = self.put(Repeat(f"rep_{v}", (source, crd)))
-            self.note(column, v, f"Rep({self.text(source)} by {self.text(crd)})")
+            self.note(column, v, "Rep({} by {})", source, crd)
         return port
 
     def align(self, column: str, row: str, stream: Port, old: Port, new: Port) -> Port:
@@ -56,8 +75,7 @@ class Cells:
         if old == new:
             return stream
         (aligned,) = self.put(Align(f"align_{row}", (old, new, stream)))
-        texts = [self.text(p) for p in (stream, old, new, aligned)]
-        self.note(column, row, "Align({}: {} -> {}) = {}".format(*texts))
+        self.note(column, row, "Align({}: {} -> {}) = {}", stream, old, new, aligned)
         return aligned
 
     def root(self) -> Port:

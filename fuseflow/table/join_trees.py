@@ -137,8 +137,8 @@ class Joiner:
             counts.append(len(mine))
             carried += mine
         crd, *outputs = self.cells.put(Join(f"{kind}_{self.index}", tuple(inputs), kind, tuple(counts)))
-        sides = ", ".join(map(self.cells.text, groups))
-        self.cells.note("join", self.index, f"{kind.capitalize()}({sides}) = {self.cells.text(crd)}")
+        sides = ", ".join(["{}"] * len(groups))
+        self.cells.note("join", self.index, f"{kind.capitalize()}({sides}) = {{}}", *groups, crd)
         return crd, {
             p: JoinedPayload(port, place[p][1].nullable, place[p][1].faithful, place[p][1].complete)
             for p, port in zip(carried, outputs, strict=True)

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Generic, TypeAlias, TypeVar
 
 from fuseflow.fusion.tree import Reduction, Tree, View
 from fuseflow.samml.nodes import Port
 from fuseflow.table.join_trees import JoinedPayload
 from fuseflow.table.view_cursor import Bundle, LoopContext, ViewCursor
 
+T = TypeVar("T")
+
 Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 """The position of every view and completed reduction of a nest."""
 
 
 @dataclass(frozen=True, slots=True)
+class Step(Generic[T]):
+    """The outcome of a step of a builder, with the names of the nodes that the step uses, in the order in which it came to need them."""
+
+    outcome: T
+    used: Mapping[str, None]
+
+
+Steps: TypeAlias = dict[Hashable, Step[T]]
+"""Steps from one nest, by what they depend on beside the nest."""
+
+
+@dataclass(frozen=True)  # with a place for what is computed once
 class Nest:
     """The nest of loops that computes a `reduction`: the loops that have run, outermost first, and the positions of its views
-    and bundles."""
+    and bundles.
+
+    `nests` and `bundles` have the outcomes of the steps that were taken from here: tables of one region in several orders share them.
+    """
 
     reduction: Reduction
     loops: LoopContext = ()
     env: Env = field(default_factory=dict)
+    nests: Steps[Nest] = field(default_factory=dict, init=False, compare=False, repr=False)
+    bundles: Steps[Bundle] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def body(self) -> Tree:
@@ -32,22 +52,27 @@ class Nest:
     def depth(self) -> int:
         return len(self.loops)
 
-    @property
+    @cached_property
+    def completed(self) -> frozenset[Tree]:
+        """The reductions that are completed."""
+        return frozenset([node for node in self.env if isinstance(node, Reduction)])
+
+    @cached_property
     def indices(self) -> tuple[str, ...]:
         """The loops that have run."""
         return tuple(v for v, _ in self.loops)
 
     def inside(self, v: str, crd: Port) -> Nest:
         """Return the nest inside one more loop, whose final coordinate stream is `crd`."""
-        return replace(self, loops=(*self.loops, (v, crd)))
+        return Nest(self.reduction, (*self.loops, (v, crd)), self.env)
 
     def standing(self, places: Env) -> Nest:
         """Return the nest with other positions for some views and reductions."""
-        return replace(self, env={**self.env, **places})
+        return Nest(self.reduction, self.loops, {**self.env, **places})
 
     def of(self, reduction: Reduction) -> Nest:
         """Return the nest of a reduction in the body, inside the same loops."""
-        return replace(self, reduction=reduction)
+        return Nest(reduction, self.loops, self.env)
 
 
 @dataclass(frozen=True, slots=True)

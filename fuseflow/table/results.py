@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fuseflow.einsum.blocks import tile_indices
 from fuseflow.errors import FusionError
 from fuseflow.fusion.region import FusedRegion, RegionOutput
-from fuseflow.fusion.tree import Constant, Reduction
+from fuseflow.fusion.tree import Constant
 from fuseflow.samml.nodes import Drop, Join, Permute, Port, Primitive, Range, Scan, TensorDecl, WriteLevel, WriteValues
 from fuseflow.table.builder import TableBuilder
 from fuseflow.table.empty_fibers import may_be_empty
@@ -22,27 +22,34 @@ from fuseflow.tensors.levels import Level, names
 def build_table(region: FusedRegion) -> FusionTable:
     """Return the fusion table of a region whose order is chosen (Algorithm 2). Raises `FusionError` if the order cannot be streamed."""
     builder = TableBuilder(region)
+    tensors, writes = write_results(builder)
+    assert builder.cells.recorder is not None
+    return FusionTable(
+        region=region.name,
+        order=region.order,
+        steps=builder.cells.recorder.steps(),
+        nodes=tuple(builder.cells.nodes.values()),
+        writes=writes,
+        tensors=tuple(tensors[n] for n in sorted(tensors)),
+        outputs=tuple(r.name for r in region.results),
+        evaluations=tuple(builder.evaluations),
+        loops=builder.cells.loops,
+    )
+
+
+def write_results(builder: TableBuilder) -> tuple[dict[str, TensorDecl], tuple[Primitive, ...]]:
+    """Fill the table with all results of its region. Return the tensors that are read and written, and the nodes that store the results."""
     tensors = {
         t.name: TensorDecl(t.name, t.stored_shape, t.format, t.dtype, t.fill, t.tile)
         for t in builder.declared.values()
         if t.format
     }
     writes: list[Primitive] = []
-    for result in region.results:
+    for result in builder.region.results:
         declared, nodes = _write(builder, result)
         tensors[declared.name] = declared
         writes += nodes
-    return FusionTable(
-        region=region.name,
-        order=region.order,
-        steps=builder.cells.recorder.steps(),
-        nodes=tuple(builder.cells.nodes.values()),
-        writes=tuple(writes),
-        tensors=tuple(tensors[n] for n in sorted(tensors)),
-        outputs=tuple(r.name for r in region.results),
-        evaluations=tuple(builder.evaluations),
-        loops=builder.cells.loops,
-    )
+    return tensors, tuple(writes)
 
 
 def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, list[Primitive]]:
@@ -57,11 +64,10 @@ def _write(builder: TableBuilder, result: RegionOutput) -> tuple[TensorDecl, lis
             f"`{result.name}` is declared {result.tensor.dtype}; where its operands are not stored it is {fill:g}",
             hint="declare it with a floating-point dtype",
         )
-    same = isinstance(tree, Reduction) and set(tree.free) == set(result.indices)
-    node = tree if isinstance(tree, Reduction) and same else Reduction("sum", (), result.indices, tree, result.name)
+    node = builder.memo.roots[result.name]
     builder.tiling.cover(node)
     bundle = builder.bundle(Nest(node))
-    builder.cells.recorder.begin(f"{result.name}: store")
+    builder.cells.begin("{}: store", result.name)
     value = Term(fill, bundle.value, builder.arithmetic.axes(node))
     stored = builder.arithmetic.turned(value, tile_indices(result.indices, result.tensor.block)).port
     assert stored is not None
@@ -96,7 +102,7 @@ def _permuted(builder: TableBuilder, result: RegionOutput, streams: ResultStream
         return streams
     order = tuple(streams.loops.index(v) for v in result.levels)
     *crds, value = builder.cells.put(Permute(f"permute_{result.name}", (*streams.crds, streams.value), order))
-    builder.cells.note(result.name, "val", f"Permute to {','.join(result.levels)} = {builder.cells.text(value)}")
+    builder.cells.note(result.name, "val", f"Permute to {','.join(result.levels)} = {{}}", value)
     return ResultStreams(result.levels, tuple(crds), value)
 
 
@@ -129,7 +135,7 @@ def _dropped(
         return streams
     ports = (*streams.crds[first:], streams.value)
     *crds, value = builder.cells.put(Drop(f"drop_{result.name}", ports, fill if result.drop_zeros else None))
-    builder.cells.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {builder.cells.text(value)}")
+    builder.cells.note(result.name, "val", f"Drop({', '.join(streams.loops[first:])}) = {{}}", value)
     return ResultStreams(streams.loops, (*streams.crds[:first], *crds), value)
 
 

@@ -63,7 +63,7 @@ class Tiling:
 
     def cover(self, *trees: Tree) -> None:
         """Compute the axes of all nodes of these trees."""
-        for node in nodes(*trees):
+        for node in nodes(*[tree for tree in trees if tree not in self.axes]):
             if node not in self.axes:
                 self.axes[node] = self._axes(node)
 

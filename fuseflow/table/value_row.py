@@ -22,7 +22,7 @@ class Term:
     value: float
     port: Port | None = None
     axes: Axes = ("", "")
-    column: str = "alu"
+    column: str | View = "alu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,11 @@ class Arithmetic:
         return self.cells.put(Alu(function, inputs, function, (Operand(left.value), Operand(right.value))))[0]
 
 
-def column_of(node: Tree) -> str:
+def column_of(node: Tree) -> str | View:
     """Return the table column that shows the repeats of a node."""
     match node:
         case View():
-            return str(node)
+            return node
         case Reduction():
             return node.label
         case Constant() | Operation():

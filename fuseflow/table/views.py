@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FusionError
@@ -23,12 +23,16 @@ class ViewReader:
     cells: Cells
     declared: Mapping[str, TensorType]
     root: Port
+    _levels: dict[View, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
 
     def levels(self, view: View) -> tuple[tuple[str, bool], ...]:
         """Return the index of each level in storage order, and whether the level is dense."""
-        format = self.declared[view.tensor].format
-        assert format is not None
-        return tuple((view.indices[d], level.full) for d, level in zip(format.order, format.levels, strict=True))
+        if view not in self._levels:
+            format = self.declared[view.tensor].format
+            assert format is not None
+            levels = zip(format.order, format.levels, strict=True)
+            self._levels[view] = tuple([(view.indices[d], level.full) for d, level in levels])
+        return self._levels[view]
 
     def leaf(self, view: View, nest: Nest) -> ViewCursor:
         """Return the cursor of a view."""
@@ -60,7 +64,7 @@ class ViewReader:
     def scan(self, view: View, v: str, nest: Nest) -> tuple[Port, Port]:
         """Scan the level at which a view stands, and return its coordinates and the references below them."""
         leaf = self.leaf(view, nest)
-        ref = self.cells.lift(leaf.port, nest.loops, nest.depth, str(view))
+        ref = self.cells.lift(leaf.port, nest.loops, nest.depth, view)
         crd, below = self.cells.level(Scan(f"{view.tensor}_{v}", (ref,), view.tensor, leaf.level), v)
         return crd, below
 
@@ -71,7 +75,7 @@ class ViewReader:
         ref = loop.scanned.get(view)
         if ref is not None:
             port, level, nullable = loop.moved[ref].port, level + 1, loop.moved[ref].nullable
-            self.cells.note(str(view), v, f"LS = {self.cells.text(ref)}")
+            self.cells.note(view, v, "LS = {}", ref)
         else:
             waiting[v] = loop.crd
         while level < len(levels) and levels[level][1] and levels[level][0] in waiting:
@@ -81,18 +85,18 @@ class ViewReader:
 
     def _located(self, view: View, level: int, streams: tuple[Port, Port], loop: Loop) -> Port:
         """Locate a dense level at the coordinates and references of `streams`, and return the references below it (L2)."""
-        column, depth = str(view), max(map(self.cells.depth, streams))
-        crd, ref = (self.cells.lift(stream, loop.nest.loops, depth, column) for stream in streams)
+        depth = max(map(self.cells.depth, streams))
+        crd, ref = (self.cells.lift(stream, loop.nest.loops, depth, view) for stream in streams)
         index = self.levels(view)[level][0]
         (port,) = self.cells.put(Locate(f"{view.tensor}_{index}.loc", (crd, ref), view.tensor, level))
-        self.cells.note(column, loop.index, f"Loc({self.cells.text(crd)}, {self.cells.text(ref)}) = {self.cells.text(port)}")
+        self.cells.note(view, loop.index, "Loc({}, {}) = {}", crd, ref, port)
         return port
 
     def value(self, view: View, nest: Nest) -> Port:
         """Return the values of a view, all of whose loops have run."""
         port = self.leaf(view, nest).port
         if self.region.repeat == "reference":
-            port = self.cells.lift(port, nest.loops, nest.depth, str(view))
+            port = self.cells.lift(port, nest.loops, nest.depth, view)
         (value,) = self.cells.put(Load(f"{view.tensor}_val", (port,), view.tensor))
-        self.cells.note(str(view), "val", f"Val({self.cells.text(port)})")
+        self.cells.note(view, "val", "Val({})", port)
         return value

@@ -96,8 +96,8 @@ def wrong_repeat() -> Iterator[None]:
     begin, real = builder.TableBuilder.__init__, cells.Cells.lift
     builders: dict[int, builder.TableBuilder] = {}  # by their cells, which do not know how long a loop is
 
-    def init(self: Any, region: Any) -> None:
-        begin(self, region)
+    def init(self: Any, region: Any, memo: Any = None) -> None:
+        begin(self, region, memo)
         builders[id(self.cells)] = self
 
     def lift(self: Any, port: Any, loops: Any, depth: int, column: str) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from fuseflow import tile_ops
 from fuseflow.estimate.expected.stream_shapes import ExpectedStream, result_statistics, stream_shapes
 from fuseflow.estimate.statistics import TensorStatistics
-from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, Workspace, WriteLevel, WriteValues
+from fuseflow.samml.nodes import Graph, Join, Load, Locate, Node, Port, Scan, TensorDecl, Workspace, WriteLevel, WriteValues
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape
 
@@ -53,17 +53,50 @@ def estimate_graph(graph: Graph, statistics: Mapping[str, TensorStatistics]) -> 
     """Estimate the cost of `graph` and the statistics of the tensors that it writes, given the statistics of those that it reads."""
     shapes, types = stream_shapes(graph, statistics), graph.types()
     written: dict[str, dict[int, ExpectedStream]] = {name: {} for name in graph.outputs}  # a scalar has no levels
-    busiest = total = flops = 0.0
+    costs = []
     for node in graph.nodes:
         inputs, outputs = _streams(node, shapes)
         if isinstance(node, WriteLevel):
             written[node.tensor][node.level] = inputs[0]
-        tiles = [types[p].tile for p in node.inputs]
-        firings = _firings(node, inputs, outputs)
-        busiest, total = max(busiest, firings * _interval(node, tiles)), total + firings
-        flops += _flops(node, inputs, tiles)
+        costs.append(node_cost(node, inputs, outputs, [types[p].tile for p in node.inputs], graph.declared))
     results = {name: result_statistics([levels[p] for p in range(len(levels))]) for name, levels in written.items()}
-    return Estimate(busiest, total, flops, sum(expected_traffic(graph, shapes).values())), results
+    return total_cost(costs, graph.declared), results
+
+
+class NodeCost(NamedTuple):
+    """The expected cost of a node. `cycles` are those that it is busy, and `bytes` those that it moves of `tensor`, if it uses one."""
+
+    cycles: float
+    firings: float
+    flops: float
+    tensor: str
+    bytes: float
+
+
+def node_cost(
+    node: Node,
+    inputs: list[ExpectedStream],
+    outputs: list[ExpectedStream],
+    tiles: list[TileShape],
+    declared: Mapping[str, TensorDecl],
+) -> NodeCost:
+    """Return the expected cost of a node on its streams, whose `inputs` have these tiles."""
+    firings = _firings(node, inputs, outputs)
+    cycles, flops = firings * _interval(node, tiles), _flops(node, inputs, tiles)
+    if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
+        return NodeCost(cycles, firings, flops, node.tensor, _traffic(node, inputs, outputs, declared[node.tensor]))
+    return NodeCost(cycles, firings, flops, "", 0.0)
+
+
+def total_cost(costs: Iterable[NodeCost], tensors: Iterable[str]) -> Estimate:
+    """Return the cost of a graph of which the nodes have these costs, and which uses these tensors."""
+    busiest = total = flops = 0.0
+    bytes_by_tensor = dict.fromkeys(tensors, 0.0)
+    for node in costs:
+        busiest, total, flops = max(busiest, node.cycles), total + node.firings, flops + node.flops
+        if node.tensor:
+            bytes_by_tensor[node.tensor] += node.bytes
+    return Estimate(busiest, total, flops, sum(bytes_by_tensor.values()))
 
 
 def expected_traffic(graph: Graph, shapes: Mapping[Port, ExpectedStream]) -> dict[str, float]:
@@ -71,11 +104,19 @@ def expected_traffic(graph: Graph, shapes: Mapping[Port, ExpectedStream]) -> dic
     bytes_by_tensor = dict.fromkeys(graph.declared, 0.0)
     for node in graph.nodes:
         if isinstance(node, Scan | Locate | Load | WriteLevel | WriteValues):
-            tensor = graph.declared[node.tensor]
-            arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
-            value_bytes = VALUE_BYTES[tensor.dtype] * prod(tensor.tile)
-            bytes_by_tensor[node.tensor] += _bytes(node, *_streams(node, shapes), arrays, value_bytes)
+            bytes_by_tensor[node.tensor] += _traffic(node, *_streams(node, shapes), graph.declared[node.tensor])
     return bytes_by_tensor
+
+
+def _traffic(
+    node: Scan | Load | Locate | WriteLevel | WriteValues,
+    inputs: list[ExpectedStream],
+    outputs: list[ExpectedStream],
+    tensor: TensorDecl,
+) -> float:
+    """Return the bytes that a node reads or writes of its tensor."""
+    arrays = tensor.stored_arrays(node.level) if isinstance(node, Scan | Locate | WriteLevel) else ()
+    return _bytes(node, inputs, outputs, arrays, VALUE_BYTES[tensor.dtype] * prod(tensor.tile))
 
 
 def _streams(node: Node, shapes: Mapping[Port, ExpectedStream]) -> tuple[list[ExpectedStream], list[ExpectedStream]]:

@@ -1,0 +1,95 @@
+"""The cost of a region in one order after another. What its tables have in common is computed once, and no graph is made.
+
+The cost is exactly that of the graph (`graphs.region_graph`): the nodes are the same, and their costs are added in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from fuseflow.estimate import Estimate, TensorStatistics
+from fuseflow.estimate.expected.cost import NodeCost, node_cost, total_cost
+from fuseflow.estimate.expected.stream_shapes import ExpectedStream, output_shapes
+from fuseflow.fusion import FusedRegion
+from fuseflow.fusion.tree import Tree
+from fuseflow.lower.graphs import readable_statistics, region_graph
+from fuseflow.lower.state import LoweringState
+from fuseflow.samml.nodes import Port, Primitive, StreamType, TensorDecl
+from fuseflow.table.builder import TableBuilder
+from fuseflow.table.memo import TableMemo
+from fuseflow.table.results import write_results
+
+
+@dataclass(frozen=True, slots=True)
+class CostedNode:
+    """A node with its cost. `upstream` has the bits of the node and of all nodes that it needs, directly or indirectly."""
+
+    bit: int
+    upstream: int
+    cost: NodeCost
+
+
+@dataclass(slots=True)
+class SharedTables:
+    """The nodes of the tables of one region in several orders, with the shapes of their streams and their costs."""
+
+    memo: TableMemo
+    statistics: Mapping[str, TensorStatistics]
+    shapes: dict[Port, ExpectedStream] = field(default_factory=dict)
+    types: dict[Port, StreamType] = field(default_factory=dict)
+    costed: dict[str, CostedNode] = field(default_factory=dict)
+
+    def cost(self, region: FusedRegion) -> Estimate:
+        """Return the cost of the graph of a region in its order. Raises `FusionError` if no table can be made in it."""
+        tensors, writes = write_results(TableBuilder(region, self.memo))
+        nodes, costed = self.memo.cells.nodes, self.costed
+        used = self.memo.cells.used
+        for name in used:
+            if name not in costed:
+                costed[name] = self._costed(name, nodes[name], tensors, 1 << len(costed))
+        ends = [self._costed(node.name, node, tensors, 0) for node in writes]
+        needed = 0
+        for end in ends:
+            needed |= end.upstream
+        costs = [node.cost for name in used if (node := costed[name]).bit & needed]
+        costs += [end.cost for end in ends]
+        return total_cost(costs, sorted({cost.tensor for cost in costs if cost.tensor}))
+
+    def _costed(self, name: str, node: Primitive, tensors: Mapping[str, TensorDecl], bit: int) -> CostedNode:
+        """Return a node with its cost, once the nodes that it reads have theirs."""
+        inputs = [self.shapes[port] for port in node.inputs]
+        outputs = output_shapes(node, inputs, tensors, self.statistics)
+        types = [self.types[port] for port in node.inputs]
+        for k, (shape, type) in enumerate(zip(outputs, node.typed(types, tensors), strict=True)):
+            self.shapes[Port(name, k)], self.types[Port(name, k)] = shape, type
+        upstream = bit
+        for port in node.inputs:
+            upstream |= self.costed[port.node].upstream
+        return CostedNode(bit, upstream, node_cost(node, inputs, outputs, [type.tile for type in types], tensors))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderCosts:
+    """The costs of regions in the orders that are compared. Regions share what is computed if they differ in their order alone.
+
+    Where the schedule asks for public primitives, each graph is made, since its public form costs something else.
+    """
+
+    state: LoweringState
+    shared: dict[Hashable, SharedTables] = field(default_factory=dict)
+
+    def cost(self, region: FusedRegion) -> Estimate:
+        """Return the cost of the graph of a region in its order. Raises `FusionError` if no table can be made in it."""
+        if self.state.partitioned.schedule.primitives == "public":
+            return region_graph(self.state, region).cost
+        return self._tables(region).cost(region)
+
+    def _tables(self, region: FusedRegion) -> SharedTables:
+        """Return the tables of regions that differ from this one in their order alone, and in nothing that this decides."""
+        trees: tuple[Tree, ...] = region.trees
+        copies = tuple((copy.name, copy.source, copy.order(region.order)) for copy in region.copies)
+        key = trees, copies, region.locate, region.repeat
+        if key not in self.shared:
+            self.shared[key] = SharedTables(TableMemo.of(region, None), readable_statistics(self.state, region))
+        return self.shared[key]

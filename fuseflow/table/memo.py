@@ -1,0 +1,102 @@
+"""What the tables of one region share, whatever the order of its loops: the nodes that they name, and what follows from its trees alone.
+
+Orders of one region mostly differ in a few nests, and what the other nests compute is then found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.fusion.region import FusedRegion, RegionOutput
+from fuseflow.fusion.tree import Operation, Reduction, Tree, View, all_indices, annihilated_value, children, nodes
+from fuseflow.table.cells import Cells
+from fuseflow.table.nest import Nest
+from fuseflow.table.steps import Recorder
+from fuseflow.table.tile_axes import Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The nodes below some trees and not inside completed reductions, producers first, with the indices that each of them may have a loop
+    of.
+    """
+
+    nodes: tuple[Tree, ...]
+    reductions: tuple[Reduction, ...]
+    indices: Mapping[Tree, frozenset[str]]
+
+    @classmethod
+    def of(cls, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
+        reached = nodes(*trees, below=lambda node: () if node in completed else children(node))
+        indices: dict[Tree, frozenset[str]] = {}
+        for node in reached:
+            if isinstance(node, View):
+                indices[node] = frozenset(node.indices)
+            elif node in completed:
+                assert isinstance(node, Reduction)
+                indices[node] = frozenset(node.free)
+            else:
+                indices[node] = frozenset[str]().union(*(indices[child] for child in children(node)))
+        return cls(reached, tuple([node for node in reached if isinstance(node, Reduction)]), indices)
+
+
+@dataclass(frozen=True, slots=True)
+class TableMemo:
+    """What tables of one region share. All of them read its tensors in the formats of `declared`, and locate dense levels alike.
+
+    `starts` has one of equal nests, by the reduction, the loops around it and the positions of what is in its body.
+    """
+
+    declared: Mapping[str, TensorType]
+    cells: Cells
+    tiling: Tiling
+    roots: Mapping[str, Reduction]
+    starts: dict[Hashable, Nest] = field(default_factory=dict)
+    _reached: dict[tuple[tuple[Tree, ...], frozenset[Tree]], Reach] = field(default_factory=dict)
+    _fixing: dict[Operation, tuple[bool, ...]] = field(default_factory=dict)
+    _below: dict[Reduction, tuple[Tree, ...]] = field(default_factory=dict)
+    _indices: dict[Reduction, frozenset[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, region: FusedRegion, recorder: Recorder | None) -> TableMemo:
+        """Return an empty memo for the tables of a region whose order is chosen."""
+        declared = region.declared
+        tiling = Tiling(declared, region.blocks, {r.tree: r.indices for r in region.results})
+        tiling.cover(*region.trees)
+        roots = {result.name: _root(result) for result in region.results}
+        return cls(declared, Cells(recorder=recorder), tiling, roots)
+
+    def reach(self, trees: tuple[Tree, ...], completed: frozenset[Tree]) -> Reach:
+        """Return the nodes below some trees, and not inside completed reductions."""
+        key = trees, completed
+        if key not in self._reached:
+            self._reached[key] = Reach.of(trees, completed)
+        return self._reached[key]
+
+    def fixes(self, node: Operation, fill: Mapping[Tree, float]) -> tuple[bool, ...]:
+        """Return whether each operand fixes the result where it is absent."""
+        if node not in self._fixing:
+            self._fixing[node] = tuple(annihilated_value(node, k, fill) is not None for k in range(len(node.args)))
+        return self._fixing[node]
+
+    def below(self, node: Reduction) -> tuple[Tree, ...]:
+        """Return the views and reductions in the body of a reduction."""
+        if node not in self._below:
+            self._below[node] = tuple(n for n in nodes(node.body) if isinstance(n, View | Reduction))
+        return self._below[node]
+
+    def indices(self, node: Reduction) -> frozenset[str]:
+        """Return every index of a reduction and of what is below it."""
+        if node not in self._indices:
+            self._indices[node] = frozenset(all_indices(node))
+        return self._indices[node]
+
+
+def _root(result: RegionOutput) -> Reduction:
+    """Return the reduction whose nest computes a result: its tree, or one over no index around it."""
+    tree = result.tree
+    if isinstance(tree, Reduction) and set(tree.free) == set(result.indices):
+        return tree
+    return Reduction("sum", (), result.indices, tree, result.name)
