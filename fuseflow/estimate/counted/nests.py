@@ -98,6 +98,11 @@ class FiberNest:
         return len(self.chain)
 
     @cached_property
+    def nonempty(self) -> Ints:
+        """1 for each element of the nest above with a list that is not empty, and 0 for the others."""
+        return (take(self.level.lengths, self.link, 0) > 0).astype(np.int64)
+
+    @cached_property
     def chain(self) -> tuple[FiberNest, ...]:
         """The nests of all depths, from the outermost to this one."""
         return (*(self.above.chain if self.above else ()), self)
@@ -154,6 +159,27 @@ class CountedStream:
             return 0
         times = np.ones(1, dtype=np.int64) if self.nest is None else self.nest.element_times
         return int(times[self.label < 0].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ElementCounts:
+    """A count for each element of the innermost distinct fibers of a nest, for example the comparisons below it."""
+
+    nest: FiberNest | None
+    counts: Ints
+
+    @cached_property
+    def total(self) -> int:
+        """The sum over all elements of the stream, each as often as it occurs."""
+        times = np.ones(1, dtype=np.int64) if self.nest is None else self.nest.element_times
+        return int(times @ self.counts)
+
+    def summed(self, depth: int) -> Ints:
+        """Return the sums of the counts below each element of the first `depth` levels."""
+        counts = self.counts
+        for nest in reversed(self.nest.chain[depth:] if self.nest else ()):
+            counts = take(sum_by_group(nest.level.owner, counts, nest.level.fibers), nest.link, 0)
+        return counts
 
 
 def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:

@@ -17,13 +17,13 @@ from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.counted.nests import (
     EMPTY,
     CountedStream,
+    ElementCounts,
     FiberLevel,
     FiberNest,
     Ints,
     distinct_elements,
     full_level,
     normalize_labels,
-    sum_by_group,
     take,
 )
 from fuseflow.estimate.counted.patterns import Pattern
@@ -35,7 +35,7 @@ class NodeStreams:
     """The streams that a node makes, the comparisons that it takes if it merges, and the coordinates that it reads if it scans."""
 
     streams: tuple[CountedStream, ...]
-    steps: int = 0
+    steps: ElementCounts | None = None
     read: int = 0
 
 
@@ -187,11 +187,10 @@ class StreamRules:
             fibers, which = distinct_tuples([apply_map(nest.link, map) for nest, map in zip(sides, maps, strict=True)])
             merged = merge_fibers(self.memo, node.kind, [nest.level for nest in sides], fibers)
             nest = FiberNest(above, which, merged.level)
-            times = sum_by_group(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
             out = [CountedStream(nest)]
             for at, of in zip(merged.picks, labels, strict=True):
                 out += [CountedStream(nest, normalize_labels(_labels_at(label, at))) for label in of]
-            return NodeStreams(tuple(out), int(times @ merged.steps))
+            return NodeStreams(tuple(out), ElementCounts(above, merged.steps[which]))
 
         return self.memo.once(("join", node.kind, node.payloads), _memo_key(inputs), count)
 
@@ -205,7 +204,6 @@ class StreamRules:
             above, (from_old, from_new) = common_refinement(self.memo, [nest.above, new.above])
             fibers, which = distinct_tuples([apply_map(new.link, from_new), apply_map(nest.link, from_old)])
             merged = merge_fibers(self.memo, "left", [new.level, nest.level], fibers)
-            times = sum_by_group(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
             matches = merged.picks[1]
             first, *deeper = x.chain[old.depth :]
             below = apply_map(first.link, from_x)
@@ -213,7 +211,7 @@ class StreamRules:
             aligned = FiberNest(FiberNest(above, which, merged.level), link, first.level)
             for nest_below in deeper:
                 aligned = FiberNest(aligned, nest_below.link, nest_below.level)
-            return NodeStreams((CountedStream(aligned, inputs[2].label),), int(times @ merged.steps))
+            return NodeStreams((CountedStream(aligned, inputs[2].label),), ElementCounts(above, merged.steps[which]))
 
         return self.memo.once("align", _memo_key(inputs), count)
 

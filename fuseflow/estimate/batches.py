@@ -1,0 +1,128 @@
+"""Batches: the parts of a graph's work between which its stages wait for each other.
+
+A workspace has two buffers. While a node behind it works on one batch, such as the row of a product, the nodes before it can be at most
+one batch ahead. So the elements of the level around a workspace are batches, and levels of batches are nested like the loops. Streams that
+have the same shape have the same lists, so they have the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map
+from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, distinct_elements
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.samml import nodes as n
+from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.verify import stream_facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchLevel:
+    """A level of batches: the elements at `depth` of the streams that have `shape` above them.
+
+    `around` is the next level of batches outwards, None at the root. `workspaces` hold one batch each in a buffer, and `nodes` are the
+    nodes that work inside of these batches, but not inside of those of a deeper level.
+    """
+
+    shape: StreamShape
+    depth: int
+    around: StreamShape | None
+    workspaces: tuple[n.Workspace, ...]
+    nodes: tuple[n.Primitive, ...]
+
+
+def batch_levels(graph: n.Graph, outermost: bool = False) -> tuple[BatchLevel, ...]:
+    """Return the levels of batches of a verified graph, the deepest first. The last one is the whole run as one batch.
+
+    With `outermost`, every element of an outermost level is a batch, too, whether or not a workspace is around it.
+    """
+    lines = {port: _line(facts.shape) for port, facts in stream_facts(graph).items()}
+    workspaces: dict[StreamShape, list[n.Workspace]] = {line[0]: [] for line in lines.values()}
+    if outermost:
+        workspaces |= {line[1]: [] for line in lines.values() if len(line) > 1}
+    for node in graph.nodes:
+        if isinstance(node, n.Workspace):
+            workspaces.setdefault(lines[node.inputs[0]][-2], []).append(node)
+    members: dict[StreamShape, list[n.Primitive]] = {shape: [] for shape in workspaces}
+    for node in graph.nodes:
+        ports = [*node.inputs, *(n.Port(node.name, k) for k in range(len(node.port_names())))]
+        around = [lines[port] for port in ports]
+        if isinstance(node, n.Join | n.Align):  # it compares whole lists
+            around.append(lines[node.inputs[0]][:-1])
+        shared = [shape for shape in _common(around) if shape in workspaces]
+        members[shared[-1]].append(node)
+    levels = []
+    for shape, inside in members.items():
+        if not inside:
+            continue
+        outer = [s for s in _line(shape)[:-1] if members.get(s)]
+        depth = len(_line(shape)) - 1
+        levels.append(BatchLevel(shape, depth, outer[-1] if outer else None, tuple(workspaces[shape]), tuple(inside)))
+    return tuple(sorted(levels, key=lambda level: -level.depth))
+
+
+def _line(shape: StreamShape) -> tuple[StreamShape, ...]:
+    """Return the shapes around a shape, the outermost first, and the shape itself."""
+    line = [shape]
+    while line[-1].parent is not None:
+        line.append(line[-1].parent)
+    return tuple(reversed(line))
+
+
+def _common(lines: Iterable[tuple[StreamShape, ...]]) -> tuple[StreamShape, ...]:
+    """Return the outer shapes that all lines share."""
+    shared = []
+    for shapes in zip(*lines, strict=False):
+        if any(shape is not shapes[0] for shape in shapes):
+            break
+        shared.append(shapes[0])
+    return tuple(shared)
+
+
+def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
+    """Return the nest whose elements are the batches at `depth` of the lists of `nest`."""
+    return nest.chain[depth - 1] if nest is not None and depth else None
+
+
+def batch_flow(stream: CountedStream, depth: int) -> Flow:
+    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch."""
+    nest = stream.nest
+    chain = nest.chain[depth:] if nest is not None else ()
+    absent = np.zeros(1, dtype=np.int64) if stream.label is None else (stream.label < 0).astype(np.int64)
+    lists = [_ones(outer.above).summed(depth) for outer in chain]
+    filled = [ElementCounts(inner.above, inner.nonempty).summed(depth) for inner in chain]
+    return Flow(
+        tuple(map(as_number, lists)),
+        tuple(map(as_number, filled)),
+        as_number(_ones(nest).summed(depth)),
+        as_number(absent if stream.label is None else ElementCounts(nest, absent).summed(depth)),
+    )
+
+
+def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
+    """Return the flow inside of batches that `map` maps to those of `flow`."""
+
+    def moved(numbers: Number) -> Number:
+        array = cast(Ints, numbers)
+        return numbers if len(array) == 1 else as_number(apply_map(array, map))
+
+    return Flow(
+        tuple(moved(x) for x in flow.lists), tuple(moved(x) for x in flow.filled), moved(flow.elements), moved(flow.absent)
+    )
+
+
+def _ones(nest: FiberNest | None) -> ElementCounts:
+    return ElementCounts(nest, np.ones(distinct_elements(nest), dtype=np.int64))
+
+
+def as_number(array: Ints) -> Number:
+    """Return an array of numbers, which computes like one number."""
+    return cast(Number, array)
+
+
+__all__ = ["BatchLevel", "as_number", "batch_flow", "batch_levels", "batch_nest", "mapped_flow"]
