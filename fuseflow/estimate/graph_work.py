@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.estimate.expected.stream_shapes import Overlap
 from fuseflow.estimate.flows import Flow, Number
-from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, NodeCounts, count_graph
+from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, count_graph
 from fuseflow.estimate.node_work import ProcessFirings, firings
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
+from fuseflow.tile_ops import TileShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,39 @@ class Work:
         return all(node.exact for node in self.nodes)
 
 
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """The latency of each node on a machine, and its interval between firings on values."""
+
+    latencies: tuple[int, ...]
+    intervals: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimingClasses:
+    """The nodes of a graph in classes whose timings are equal on every machine. `of_node` numbers the class of each node."""
+
+    graph: n.Graph
+    examples: tuple[tuple[n.Primitive, tuple[TileShape, ...]], ...]
+    of_node: tuple[int, ...]
+
+    @classmethod
+    def of(cls, counts: GraphCounts) -> TimingClasses:
+        declared = counts.graph.declared
+        examples: dict[Hashable, tuple[n.Primitive, tuple[TileShape, ...]]] = {}
+        keys = []
+        for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True):
+            keys.append((type(node), node.unit(declared), numbers.tiles))
+            examples.setdefault(keys[-1], (node, numbers.tiles))
+        place = {key: at for at, key in enumerate(examples)}
+        return cls(counts.graph, tuple(examples.values()), tuple(place[key] for key in keys))
+
+    def on(self, machine: Machine) -> Timings:
+        """Return the timings on a machine."""
+        timings = [node_timing(node, self.graph, machine, tiles) for node, tiles in self.examples]
+        return Timings(tuple(timings[at][0] for at in self.of_node), tuple(timings[at][1] for at in self.of_node))
+
+
 def count_work(
     graph: n.Graph,
     machine: Machine,
@@ -62,23 +96,20 @@ def count_work(
     overlap: Overlap | None = None,
 ) -> Work:
     """Count the work of a verified graph. The arguments but the machine are those of `count_graph`."""
-    return work_on(count_graph(graph, statistics, patterns, memo, overlap), machine)
+    counts = count_graph(graph, statistics, patterns, memo, overlap)
+    return work_on(counts, TimingClasses.of(counts).on(machine).intervals, machine)
 
 
-def work_on(counts: GraphCounts, machine: Machine) -> Work:
-    """Return the work of a graph on a machine, given its counts."""
-    nodes = tuple(
-        _node_work(node, counts.graph, numbers, machine) for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True)
-    )
-    return Work(nodes, counts.operators, counts.traffic, counts.flows, counts.patterns, counts.statistics)
-
-
-def _node_work(node: n.Primitive, graph: n.Graph, numbers: NodeCounts, machine: Machine) -> NodeWork:
-    processes = firings(node, graph.declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
-    interval = node_timing(node, graph, machine, numbers.tiles)[1]
-    occupied = max(process_cycles(node, process, interval, machine) for process in processes)
-    total = sum(values + closings for values, closings in processes)
-    return NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact)
+def work_on(counts: GraphCounts, intervals: Sequence[int], machine: Machine) -> Work:
+    """Return the work of a graph on a machine, given its counts, and the interval of each node."""
+    declared = counts.graph.declared
+    nodes = []
+    for node, numbers, interval in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
+        processes = firings(node, declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
+        occupied = max(process_cycles(node, process, interval, machine) for process in processes)
+        total = sum(values + closings for values, closings in processes)
+        nodes.append(NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact))
+    return Work(tuple(nodes), counts.operators, counts.traffic, counts.flows, counts.patterns, counts.statistics)
 
 
 def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine) -> Number:

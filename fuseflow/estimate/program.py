@@ -11,10 +11,11 @@ from typing import Any
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
 from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
-from fuseflow.estimate.bound import Bound, bound
+from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
-from fuseflow.estimate.graph_work import Work, count_work
-from fuseflow.estimate.memory_bound import bytes_moved, peak_bandwidth
+from fuseflow.estimate.graph_bounds import GraphBounds
+from fuseflow.estimate.graph_counts import count_graph
+from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
@@ -157,6 +158,7 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
         "bound": {
             "cycles": _plain(limits.cycles),
             "compute": _plain(limits.compute),
+            "imbalance": _plain(limits.imbalance),
             "control": _plain(limits.control),
             "memory": _plain(limits.memory),
             "limit": limits.limit,
@@ -302,15 +304,10 @@ class Estimator:
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
         graph = region.graph
-        work = count_work(graph, machine, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap)
-        writes: dict[str, float] = dict.fromkeys(graph.outputs, 0)
-        for row in work.traffic:
-            if row.direction == "write":
-                writes[row.tensor] += row.bytes
-        bytes_ = bytes_moved(graph, work.flows, machine, writes)
-        occupied = {node.name: node.occupied for node in work.nodes}
-        limits = bound(graph, machine, occupied, work.flows, bytes_, peak_bandwidth(machine))
-        return RegionEstimate(region.name, region.einsums, work, limits)
+        bounds = GraphBounds(
+            count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap), self.memo
+        )
+        return RegionEstimate(region.name, region.einsums, bounds.work(machine), bounds.bound(machine))
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
         """Return the tensor in its format and blocks, as it is in memory."""

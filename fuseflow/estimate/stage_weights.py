@@ -21,15 +21,13 @@ from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, distinct_elements, sum_by_group
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.graph_counts import GraphCounts, count_graph
-from fuseflow.estimate.graph_work import process_cycles
+from fuseflow.estimate.graph_work import TimingClasses, process_cycles
 from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.statistics import measure_statistics
 from fuseflow.samml import nodes as n
 from fuseflow.samml.stream_shapes import StreamShape
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.machine.timing import node_timing
 from fuseflow.tensors import Tensor
-from fuseflow.tile_ops import TileShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,24 +113,33 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
     return result
 
 
-def measure_stages(counts: GraphCounts, machine: Machine, memo: CountMemo, outermost: bool = False) -> Stages | None:
-    """Return the stages of a graph on machines with the rules, the intervals and the lines of `machine`.
+def measure_stages(
+    counts: GraphCounts, intervals: Sequence[int], machine: Machine, memo: CountMemo, outermost: bool = False
+) -> Stages | None:
+    """Return the stages of a graph, given the interval of each node, on machines with the rules and the lines of `machine`.
 
     With `outermost`, the elements of every outermost level are batches. None if some stream of the graph could not be counted.
     """
     if len(counts.streams) < len(counts.flows):
         return None
+    interval_of = {node.name: interval for node, interval in zip(counts.graph.nodes, intervals, strict=True)}
     levels = []
     for level in batch_levels(counts.graph, outermost):
         ahead = level.workspaces and not (outermost and level.depth == 1)
         entries = max(_entries(workspace, counts) for workspace in level.workspaces) if ahead else inf
-        levels.append(_level_stages(level, entries, counts, machine, memo))
+        levels.append(_level_stages(level, entries, counts, interval_of, machine, memo))
     return Stages(tuple(levels), memo)
 
 
-def _level_stages(level: BatchLevel, entries: float, counts: GraphCounts, machine: Machine, memo: CountMemo) -> LevelStages:
-    tiles = {node.name: numbers.tiles for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True)}
-    parts = [_node_cycles(node, level.depth, counts, tiles[node.name], machine, memo) for node in level.nodes]
+def _level_stages(
+    level: BatchLevel,
+    entries: float,
+    counts: GraphCounts,
+    intervals: Mapping[str, int],
+    machine: Machine,
+    memo: CountMemo,
+) -> LevelStages:
+    parts = [_node_cycles(node, level.depth, counts, intervals[node.name], machine, memo) for node in level.nodes]
     nest, maps = common_refinement(memo, [part.nest for part in parts])
     stages: list[Ints] = []
     for part, map in zip(parts, maps, strict=True):
@@ -146,7 +153,7 @@ def _node_cycles(
     node: n.Primitive,
     depth: int,
     counts: GraphCounts,
-    tiles: Sequence[TileShape],
+    interval: int,
     machine: Machine,
     memo: CountMemo,
 ) -> BatchCycles:
@@ -159,7 +166,6 @@ def _node_cycles(
     flows = [mapped_flow(batch_flow(stream, depth), map) for stream, map in zip(streams, maps, strict=False)]
     steps = as_number(_moved(comparisons.summed(depth), maps[-1])) if comparisons else 0
     inputs, outputs = flows[: len(node.inputs)], flows[len(node.inputs) :]
-    interval = node_timing(node, graph, machine, tiles)[1]
     processes = [
         process_cycles(node, (values, closings - 1), interval, machine)  # a batch has no `D`
         for values, closings in firings(node, graph.declared, inputs, outputs, steps, machine)
@@ -187,7 +193,8 @@ def outer_weights(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machin
     memo = memo or CountMemo()
     patterns = {name: memo.once("pattern", (tensor,), partial(tensor_pattern, tensor)) for name, tensor in tensors.items()}
     statistics = {name: measure_statistics(tensor) for name, tensor in tensors.items()}
-    stages = measure_stages(count_graph(graph, statistics, patterns, memo), machine, memo, outermost=True)
+    counts = count_graph(graph, statistics, patterns, memo)
+    stages = measure_stages(counts, TimingClasses.of(counts).on(machine).intervals, machine, memo, outermost=True)
     if stages is None:
         raise UsageError(
             f"the coordinates of `{graph.name}` cannot be weighed: its streams have more distinct elements than can be counted",
