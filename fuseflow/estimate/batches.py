@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map
+from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, distinct_elements
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.samml import nodes as n
@@ -89,19 +90,22 @@ def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
     return nest.chain[depth - 1] if nest is not None and depth else None
 
 
-def batch_flow(stream: CountedStream, depth: int) -> Flow:
+def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
     """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch."""
-    nest = stream.nest
+    nest, label = stream.nest, stream.label
+    lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: _list_sums(nest, depth))
+    if label is None:
+        return Flow(lists, filled, elements, as_number(np.zeros(1, dtype=np.int64)))
+    absent = ElementCounts(nest, (label < 0).astype(np.int64))
+    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, label), lambda: as_number(absent.summed(depth))))
+
+
+def _list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
+    """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them."""
     chain = nest.chain[depth:] if nest is not None else ()
-    absent = np.zeros(1, dtype=np.int64) if stream.label is None else (stream.label < 0).astype(np.int64)
-    lists = [_ones(outer.above).summed(depth) for outer in chain]
+    lists = [_ones(inner.above).summed(depth) for inner in chain]
     filled = [ElementCounts(inner.above, inner.nonempty).summed(depth) for inner in chain]
-    return Flow(
-        tuple(map(as_number, lists)),
-        tuple(map(as_number, filled)),
-        as_number(_ones(nest).summed(depth)),
-        as_number(absent if stream.label is None else ElementCounts(nest, absent).summed(depth)),
-    )
+    return tuple(map(as_number, lists)), tuple(map(as_number, filled)), as_number(_ones(nest).summed(depth))
 
 
 def mapped_flow(flow: Flow, map: ElementMap) -> Flow:

@@ -82,7 +82,8 @@ class GraphBounds:
 
     def _stages(self, machine: Machine) -> Stages | None:
         try:
-            return measure_stages(self.counts, self._timing_classes().on(machine).intervals, machine, self.memo)
+            intervals = self._timing_classes().on(machine).intervals
+            return measure_stages(self.counts, self.work(machine), intervals, machine, self.memo)
         except Uncountable:
             return None
 

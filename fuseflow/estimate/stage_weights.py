@@ -21,7 +21,7 @@ from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import ElementCounts, FiberNest, Ints, distinct_elements, sum_by_group
 from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.graph_counts import GraphCounts, count_graph
-from fuseflow.estimate.graph_work import TimingClasses, process_cycles
+from fuseflow.estimate.graph_work import TimingClasses, Work, process_cycles, work_on
 from fuseflow.estimate.node_work import firings
 from fuseflow.estimate.statistics import measure_statistics
 from fuseflow.samml import nodes as n
@@ -114,32 +114,30 @@ def _largest_sums(nest: FiberNest | None, stages: Sequence[Ints], batches: int) 
 
 
 def measure_stages(
-    counts: GraphCounts, intervals: Sequence[int], machine: Machine, memo: CountMemo, outermost: bool = False
+    counts: GraphCounts, work: Work, intervals: Sequence[int], machine: Machine, memo: CountMemo, outermost: bool = False
 ) -> Stages | None:
-    """Return the stages of a graph, given the interval of each node, on machines with the rules and the lines of `machine`.
+    """Return the stages of a graph, given its work and the interval of each node, on machines with the rules and the lines of `machine`.
 
     With `outermost`, the elements of every outermost level are batches. None if some stream of the graph could not be counted.
     """
     if len(counts.streams) < len(counts.flows):
         return None
-    interval_of = {node.name: interval for node, interval in zip(counts.graph.nodes, intervals, strict=True)}
+    *inner, whole = batch_levels(counts.graph, outermost)
+    place, declared = {node.name: at for at, node in enumerate(counts.graph.nodes)}, counts.graph.declared
     levels = []
-    for level in batch_levels(counts.graph, outermost):
+    for level in inner:
         ahead = level.workspaces and not (outermost and level.depth == 1)
         entries = max(_entries(workspace, counts) for workspace in level.workspaces) if ahead else inf
-        levels.append(_level_stages(level, entries, counts, interval_of, machine, memo))
+        parts = [
+            _node_cycles(node, level.depth, counts, declared, intervals[place[node.name]], machine, memo) for node in level.nodes
+        ]
+        levels.append(_level_stages(level, entries, parts, memo))
+    occupied = max(work.nodes[place[node.name]].occupied for node in whole.nodes)
+    levels.append(LevelStages(whole, None, (np.array([occupied], dtype=np.int64),), inf))
     return Stages(tuple(levels), memo)
 
 
-def _level_stages(
-    level: BatchLevel,
-    entries: float,
-    counts: GraphCounts,
-    intervals: Mapping[str, int],
-    machine: Machine,
-    memo: CountMemo,
-) -> LevelStages:
-    parts = [_node_cycles(node, level.depth, counts, intervals[node.name], machine, memo) for node in level.nodes]
+def _level_stages(level: BatchLevel, entries: float, parts: Sequence[BatchCycles], memo: CountMemo) -> LevelStages:
     nest, maps = common_refinement(memo, [part.nest for part in parts])
     stages: list[Ints] = []
     for part, map in zip(parts, maps, strict=True):
@@ -153,22 +151,22 @@ def _node_cycles(
     node: n.Primitive,
     depth: int,
     counts: GraphCounts,
+    declared: Mapping[str, n.TensorDecl],
     interval: int,
     machine: Machine,
     memo: CountMemo,
 ) -> BatchCycles:
     """Return the cycles of a node in every batch at `depth`."""
-    graph = counts.graph
     streams = [counts.streams[port] for port in (*node.inputs, *(n.Port(node.name, k) for k in range(len(node.port_names()))))]
     comparisons = counts.comparisons.get(node.name)
     nests = [batch_nest(stream.nest, depth) for stream in streams]
     nest, maps = common_refinement(memo, [*nests, *([batch_nest(comparisons.nest, depth)] if comparisons else [])])
-    flows = [mapped_flow(batch_flow(stream, depth), map) for stream, map in zip(streams, maps, strict=False)]
+    flows = [mapped_flow(batch_flow(memo, stream, depth), map) for stream, map in zip(streams, maps, strict=False)]
     steps = as_number(_moved(comparisons.summed(depth), maps[-1])) if comparisons else 0
     inputs, outputs = flows[: len(node.inputs)], flows[len(node.inputs) :]
     processes = [
         process_cycles(node, (values, closings - 1), interval, machine)  # a batch has no `D`
-        for values, closings in firings(node, graph.declared, inputs, outputs, steps, machine)
+        for values, closings in firings(node, declared, inputs, outputs, steps, machine)
     ]
     batches = distinct_elements(nest)
     return BatchCycles(nest, np.maximum.reduce([np.broadcast_to(np.asarray(c, dtype=np.int64), batches) for c in processes]))
@@ -194,7 +192,8 @@ def outer_weights(graph: n.Graph, tensors: Mapping[str, Tensor], machine: Machin
     patterns = {name: memo.once("pattern", (tensor,), partial(tensor_pattern, tensor)) for name, tensor in tensors.items()}
     statistics = {name: measure_statistics(tensor) for name, tensor in tensors.items()}
     counts = count_graph(graph, statistics, patterns, memo)
-    stages = measure_stages(counts, TimingClasses.of(counts).on(machine).intervals, machine, memo, outermost=True)
+    intervals = TimingClasses.of(counts).on(machine).intervals
+    stages = measure_stages(counts, work_on(counts, intervals, machine), intervals, machine, memo, outermost=True)
     if stages is None:
         raise UsageError(
             f"the coordinates of `{graph.name}` cannot be weighed: its streams have more distinct elements than can be counted",
