@@ -196,6 +196,10 @@ class TensorKnowledge:
         """Return a copy to which regions can be added."""
         return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap)
 
+    def of(self, names: Iterable[str]) -> Hashable:
+        """Return a key that is equal where the same is known of these tensors."""
+        return tuple(self.statistics.get(n) if n not in self.patterns else self.patterns[n].fingerprint for n in names)
+
     def write(self, graph: Graph, work: Work, names: Mapping[str, str]) -> None:
         """Add what a graph writes; `names` maps the tensors of `work` to those of the graph."""
         self.patterns |= {names[name]: pattern for name, pattern in work.patterns.items()}
@@ -234,7 +238,7 @@ class Estimator:
         for region in regions:
             self._add_views(region.views_before, knowledge)
             names, shape = self._shape(region.graph)
-            key = (shape, tuple(_knowledge_key(knowledge.patterns.get(name), knowledge.statistics.get(name)) for name in names))
+            key = (shape, knowledge.of(names))
             if key not in first:
                 first[key] = len(estimates), names
                 estimates.append(self._region(region, machine, knowledge))
@@ -251,7 +255,11 @@ class Estimator:
         """Return what is known before the first region. Raises `UsageError` for a sparse input of which nothing is known."""
         patterns, statistics = self._inputs(program, tensors)
         formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
-        overlap = self.assumptions.overlap(MeasuredOverlap(patterns, self.memo))
+        overlap = self.memo.once(
+            ("overlap", tuple(patterns)),
+            patterns.values(),
+            lambda: self.assumptions.overlap(MeasuredOverlap(patterns, self.memo)),
+        )
         return TensorKnowledge({} if self.statistics_only else dict(patterns), statistics, formats, overlap)
 
     def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
@@ -274,12 +282,12 @@ class Estimator:
                 statistics[name] = stated
             elif format.all_dense:
                 sizes = tuple(declared.stored_shape[d] for d in format.order)
-                patterns[name] = dense_pattern(sizes)
+                patterns[name] = self.memo.once(("dense", sizes), (), partial(dense_pattern, sizes))
                 statistics[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
             elif name in tensors:
                 tensor = self._stored(tensors[name], declared, format)
                 patterns[name] = self.memo.once("pattern", (tensor,), partial(tensor_pattern, tensor))
-                statistics[name] = measure_statistics(tensor)
+                statistics[name] = self.memo.once("statistics", (tensor,), partial(measure_statistics, tensor))
             elif self.assume_unknown:
                 statistics[name] = assume_statistics(declared)
             else:
@@ -303,11 +311,20 @@ class Estimator:
         return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        graph = region.graph
-        bounds = GraphBounds(
-            count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap), self.memo
-        )
+        bounds = self._bounds(region.graph, knowledge)
         return RegionEstimate(region.name, region.einsums, bounds.work(machine), bounds.bound(machine))
+
+    def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
+        """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
+        names, shape = self._shape(graph)
+        nodes = self.memo.once("names", (graph,), lambda: tuple(node.name for node in graph.nodes))
+        return self.memo.once(
+            ("bounds", shape, names, nodes, knowledge.of(names)),
+            (knowledge.overlap,),
+            lambda: GraphBounds(
+                count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap), self.memo
+            ),
+        )
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
         """Return the tensor in its format and blocks, as it is in memory."""
@@ -320,7 +337,3 @@ class Estimator:
     def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
         """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
         return self.memo.once("shape", (graph,), lambda: (tensors_in_memory(graph), signature(graph, {}) or graph))
-
-
-def _knowledge_key(pattern: Pattern | None, statistics: TensorStatistics | None) -> Hashable:
-    return statistics if pattern is None else pattern.fingerprint
