@@ -102,10 +102,14 @@ def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
 
 def _list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
     """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them."""
-    chain = nest.chain[depth:] if nest is not None else ()
-    lists = [_ones(inner.above).summed(depth) for inner in chain]
-    filled = [ElementCounts(inner.above, inner.nonempty).summed(depth) for inner in chain]
-    return tuple(map(as_number, lists)), tuple(map(as_number, filled)), as_number(_ones(nest).summed(depth))
+    around = batch_nest(nest, depth)
+    elements, filled = [np.ones(distinct_elements(around), dtype=np.int64)], []
+    for inner in nest.chain[depth:] if nest is not None else ():
+        lengths = inner.list_lengths
+        elements.append(ElementCounts(inner.above, lengths).summed(depth))
+        filled.append(ElementCounts(inner.above, (lengths > 0).astype(np.int64)).summed(depth))
+    *lists, innermost = map(as_number, elements)
+    return tuple(lists), tuple(map(as_number, filled)), innermost
 
 
 def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
@@ -118,10 +122,6 @@ def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
     return Flow(
         tuple(moved(x) for x in flow.lists), tuple(moved(x) for x in flow.filled), moved(flow.elements), moved(flow.absent)
     )
-
-
-def _ones(nest: FiberNest | None) -> ElementCounts:
-    return ElementCounts(nest, np.ones(distinct_elements(nest), dtype=np.int64))
 
 
 def as_number(array: Ints) -> Number:

@@ -25,6 +25,15 @@ from fuseflow.sim.memory.settings import IdealMemory
 Value = TypeVar("Value")
 
 
+@dataclass(frozen=True, slots=True)
+class MachineBounds:
+    """The work of a graph on a machine, and its bounds."""
+
+    machine: Machine
+    work: Work
+    bound: Bound
+
+
 @dataclass(slots=True, eq=False)
 class GraphBounds:
     """A counted graph, with what was computed of it for machines."""
@@ -32,33 +41,37 @@ class GraphBounds:
     counts: GraphCounts
     memo: CountMemo
     _kept: dict[Hashable, Any] = field(default_factory=dict)
+    _latest: MachineBounds | None = None
 
-    def work(self, machine: Machine) -> Work:
-        """Return the work on a machine."""
-        intervals = self._timing_classes().on(machine).intervals
-        return self._once(("work", _firing_key(machine, intervals)), lambda: work_on(self.counts, intervals, machine))
+    def on(self, machine: Machine) -> MachineBounds:
+        """Return the work and the bounds on a machine. Those on the machine of the last call are kept."""
+        if self._latest is None or self._latest.machine is not machine:
+            self._latest = self._on(machine)
+        return self._latest
 
-    def bound(self, machine: Machine) -> Bound:
-        """Return the bounds on a machine."""
-        timings, pipeline = self._timing_classes().on(machine), self._once("pipeline", lambda: Pipeline.of(self.counts))
+    def _on(self, machine: Machine) -> MachineBounds:
+        timings = self._once("timings", lambda: TimingClasses.of(self.counts)).on(machine)
+        pipeline = self._once("pipeline", lambda: Pipeline.of(self.counts))
         key = _firing_key(machine, timings.intervals)
-        work = self.work(machine)
-        occupied = self._once(("occupied", key), lambda: [node.occupied for node in work.nodes])
+        work, occupied = self._once(("work", key), lambda: self._work(timings.intervals, machine))
         answer = MEMORY_LATENCY[machine.memory.model]
         latency = [own + answer * answers for own, answers in zip(timings.latencies, pipeline.answers, strict=True)]
         compute = max(occupied)
         moved, peak = self._moved(request_bytes(machine.memory)), peak_bandwidth(machine)
-        return Bound(
+        limits = Bound(
             compute,
             pipeline.control(latency, occupied, machine.rules != "comal"),
             0.0 if peak == inf else moved / peak,
             pipeline.names[occupied.index(compute)],
             refresh_share(machine) if moved else 0.0,
-            max(0, self._largest_stages(key, machine) - compute),
+            max(0, self._largest_stages(key, work, timings.intervals, machine) - compute),
         )
+        return MachineBounds(machine, work, limits)
 
-    def _timing_classes(self) -> TimingClasses:
-        return self._once("timings", lambda: TimingClasses.of(self.counts))
+    def _work(self, intervals: tuple[int, ...], machine: Machine) -> tuple[Work, list[Number]]:
+        """Return the work on a machine, and the cycles that each node is occupied."""
+        work = work_on(self.counts, intervals, machine)
+        return work, [node.occupied for node in work.nodes]
 
     def _moved(self, line: int) -> Number:
         """Return the bytes that a memory moves in requests of `line` bytes."""
@@ -72,20 +85,20 @@ class GraphBounds:
 
         return self._once(("moved", line), count)
 
-    def _largest_stages(self, key: Hashable, machine: Machine) -> Number:
+    def _largest_stages(self, key: Hashable, work: Work, intervals: tuple[int, ...], machine: Machine) -> Number:
         """Return the cycles of the largest stages of all batches. They are 0 where a stage never waits, or was not counted."""
         depth = machine.first_depth
         if depth is None:
             return 0
-        stages = self._once(("stages", key), lambda: self._stages(machine))
-        return 0 if stages is None else self._once(("largest", key, depth), lambda: stages.total(depth))
 
-    def _stages(self, machine: Machine) -> Stages | None:
-        try:
-            intervals = self._timing_classes().on(machine).intervals
-            return measure_stages(self.counts, self.work(machine), intervals, machine, self.memo)
-        except Uncountable:
-            return None
+        def measure() -> Stages | None:
+            try:
+                return measure_stages(self.counts, work, intervals, machine, self.memo)
+            except Uncountable:
+                return None
+
+        stages = self._once(("stages", key), measure)
+        return 0 if stages is None else self._once(("largest", key, depth), lambda: stages.total(depth))
 
     def _once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
         if key not in self._kept:

@@ -311,8 +311,8 @@ class Estimator:
         return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        bounds = self._bounds(region.graph, knowledge)
-        return RegionEstimate(region.name, region.einsums, bounds.work(machine), bounds.bound(machine))
+        bounds = self._bounds(region.graph, knowledge).on(machine)
+        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound)
 
     def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
         """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""

@@ -97,10 +97,10 @@ class FiberNest:
     def depth(self) -> int:
         return len(self.chain)
 
-    @cached_property
-    def nonempty(self) -> Ints:
-        """1 for each element of the nest above with a list that is not empty, and 0 for the others."""
-        return (take(self.level.lengths, self.link, 0) > 0).astype(np.int64)
+    @property
+    def list_lengths(self) -> Ints:
+        """The number of elements of the list below each element of the nest above."""
+        return take(self.level.lengths, self.link, 0)
 
     @cached_property
     def chain(self) -> tuple[FiberNest, ...]:
@@ -189,7 +189,11 @@ def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:
 
 def take(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
     """Return the values at these places, and `otherwise` where a place is `EMPTY`."""
-    return np.where(at >= 0, values[np.maximum(at, 0)], otherwise) if len(values) else np.full(len(at), otherwise)
+    if not len(values):
+        return np.full(len(at), otherwise)
+    if at.min(initial=0) >= 0:
+        return values[at]
+    return np.where(at >= 0, values[np.maximum(at, 0)], otherwise)
 
 
 def normalize_labels(label: Ints | None) -> Ints | None:
