@@ -92,9 +92,9 @@ class Pipeline:
         count = len(self.names)
         starts, upstream = [0.0] * count, list(occupied)
         for at, producers in enumerate(self.producers):
-            batches = self.batches[at]
             for before in producers:
                 upstream[at] = max(upstream[at], upstream[before])
+                batches = self.batches[before]
                 start = starts[before] + latency[before] + (upstream[before] / batches if batches else 0)
                 starts[at] = max(starts[at], start)
         ends, downstream = [0.0] * count, [0.0] * count
