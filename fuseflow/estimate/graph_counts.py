@@ -8,20 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from fuseflow.estimate.counted.memo import CountMemo, Uncountable
+from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
-from fuseflow.estimate.expected.stream_shapes import (
-    ExpectedStream,
-    Overlap,
-    expected_comparisons,
-    output_shapes,
-    result_statistics,
-)
-from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
+from fuseflow.estimate.expected.stream_shapes import Overlap, result_statistics
+from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import elements_read, elements_written, node_flops
+from fuseflow.estimate.pieces import Piece, count_pieces
 from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
+from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, written_levels, written_values
 from fuseflow.samml import nodes as n
 from fuseflow.tensors import DTYPES
 from fuseflow.tensors.levels.base import WORD_BYTES
@@ -73,46 +69,6 @@ class GraphCounts:
     statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _StreamWalk:
-    """A walk through the nodes of a graph that finds the streams of each, exact ones where they can be counted."""
-
-    graph: n.Graph
-    statistics: Mapping[str, TensorStatistics]
-    overlap: Overlap | None
-    rules: StreamRules
-    exact: dict[n.Port, CountedStream] = field(default_factory=dict)
-    comparisons: dict[str, ElementCounts] = field(default_factory=dict)
-    shapes: dict[n.Port, ExpectedStream] = field(default_factory=dict)
-    flows: dict[n.Port, Flow] = field(default_factory=dict)
-
-    def visit(self, node: n.Primitive) -> tuple[Number, bool]:
-        """Find the streams of a node. Returns its comparisons, and whether they and the streams were counted."""
-        if all(port in self.exact for port in node.inputs):
-            try:
-                outputs = self.rules.make(node, [self.exact[port] for port in node.inputs])
-            except Uncountable:
-                pass
-            else:
-                for k, stream in enumerate(outputs.streams):
-                    self.exact[n.Port(node.name, k)] = stream
-                    self.flows[n.Port(node.name, k)] = counted_flow(stream, outputs.read)
-                if outputs.steps is not None:
-                    self.comparisons[node.name] = outputs.steps
-                return outputs.steps.total if outputs.steps is not None else 0, not node.by_value
-        inputs = [self.shape(port) for port in node.inputs]
-        for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.statistics, self.overlap)):
-            self.shapes[n.Port(node.name, k)] = shape
-            self.flows[n.Port(node.name, k)] = expected_flow(shape)
-        return expected_comparisons(node, inputs), False
-
-    def shape(self, port: n.Port) -> ExpectedStream:
-        """Return a stream as the statistical model describes it."""
-        if port not in self.shapes:
-            self.shapes[port] = expected_from_counted(self.exact[port])
-        return self.shapes[port]
-
-
 def count_graph(
     graph: n.Graph,
     statistics: Mapping[str, TensorStatistics],
@@ -125,66 +81,67 @@ def count_graph(
     `statistics` are those of all tensors that it reads, `patterns` the patterns of those that can be counted, and `overlap` what is known
     of pairs of them.
     """
-    types, own, declared = graph.types(), auxiliary_statistics(graph), graph.declared
+    own, declared = auxiliary_statistics(graph), graph.declared
     statistics = {**statistics, **own}
     patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
-    walk = _StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
+    streams = _count_streams(graph, statistics, patterns, memo, overlap)
+    types, flows = graph.types(), streams.flows
     nodes, operators, accesses = list[NodeCounts](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
-    certain: dict[str, bool] = {}  # by node: whether whatever its streams have was counted
     for node in graph.nodes:
-        steps, exact = walk.visit(node)
-        exact = exact and all(certain[port.node] for port in node.inputs)
-        certain[node.name] = exact
-        inputs = tuple(walk.flows[port] for port in node.inputs)
-        outputs = tuple(walk.flows[n.Port(node.name, k)] for k in range(len(node.port_names())))
+        exact = node.name in streams.counted
+        inputs = tuple(flows[port] for port in node.inputs)
+        outputs = tuple(flows[n.Port(node.name, k)] for k in range(len(node.port_names())))
         tiles = tuple(types[port].tile for port in node.inputs if types[port].kind == "val")
         flops = node_flops(node, inputs, tiles)
         if node.operator:
             operators[node.operator] += flops  # type: ignore[assignment]
-        nodes.append(NodeCounts(inputs, outputs, tiles, steps, flops, exact))
+        nodes.append(NodeCounts(inputs, outputs, tiles, streams.steps[node.name], flops, exact))
         if isinstance(node, n.Scan | n.Locate | n.Load):
             for kind, words in elements_read(node, declared[node.tensor], inputs, outputs).items():
                 accesses.setdefault((node.tensor, kind, "read"), []).append((words, exact))
     result_patterns, result_statistics_ = {}, {}
     for name in graph.outputs:
-        result = _result_streams(walk, name, certain)
-        decl = declared[name]
-        flows = [walk.flows[port] for port in result.levels]
-        for kind, words in elements_written(decl, flows, walk.flows[result.values]).items():
-            accesses.setdefault((name, kind, "write"), []).append((words, result.certain))
-        if all(port in walk.exact for port in result.levels) and result.certain:
-            nest = walk.exact[result.levels[-1]].nest if result.levels else None
+        decl, ports, values = declared[name], written_levels(graph, name), written_values(graph, name)
+        exact = all(port.node in streams.counted for port in (*ports, values))
+        for kind, words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
+            accesses.setdefault((name, kind, "write"), []).append((words, exact))
+        levels = streams.results[name]
+        if exact and all(level.nest is not None for level in levels):
+            nest = levels[-1].nest if levels else None
             key = ("written", str(decl.format), decl.shape)
             result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
-        result_statistics_[name] = result_statistics([walk.shape(port) for port in result.levels])
+        result_statistics_[name] = result_statistics([level.shape for level in levels])
     return GraphCounts(
         graph,
         tuple(nodes),
         {function: total for function, total in sorted(operators.items()) if total},
         _traffic(graph, accesses),
-        walk.flows,
-        walk.exact,
-        walk.comparisons,
+        flows,
+        streams.streams,
+        streams.comparisons,
         result_patterns,
         result_statistics_,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ResultStreams:
-    """The streams that the writers of a result read. `certain` says that they were counted."""
+def _count_streams(
+    graph: n.Graph,
+    statistics: Mapping[str, TensorStatistics],
+    patterns: Mapping[str, Pattern],
+    memo: CountMemo,
+    overlap: Overlap | None,
+) -> GraphStreams:
+    """Find the streams of a graph at once, or in pieces if that takes too many elements and every tensor has a pattern."""
+    types, wanted = graph.types(), wanted_coordinates(graph, patterns)
+    walk = StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted))
+    streams = walk.run()
+    if not walk.exceeded or not patterns.keys() >= set(graph.inputs):
+        return streams
 
-    levels: tuple[n.Port, ...]
-    values: n.Port
-    certain: bool
+    def piece_walk(piece: Piece) -> StreamWalk:
+        return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.budget), patterns, types, wanted, piece))
 
-
-def _result_streams(walk: _StreamWalk, name: str, certain: Mapping[str, bool]) -> _ResultStreams:
-    """Return the streams that the writers of a result read."""
-    levels = {node.level: node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteLevel) and node.tensor == name}
-    values = next(node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteValues) and node.tensor == name)
-    ports = tuple(levels[p] for p in sorted(levels))
-    return _ResultStreams(ports, values, all(certain[port.node] for port in (*ports, values)))
+    return count_pieces(graph, piece_walk, memo.budget) or streams
 
 
 def _traffic(graph: n.Graph, accesses: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:

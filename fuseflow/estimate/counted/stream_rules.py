@@ -44,13 +44,15 @@ class StreamRules:
     """The rules for the streams of a graph.
 
     `patterns` are those of the tensors that it reads, and `types` the types of its streams. `wanted` are the streams of coordinates whose
-    values are needed (`wanted_coordinates`).
+    values are needed (`wanted_coordinates`). With a `piece`, the outermost levels have only the coordinates from its first number up to
+    but without its second one.
     """
 
     memo: CountMemo
     patterns: Mapping[str, Pattern]
     types: Mapping[n.Port, n.StreamType]
     wanted: frozenset[n.Port]
+    piece: tuple[int, int] | None = None
 
     def make(self, node: n.Primitive, inputs: Sequence[CountedStream]) -> NodeStreams:
         """Count the outputs of a node. Raises `Uncountable` if that takes too many elements, or if a tensor has no pattern."""
@@ -60,7 +62,8 @@ class StreamRules:
             case n.Scan():
                 return self._scan(node, inputs[0])
             case n.Range():
-                return NodeStreams((self._below(inputs[0], full_level(node.size), ("range", node.size), None, keep_absent=True),))
+                level, _ = self._outer_piece(inputs[0], full_level(node.size), None)
+                return NodeStreams((self._below(inputs[0], level, ("range", node.size), None, keep_absent=True),))
             case n.Locate():
                 below = self._pattern(node.tensor).below[node.level]
                 key = (below, self._pattern(node.tensor).levels[node.level], *_memo_key(inputs))
@@ -116,11 +119,26 @@ class StreamRules:
 
         return CountedStream(self.memo.once(kind, (ref.nest, ref.label, None if keep_absent else level), build), below)
 
+    def _outer_piece(self, ref: CountedStream, level: FiberLevel, below: Ints | None) -> tuple[FiberLevel, Ints | None]:
+        """Return what the piece has of an outermost level, and the links below it. Any other level is whole."""
+        if self.piece is None or ref.nest is not None:
+            return level, below
+        first, end = self.piece
+        kept = (level.crd >= first) & (level.crd < end)
+        return FiberLevel(group_positions(level.owner[kept], level.fibers), level.crd[kept], level.size), (
+            None if below is None else below[kept]
+        )
+
     def _scan(self, node: n.Scan, ref: CountedStream) -> NodeStreams:
         pattern = self._pattern(node.tensor)
-        scanned = self._below(ref, pattern.levels[node.level], "scan", pattern.below[node.level])
+        level, below = self._outer_piece(ref, pattern.levels[node.level], pattern.below[node.level])
+        scanned = self._below(ref, level, "scan", below)
         nest, words = scanned.nest, pattern.words[node.level]
         assert nest is not None
+        if (
+            words is not None and level is not pattern.levels[node.level]
+        ):  # the words of the whole fiber are those of its first piece
+            words = words if self.piece is not None and self.piece[0] == 0 else np.zeros_like(words)
         return NodeStreams((CountedStream(nest), scanned), read=nest.elements if words is None else int(nest.times @ words))
 
     def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> CountedStream:
