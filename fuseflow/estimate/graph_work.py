@@ -1,31 +1,21 @@
-"""The work of a graph, node by node. It is counted exactly where the streams of a node can be counted, and else expected."""
+"""The work of a graph on a machine, node by node: what its counts mean in firings, and in cycles that a node is occupied."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
-from fuseflow.estimate.counted.memo import CountMemo, Uncountable
-from fuseflow.estimate.counted.nests import CountedStream
-from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
-from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
-from fuseflow.estimate.expected.stream_shapes import (
-    ExpectedStream,
-    Overlap,
-    expected_comparisons,
-    output_shapes,
-    result_statistics,
-)
-from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, expected_from_counted
-from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
-from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.estimate.expected.stream_shapes import Overlap
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, count_graph
+from fuseflow.estimate.node_work import ProcessFirings, firings
+from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
-from fuseflow.tensors import DTYPES
-from fuseflow.tensors.levels.base import WORD_BYTES
+from fuseflow.tile_ops import TileShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +31,6 @@ class NodeWork:
     firings: Number
     occupied: Number
     flops: Number
-    exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayTraffic:
-    """The bytes that a graph reads or writes of one array of a tensor. `exact` says that they were counted."""
-
-    tensor: str
-    kind: str
-    direction: str
-    bytes: Number
     exact: bool
 
 
@@ -75,41 +54,37 @@ class Work:
         return all(node.exact for node in self.nodes)
 
 
-@dataclass(slots=True)
-class _StreamWalk:
-    """A walk through the nodes of a graph that finds the streams of each, exact ones where they can be counted."""
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """The latency of each node on a machine, and its interval between firings on values."""
+
+    latencies: tuple[int, ...]
+    intervals: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimingClasses:
+    """The nodes of a graph in classes whose timings are equal on every machine. `of_node` numbers the class of each node."""
 
     graph: n.Graph
-    statistics: Mapping[str, TensorStatistics]
-    overlap: Overlap | None
-    rules: StreamRules
-    exact: dict[n.Port, CountedStream] = field(default_factory=dict)
-    shapes: dict[n.Port, ExpectedStream] = field(default_factory=dict)
-    flows: dict[n.Port, Flow] = field(default_factory=dict)
+    examples: tuple[tuple[n.Primitive, tuple[TileShape, ...]], ...]
+    of_node: tuple[int, ...]
 
-    def visit(self, node: n.Primitive) -> tuple[Number, bool]:
-        """Find the streams of a node. Returns its comparisons, and whether they and the streams were counted."""
-        if all(port in self.exact for port in node.inputs):
-            try:
-                outputs = self.rules.make(node, [self.exact[port] for port in node.inputs])
-            except Uncountable:
-                pass
-            else:
-                for k, stream in enumerate(outputs.streams):
-                    self.exact[n.Port(node.name, k)] = stream
-                    self.flows[n.Port(node.name, k)] = counted_flow(stream, outputs.read)
-                return outputs.steps, not node.by_value
-        inputs = [self.shape(port) for port in node.inputs]
-        for k, shape in enumerate(output_shapes(node, inputs, self.graph.declared, self.statistics, self.overlap)):
-            self.shapes[n.Port(node.name, k)] = shape
-            self.flows[n.Port(node.name, k)] = expected_flow(shape)
-        return expected_comparisons(node, inputs), False
+    @classmethod
+    def of(cls, counts: GraphCounts) -> TimingClasses:
+        declared = counts.graph.declared
+        examples: dict[Hashable, tuple[n.Primitive, tuple[TileShape, ...]]] = {}
+        keys = []
+        for node, numbers in zip(counts.graph.nodes, counts.nodes, strict=True):
+            keys.append((type(node), node.unit(declared), numbers.tiles))
+            examples.setdefault(keys[-1], (node, numbers.tiles))
+        place = {key: at for at, key in enumerate(examples)}
+        return cls(counts.graph, tuple(examples.values()), tuple(place[key] for key in keys))
 
-    def shape(self, port: n.Port) -> ExpectedStream:
-        """Return a stream as the statistical model describes it."""
-        if port not in self.shapes:
-            self.shapes[port] = expected_from_counted(self.exact[port])
-        return self.shapes[port]
+    def on(self, machine: Machine) -> Timings:
+        """Return the timings on a machine."""
+        timings = [node_timing(node, self.graph, machine, tiles) for node, tiles in self.examples]
+        return Timings(tuple(timings[at][0] for at in self.of_node), tuple(timings[at][1] for at in self.of_node))
 
 
 def count_work(
@@ -120,80 +95,25 @@ def count_work(
     memo: CountMemo,
     overlap: Overlap | None = None,
 ) -> Work:
-    """Count the work of a verified graph.
-
-    `statistics` are those of all tensors that it reads, `patterns` the patterns of those that can be counted, and `overlap` what is known
-    of pairs of them.
-    """
-    types, own = graph.types(), auxiliary_statistics(graph)
-    statistics = {**statistics, **own}
-    patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
-    walk = _StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
-    nodes, operators, accesses = list[NodeWork](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
-    certain: dict[str, bool] = {}  # by node: whether whatever its streams have was counted
-    for node in graph.nodes:
-        steps, exact = walk.visit(node)
-        exact = exact and all(certain[port.node] for port in node.inputs)
-        certain[node.name] = exact
-        inputs = [walk.flows[port] for port in node.inputs]
-        outputs = [walk.flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
-        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
-        processes = firings(node, graph.declared, inputs, outputs, steps, machine)
-        interval = node_timing(node, graph, machine, tiles)[1]
-        pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
-        occupied = max(values * interval + closings * pause for values, closings in processes)
-        flops = node_flops(node, inputs, tiles)
-        if node.operator:
-            operators[node.operator] += flops  # type: ignore[assignment]
-        nodes.append(NodeWork(node.name, node.op, _total_firings(processes), occupied, flops, exact))
-        if isinstance(node, n.Scan | n.Locate | n.Load):
-            for kind, words in elements_read(node, graph.declared[node.tensor], inputs, outputs).items():
-                accesses.setdefault((node.tensor, kind, "read"), []).append((words, exact))
-    result_patterns, result_statistics_ = {}, {}
-    for name in graph.outputs:
-        result = _result_streams(walk, name, certain)
-        decl = graph.declared[name]
-        flows = [walk.flows[port] for port in result.levels]
-        for kind, words in elements_written(decl, flows, walk.flows[result.values]).items():
-            accesses.setdefault((name, kind, "write"), []).append((words, result.certain))
-        if all(port in walk.exact for port in result.levels) and result.certain:
-            nest = walk.exact[result.levels[-1]].nest if result.levels else None
-            key = ("written", str(decl.format), decl.shape)
-            result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
-        result_statistics_[name] = result_statistics([walk.shape(port) for port in result.levels])
-    flops_by_operator = {function: total for function, total in sorted(operators.items()) if total}
-    return Work(tuple(nodes), flops_by_operator, _traffic(graph, accesses), walk.flows, result_patterns, result_statistics_)
+    """Count the work of a verified graph. The arguments but the machine are those of `count_graph`."""
+    counts = count_graph(graph, statistics, patterns, memo, overlap)
+    return work_on(counts, TimingClasses.of(counts).on(machine).intervals, machine)
 
 
-@dataclass(frozen=True, slots=True)
-class _ResultStreams:
-    """The streams that the writers of a result read. `certain` says that they were counted."""
-
-    levels: tuple[n.Port, ...]
-    values: n.Port
-    certain: bool
-
-
-def _result_streams(walk: _StreamWalk, name: str, certain: Mapping[str, bool]) -> _ResultStreams:
-    """Return the streams that the writers of a result read."""
-    levels = {node.level: node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteLevel) and node.tensor == name}
-    values = next(node.inputs[0] for node in walk.graph.nodes if isinstance(node, n.WriteValues) and node.tensor == name)
-    ports = tuple(levels[p] for p in sorted(levels))
-    return _ResultStreams(ports, values, all(certain[port.node] for port in (*ports, values)))
+def work_on(counts: GraphCounts, intervals: Sequence[int], machine: Machine) -> Work:
+    """Return the work of a graph on a machine, given its counts, and the interval of each node."""
+    declared = counts.graph.declared
+    nodes = []
+    for node, numbers, interval in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
+        processes = firings(node, declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
+        occupied = max(process_cycles(node, process, interval, machine) for process in processes)
+        total = sum(values + closings for values, closings in processes)
+        nodes.append(NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact))
+    return Work(tuple(nodes), counts.operators, counts.traffic, counts.flows, counts.patterns, counts.statistics)
 
 
-def _total_firings(processes: Sequence[ProcessFirings]) -> Number:
-    return sum(values + closings for values, closings in processes)
-
-
-def _traffic(graph: n.Graph, accesses: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:
-    """Add up the accesses of each array, in the order of the tensors of the graph."""
-    traffic = []
-    for decl in graph.tensors:
-        for kind, width in (*WORD_BYTES.items(), ("val", DTYPES[decl.dtype].itemsize)):
-            for direction in ("read", "write"):
-                parts = accesses.get((decl.name, kind, direction), [])
-                words = sum(number for number, _ in parts)
-                if words:
-                    traffic.append(ArrayTraffic(decl.name, kind, direction, words * width, all(exact for _, exact in parts)))
-    return tuple(traffic)
+def process_cycles(node: n.Node, process: ProcessFirings, interval: int, machine: Machine) -> Number:
+    """Return the cycles that a process of a node takes at least, given its firings and the interval between firings on values."""
+    values, closings = process
+    pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
+    return values * interval + closings * pause

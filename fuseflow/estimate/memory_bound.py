@@ -14,7 +14,7 @@ from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import elements_read
 from fuseflow.samml import nodes as n
 from fuseflow.sim.machine.machine import Machine
-from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, clock_ratio
+from fuseflow.sim.memory.settings import ComalFixedMemory, Hbm2Memory, IdealMemory, MemorySettings, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors import DTYPES
 from fuseflow.tensors.levels.base import WORD_BYTES
@@ -28,17 +28,18 @@ MEMORY_LATENCY = {"ideal": 0, "hbm2": 35, "comal_fixed": 18}
 """The cycles from a request to its answer in an idle memory, by model, beyond the one cycle of a memory that answers at once."""
 
 
-def memory_latency(node: n.Node, decl: n.TensorDecl | None, machine: Machine) -> int:
-    """Return the cycles that an element waits for the memory on its way through a node. A scan may wait twice, one after the other."""
-    answer = MEMORY_LATENCY[machine.memory.model]
-    if isinstance(node, n.Load | n.WriteValues):
-        return answer
-    if isinstance(node, n.Scan) and decl is not None:
-        arrays = decl.stored_arrays(node.level)
-        return answer * (any(array.scanned for array in arrays) + any(array.entry for array in arrays))
-    if isinstance(node, n.Locate) and decl is not None:
-        return answer * any(array.told for array in decl.stored_arrays(node.level))
-    return 0
+def memory_answers(node: n.Node, declared: Mapping[str, n.TensorDecl]) -> int:
+    """Return how many answers of the memory an element waits for on its way through a node, one after the other."""
+    match node:
+        case n.Load() | n.WriteValues():
+            return 1
+        case n.Scan():
+            arrays = declared[node.tensor].stored_arrays(node.level)
+            return any(array.scanned for array in arrays) + any(array.entry for array in arrays)
+        case n.Locate():
+            return int(any(array.told for array in declared[node.tensor].stored_arrays(node.level)))
+        case _:
+            return 0
 
 
 def peak_bandwidth(machine: Machine) -> float:
@@ -59,15 +60,23 @@ def refresh_share(machine: Machine) -> float:
     return HBM2_2000.nRFC / HBM2_2000.nREFI if isinstance(machine.memory, Hbm2Memory) else 0.0
 
 
-def bytes_moved(graph: n.Graph, flows: Mapping[n.Port, Flow], machine: Machine, writes: Mapping[str, Number]) -> Number:
-    """Return the bytes that the memory moves for the reads of a graph, and for the `writes` by tensor, which are in order."""
-    memory = machine.memory
-    if isinstance(memory, ComalFixedMemory):
-        line, least = 4, 4
-    else:
-        line = memory.line if isinstance(memory, Hbm2Memory) else 64
-        least = line
-    total: Number = sum(-(-number // least) * least for number in writes.values())
+def request_bytes(memory: MemorySettings) -> int:
+    """Return the bytes of one request that a memory answers."""
+    match memory:
+        case Hbm2Memory():
+            return memory.line
+        case ComalFixedMemory():
+            return 4
+        case IdealMemory():
+            return 64
+        case unknown:
+            assert_never(unknown)
+
+
+def bytes_moved(graph: n.Graph, flows: Mapping[n.Port, Flow], line: int, writes: Mapping[str, Number]) -> Number:
+    """Return the bytes that a memory moves in requests of `line` bytes for the reads of a graph, and for the `writes` by tensor, which are
+    in order."""
+    total: Number = sum(-(-number // line) * line for number in writes.values())
     nodes_by_name = graph.by_name
     for node in graph.nodes:
         if isinstance(node, n.Scan | n.Load):

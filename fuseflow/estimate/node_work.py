@@ -1,4 +1,7 @@
-"""The work of a node on its streams: firings, FLOPs, and the elements that it reads or writes."""
+"""The work of a node on its streams: firings, FLOPs, and the elements that it reads or writes.
+
+Flows may hold arrays of numbers, one for each part of a stream. The firings are arrays then, too.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,8 @@ def firings(
         case n.Drop():
             x, out = inputs[-1], outputs[-1]
             childless = x.empty(inputs[0].depth + 1, x.depth)
-            return [(x.elements + childless, x.stops + max(0, out.stops - inputs[0].stops) + 1)]
+            more = out.stops - inputs[0].stops
+            return [(x.elements + childless, x.stops + more * (more > 0) + 1)]
         case n.Flatten():
             x = inputs[1]
             return [(x.elements + x.inner - x.inner_filled, x.stops + 1)]
@@ -131,7 +135,7 @@ def _write_firings(elements: Number, width: int, start: int, line: int) -> Numbe
     There is one for each element, or one for each line that an element fills if these are more; and one for a last line that is not full.
     """
     end = start + elements * width
-    return (elements if width <= line else end // line - start // line) + (1 if end % line else 0)
+    return (elements if width <= line else end // line - start // line) + (end % line != 0)
 
 
 def node_flops(node: n.Primitive, inputs: Sequence[Flow], tiles: Sequence[TileShape]) -> Number:

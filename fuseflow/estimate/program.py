@@ -11,10 +11,11 @@ from typing import Any
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError
 from fuseflow.estimate import AssumedOverlap, Assumptions, CountMemo, MeasuredOverlap, TensorStatistics, measure_statistics
-from fuseflow.estimate.bound import Bound, bound
+from fuseflow.estimate.bound import Bound
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, tensor_pattern, view_pattern
-from fuseflow.estimate.graph_work import Work, count_work
-from fuseflow.estimate.memory_bound import bytes_moved, peak_bandwidth
+from fuseflow.estimate.graph_bounds import GraphBounds
+from fuseflow.estimate.graph_counts import count_graph
+from fuseflow.estimate.graph_work import Work
 from fuseflow.estimate.statistics import assume_statistics, view_statistics
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Machine
@@ -157,6 +158,7 @@ def _region_json(region: RegionEstimate) -> dict[str, Any]:
         "bound": {
             "cycles": _plain(limits.cycles),
             "compute": _plain(limits.compute),
+            "imbalance": _plain(limits.imbalance),
             "control": _plain(limits.control),
             "memory": _plain(limits.memory),
             "limit": limits.limit,
@@ -193,6 +195,10 @@ class TensorKnowledge:
     def copy(self) -> TensorKnowledge:
         """Return a copy to which regions can be added."""
         return TensorKnowledge(dict(self.patterns), dict(self.statistics), dict(self.formats), self.overlap)
+
+    def of(self, names: Iterable[str]) -> Hashable:
+        """Return a key that is equal where the same is known of these tensors."""
+        return tuple(self.statistics.get(n) if n not in self.patterns else self.patterns[n].fingerprint for n in names)
 
     def write(self, graph: Graph, work: Work, names: Mapping[str, str]) -> None:
         """Add what a graph writes; `names` maps the tensors of `work` to those of the graph."""
@@ -232,7 +238,7 @@ class Estimator:
         for region in regions:
             self._add_views(region.views_before, knowledge)
             names, shape = self._shape(region.graph)
-            key = (shape, tuple(_knowledge_key(knowledge.patterns.get(name), knowledge.statistics.get(name)) for name in names))
+            key = (shape, knowledge.of(names))
             if key not in first:
                 first[key] = len(estimates), names
                 estimates.append(self._region(region, machine, knowledge))
@@ -249,7 +255,11 @@ class Estimator:
         """Return what is known before the first region. Raises `UsageError` for a sparse input of which nothing is known."""
         patterns, statistics = self._inputs(program, tensors)
         formats = {t.name: t.format or Format.dense(len(t.shape)) for t in program.inputs}
-        overlap = self.assumptions.overlap(MeasuredOverlap(patterns, self.memo))
+        overlap = self.memo.once(
+            ("overlap", tuple(patterns)),
+            patterns.values(),
+            lambda: self.assumptions.overlap(MeasuredOverlap(patterns, self.memo)),
+        )
         return TensorKnowledge({} if self.statistics_only else dict(patterns), statistics, formats, overlap)
 
     def region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
@@ -272,12 +282,12 @@ class Estimator:
                 statistics[name] = stated
             elif format.all_dense:
                 sizes = tuple(declared.stored_shape[d] for d in format.order)
-                patterns[name] = dense_pattern(sizes)
+                patterns[name] = self.memo.once(("dense", sizes), (), partial(dense_pattern, sizes))
                 statistics[name] = TensorStatistics(sizes, tuple(map(float, sizes)))
             elif name in tensors:
                 tensor = self._stored(tensors[name], declared, format)
                 patterns[name] = self.memo.once("pattern", (tensor,), partial(tensor_pattern, tensor))
-                statistics[name] = measure_statistics(tensor)
+                statistics[name] = self.memo.once("statistics", (tensor,), partial(measure_statistics, tensor))
             elif self.assume_unknown:
                 statistics[name] = assume_statistics(declared)
             else:
@@ -301,16 +311,20 @@ class Estimator:
         return self.memo.once(key, (pattern,), lambda: view_pattern(pattern, before, view.format, view.shape))
 
     def _region(self, region: EstimatorRegion, machine: Machine, knowledge: TensorKnowledge) -> RegionEstimate:
-        graph = region.graph
-        work = count_work(graph, machine, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap)
-        writes: dict[str, float] = dict.fromkeys(graph.outputs, 0)
-        for row in work.traffic:
-            if row.direction == "write":
-                writes[row.tensor] += row.bytes
-        bytes_ = bytes_moved(graph, work.flows, machine, writes)
-        occupied = {node.name: node.occupied for node in work.nodes}
-        limits = bound(graph, machine, occupied, work.flows, bytes_, peak_bandwidth(machine))
-        return RegionEstimate(region.name, region.einsums, work, limits)
+        bounds = self._bounds(region.graph, knowledge).on(machine)
+        return RegionEstimate(region.name, region.einsums, bounds.work, bounds.bound)
+
+    def _bounds(self, graph: Graph, knowledge: TensorKnowledge) -> GraphBounds:
+        """Return the bounds of a graph. They are counted once for graphs that are equal and read tensors with the same patterns."""
+        names, shape = self._shape(graph)
+        nodes = self.memo.once("names", (graph,), lambda: tuple(node.name for node in graph.nodes))
+        return self.memo.once(
+            ("bounds", shape, names, nodes, knowledge.of(names)),
+            (knowledge.overlap,),
+            lambda: GraphBounds(
+                count_graph(graph, knowledge.statistics, knowledge.patterns, self.memo, knowledge.overlap), self.memo
+            ),
+        )
 
     def _stored(self, tensor: Tensor, declared: TensorType, format: Format) -> Tensor:
         """Return the tensor in its format and blocks, as it is in memory."""
@@ -323,7 +337,3 @@ class Estimator:
     def _shape(self, graph: Graph) -> tuple[tuple[str, ...], Hashable]:
         """Return the tensors of a graph in the order of its nodes, and a key that graphs share if they differ in names alone."""
         return self.memo.once("shape", (graph,), lambda: (tensors_in_memory(graph), signature(graph, {}) or graph))
-
-
-def _knowledge_key(pattern: Pattern | None, statistics: TensorStatistics | None) -> Hashable:
-    return statistics if pattern is None else pattern.fingerprint

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from fuseflow import ops
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice
-from fuseflow.estimate import graph_work
+from fuseflow.estimate import graph_counts
 from fuseflow.explain import cycles
 from fuseflow.fusion import global_iteration, inline, view_merging
 from fuseflow.fusion.region import Copy
@@ -216,8 +216,8 @@ def turned_view() -> AbstractContextManager[Any]:
 
 @fault("the estimate counts one value too many that is written", WIDE_FAULTS)
 def one_more_written() -> AbstractContextManager[Any]:
-    real = graph_work.elements_written
-    return patch.object(graph_work, "elements_written", lambda *given: {kind: n + 1 for kind, n in real(*given).items()})
+    real = graph_counts.elements_written
+    return patch.object(graph_counts, "elements_written", lambda *given: {kind: n + 1 for kind, n in real(*given).items()})
 
 
 @fault("a critical path leaves its shortest step out", WIDE_FAULTS)

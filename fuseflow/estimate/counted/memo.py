@@ -9,11 +9,15 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 
 COUNT_BUDGET = 1 << 26
-"""The most distinct elements that one count may take. Beyond it, the count is estimated."""
+"""The most distinct elements that one count may take at once. Beyond it, the graph is counted in pieces."""
 
 
 class Uncountable(Exception):
-    """Raised if an exact count would take more elements than the budget allows, or needs a pattern that is not known."""
+    """Raised if an exact count needs a pattern that is not known, or takes too many elements."""
+
+
+class TooMany(Uncountable):
+    """Raised if an exact count would take more elements than the budget allows."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,6 @@ class CountMemo:
             self._results.clear()
 
     def afford(self, elements: int) -> None:
-        """Raise `Uncountable` if a count of so many elements exceeds the budget."""
+        """Raise `TooMany` if a count of so many elements exceeds the budget."""
         if elements > self.budget:
-            raise Uncountable
+            raise TooMany

@@ -97,6 +97,11 @@ class FiberNest:
     def depth(self) -> int:
         return len(self.chain)
 
+    @property
+    def list_lengths(self) -> Ints:
+        """The number of elements of the list below each element of the nest above."""
+        return take(self.level.lengths, self.link, 0)
+
     @cached_property
     def chain(self) -> tuple[FiberNest, ...]:
         """The nests of all depths, from the outermost to this one."""
@@ -156,6 +161,27 @@ class CountedStream:
         return int(times[self.label < 0].sum())
 
 
+@dataclass(frozen=True, eq=False)
+class ElementCounts:
+    """A count for each element of the innermost distinct fibers of a nest, for example the comparisons below it."""
+
+    nest: FiberNest | None
+    counts: Ints
+
+    @cached_property
+    def total(self) -> int:
+        """The sum over all elements of the stream, each as often as it occurs."""
+        times = np.ones(1, dtype=np.int64) if self.nest is None else self.nest.element_times
+        return int(times @ self.counts)
+
+    def summed(self, depth: int) -> Ints:
+        """Return the sums of the counts below each element of the first `depth` levels."""
+        counts = self.counts
+        for nest in reversed(self.nest.chain[depth:] if self.nest else ()):
+            counts = take(sum_by_group(nest.level.owner, counts, nest.level.fibers), nest.link, 0)
+        return counts
+
+
 def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:
     """Return the sums of weights by group, exact below 2^53. Groups from `count` on are left out, as their elements never occur."""
     return np.bincount(groups, weights=weights, minlength=count)[:count].astype(np.int64)
@@ -163,7 +189,11 @@ def sum_by_group(groups: Ints, weights: Ints, count: int) -> Ints:
 
 def take(values: Ints, at: Ints, otherwise: int = EMPTY) -> Ints:
     """Return the values at these places, and `otherwise` where a place is `EMPTY`."""
-    return np.where(at >= 0, values[np.maximum(at, 0)], otherwise) if len(values) else np.full(len(at), otherwise)
+    if not len(values):
+        return np.full(len(at), otherwise)
+    if at.min(initial=0) >= 0:
+        return values[at]
+    return np.where(at >= 0, values[np.maximum(at, 0)], otherwise)
 
 
 def normalize_labels(label: Ints | None) -> Ints | None:

@@ -17,13 +17,13 @@ from fuseflow.estimate.counted.memo import CountMemo, Uncountable
 from fuseflow.estimate.counted.nests import (
     EMPTY,
     CountedStream,
+    ElementCounts,
     FiberLevel,
     FiberNest,
     Ints,
     distinct_elements,
     full_level,
     normalize_labels,
-    sum_by_group,
     take,
 )
 from fuseflow.estimate.counted.patterns import Pattern
@@ -35,7 +35,7 @@ class NodeStreams:
     """The streams that a node makes, the comparisons that it takes if it merges, and the coordinates that it reads if it scans."""
 
     streams: tuple[CountedStream, ...]
-    steps: int = 0
+    steps: ElementCounts | None = None
     read: int = 0
 
 
@@ -44,13 +44,15 @@ class StreamRules:
     """The rules for the streams of a graph.
 
     `patterns` are those of the tensors that it reads, and `types` the types of its streams. `wanted` are the streams of coordinates whose
-    values are needed (`wanted_coordinates`).
+    values are needed (`wanted_coordinates`). With a `piece`, the outermost levels have only the coordinates from its first number up to
+    but without its second one.
     """
 
     memo: CountMemo
     patterns: Mapping[str, Pattern]
     types: Mapping[n.Port, n.StreamType]
     wanted: frozenset[n.Port]
+    piece: tuple[int, int] | None = None
 
     def make(self, node: n.Primitive, inputs: Sequence[CountedStream]) -> NodeStreams:
         """Count the outputs of a node. Raises `Uncountable` if that takes too many elements, or if a tensor has no pattern."""
@@ -60,7 +62,8 @@ class StreamRules:
             case n.Scan():
                 return self._scan(node, inputs[0])
             case n.Range():
-                return NodeStreams((self._below(inputs[0], full_level(node.size), ("range", node.size), None, keep_absent=True),))
+                level, _ = self._outer_piece(inputs[0], full_level(node.size), None)
+                return NodeStreams((self._below(inputs[0], level, ("range", node.size), None, keep_absent=True),))
             case n.Locate():
                 below = self._pattern(node.tensor).below[node.level]
                 key = (below, self._pattern(node.tensor).levels[node.level], *_memo_key(inputs))
@@ -116,11 +119,26 @@ class StreamRules:
 
         return CountedStream(self.memo.once(kind, (ref.nest, ref.label, None if keep_absent else level), build), below)
 
+    def _outer_piece(self, ref: CountedStream, level: FiberLevel, below: Ints | None) -> tuple[FiberLevel, Ints | None]:
+        """Return what the piece has of an outermost level, and the links below it. Any other level is whole."""
+        if self.piece is None or ref.nest is not None:
+            return level, below
+        first, end = self.piece
+        kept = (level.crd >= first) & (level.crd < end)
+        return FiberLevel(group_positions(level.owner[kept], level.fibers), level.crd[kept], level.size), (
+            None if below is None else below[kept]
+        )
+
     def _scan(self, node: n.Scan, ref: CountedStream) -> NodeStreams:
         pattern = self._pattern(node.tensor)
-        scanned = self._below(ref, pattern.levels[node.level], "scan", pattern.below[node.level])
+        level, below = self._outer_piece(ref, pattern.levels[node.level], pattern.below[node.level])
+        scanned = self._below(ref, level, "scan", below)
         nest, words = scanned.nest, pattern.words[node.level]
         assert nest is not None
+        if (
+            words is not None and level is not pattern.levels[node.level]
+        ):  # the words of the whole fiber are those of its first piece
+            words = words if self.piece is not None and self.piece[0] == 0 else np.zeros_like(words)
         return NodeStreams((CountedStream(nest), scanned), read=nest.elements if words is None else int(nest.times @ words))
 
     def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> CountedStream:
@@ -187,11 +205,10 @@ class StreamRules:
             fibers, which = distinct_tuples([apply_map(nest.link, map) for nest, map in zip(sides, maps, strict=True)])
             merged = merge_fibers(self.memo, node.kind, [nest.level for nest in sides], fibers)
             nest = FiberNest(above, which, merged.level)
-            times = sum_by_group(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
             out = [CountedStream(nest)]
             for at, of in zip(merged.picks, labels, strict=True):
                 out += [CountedStream(nest, normalize_labels(_labels_at(label, at))) for label in of]
-            return NodeStreams(tuple(out), int(times @ merged.steps))
+            return NodeStreams(tuple(out), ElementCounts(above, merged.steps[which]))
 
         return self.memo.once(("join", node.kind, node.payloads), _memo_key(inputs), count)
 
@@ -205,7 +222,6 @@ class StreamRules:
             above, (from_old, from_new) = common_refinement(self.memo, [nest.above, new.above])
             fibers, which = distinct_tuples([apply_map(new.link, from_new), apply_map(nest.link, from_old)])
             merged = merge_fibers(self.memo, "left", [new.level, nest.level], fibers)
-            times = sum_by_group(which, np.ones(1, dtype=np.int64) if above is None else above.element_times, len(fibers[0]))
             matches = merged.picks[1]
             first, *deeper = x.chain[old.depth :]
             below = apply_map(first.link, from_x)
@@ -213,7 +229,7 @@ class StreamRules:
             aligned = FiberNest(FiberNest(above, which, merged.level), link, first.level)
             for nest_below in deeper:
                 aligned = FiberNest(aligned, nest_below.link, nest_below.level)
-            return NodeStreams((CountedStream(aligned, inputs[2].label),), int(times @ merged.steps))
+            return NodeStreams((CountedStream(aligned, inputs[2].label),), ElementCounts(above, merged.steps[which]))
 
         return self.memo.once("align", _memo_key(inputs), count)
 

@@ -1,0 +1,132 @@
+"""Batches: the parts of a graph's work between which its stages wait for each other.
+
+A workspace has two buffers. While a node behind it works on one batch, such as the row of a product, the nodes before it can be at most
+one batch ahead. So the elements of the level around a workspace are batches, and levels of batches are nested like the loops. Streams that
+have the same shape have the same lists, so they have the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import CountedStream, ElementCounts, FiberNest, Ints, distinct_elements
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.samml import nodes as n
+from fuseflow.samml.stream_shapes import StreamShape
+from fuseflow.samml.verify import stream_facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchLevel:
+    """A level of batches: the elements at `depth` of the streams that have `shape` above them.
+
+    `around` is the next level of batches outwards, None at the root. `workspaces` hold one batch each in a buffer, and `nodes` are the
+    nodes that work inside of these batches, but not inside of those of a deeper level.
+    """
+
+    shape: StreamShape
+    depth: int
+    around: StreamShape | None
+    workspaces: tuple[n.Workspace, ...]
+    nodes: tuple[n.Primitive, ...]
+
+
+def batch_levels(graph: n.Graph, outermost: bool = False) -> tuple[BatchLevel, ...]:
+    """Return the levels of batches of a verified graph, the deepest first. The last one is the whole run as one batch.
+
+    With `outermost`, every element of an outermost level is a batch, too, whether or not a workspace is around it.
+    """
+    lines = {port: _line(facts.shape) for port, facts in stream_facts(graph).items()}
+    workspaces: dict[StreamShape, list[n.Workspace]] = {line[0]: [] for line in lines.values()}
+    if outermost:
+        workspaces |= {line[1]: [] for line in lines.values() if len(line) > 1}
+    for node in graph.nodes:
+        if isinstance(node, n.Workspace):
+            workspaces.setdefault(lines[node.inputs[0]][-2], []).append(node)
+    members: dict[StreamShape, list[n.Primitive]] = {shape: [] for shape in workspaces}
+    for node in graph.nodes:
+        ports = [*node.inputs, *(n.Port(node.name, k) for k in range(len(node.port_names())))]
+        around = [lines[port] for port in ports]
+        if isinstance(node, n.Join | n.Align):  # it compares whole lists
+            around.append(lines[node.inputs[0]][:-1])
+        shared = [shape for shape in _common(around) if shape in workspaces]
+        members[shared[-1]].append(node)
+    levels = []
+    for shape, inside in members.items():
+        if not inside:
+            continue
+        outer = [s for s in _line(shape)[:-1] if members.get(s)]
+        depth = len(_line(shape)) - 1
+        levels.append(BatchLevel(shape, depth, outer[-1] if outer else None, tuple(workspaces[shape]), tuple(inside)))
+    return tuple(sorted(levels, key=lambda level: -level.depth))
+
+
+def _line(shape: StreamShape) -> tuple[StreamShape, ...]:
+    """Return the shapes around a shape, the outermost first, and the shape itself."""
+    line = [shape]
+    while line[-1].parent is not None:
+        line.append(line[-1].parent)
+    return tuple(reversed(line))
+
+
+def _common(lines: Iterable[tuple[StreamShape, ...]]) -> tuple[StreamShape, ...]:
+    """Return the outer shapes that all lines share."""
+    shared = []
+    for shapes in zip(*lines, strict=False):
+        if any(shape is not shapes[0] for shape in shapes):
+            break
+        shared.append(shapes[0])
+    return tuple(shared)
+
+
+def batch_nest(nest: FiberNest | None, depth: int) -> FiberNest | None:
+    """Return the nest whose elements are the batches at `depth` of the lists of `nest`."""
+    return nest.chain[depth - 1] if nest is not None and depth else None
+
+
+def batch_flow(memo: CountMemo, stream: CountedStream, depth: int) -> Flow:
+    """Return the flow of a stream inside of each batch at `depth`. Its numbers are arrays, with one number for each distinct batch."""
+    nest, label = stream.nest, stream.label
+    lists, filled, elements = memo.once(("batches", depth), (nest,), lambda: _list_sums(nest, depth))
+    if label is None:
+        return Flow(lists, filled, elements, as_number(np.zeros(1, dtype=np.int64)))
+    absent = ElementCounts(nest, (label < 0).astype(np.int64))
+    return Flow(lists, filled, elements, memo.once(("absent", depth), (nest, label), lambda: as_number(absent.summed(depth))))
+
+
+def _list_sums(nest: FiberNest | None, depth: int) -> tuple[tuple[Number, ...], tuple[Number, ...], Number]:
+    """Return the lists and the filled lists at each level inside of a batch, and its elements, as `Flow` has them."""
+    around = batch_nest(nest, depth)
+    elements, filled = [np.ones(distinct_elements(around), dtype=np.int64)], []
+    for inner in nest.chain[depth:] if nest is not None else ():
+        lengths = inner.list_lengths
+        elements.append(ElementCounts(inner.above, lengths).summed(depth))
+        filled.append(ElementCounts(inner.above, (lengths > 0).astype(np.int64)).summed(depth))
+    *lists, innermost = map(as_number, elements)
+    return tuple(lists), tuple(map(as_number, filled)), innermost
+
+
+def mapped_flow(flow: Flow, map: ElementMap) -> Flow:
+    """Return the flow inside of batches that `map` maps to those of `flow`."""
+
+    def moved(numbers: Number) -> Number:
+        array = cast(Ints, numbers)
+        return numbers if len(array) == 1 else as_number(apply_map(array, map))
+
+    return Flow(
+        tuple(moved(x) for x in flow.lists), tuple(moved(x) for x in flow.filled), moved(flow.elements), moved(flow.absent)
+    )
+
+
+def as_number(array: Ints) -> Number:
+    """Return an array of numbers, which computes like one number."""
+    return cast(Number, array)
+
+
+__all__ = ["BatchLevel", "as_number", "batch_flow", "batch_levels", "batch_nest", "mapped_flow"]

@@ -1,0 +1,157 @@
+"""The counts of a graph, node by node, whatever machine it runs on. They are exact where the streams of a node can be counted, and else
+expected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from fuseflow.estimate.counted.memo import CountMemo
+from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
+from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
+from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
+from fuseflow.estimate.expected.stream_shapes import Overlap, result_statistics
+from fuseflow.estimate.flows import Flow, Number
+from fuseflow.estimate.node_work import elements_read, elements_written, node_flops
+from fuseflow.estimate.pieces import Piece, count_pieces
+from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
+from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, written_levels, written_values
+from fuseflow.samml import nodes as n
+from fuseflow.tensors import DTYPES
+from fuseflow.tensors.levels.base import WORD_BYTES
+from fuseflow.tile_ops import TileShape
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayTraffic:
+    """The bytes that a graph reads or writes of one array of a tensor. `exact` says that they were counted."""
+
+    tensor: str
+    kind: str
+    direction: str
+    bytes: Number
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCounts:
+    """What passes through a node: the flows of its inputs and outputs, the shapes of the tiles that it reads, its comparisons and FLOPs.
+
+    `exact` says that the numbers were counted.
+    """
+
+    inputs: tuple[Flow, ...]
+    outputs: tuple[Flow, ...]
+    tiles: tuple[TileShape, ...]
+    steps: Number
+    flops: Number
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GraphCounts:
+    """The counts of a graph: of its nodes, its FLOPs by operator, its bytes by array, and the flows of its streams.
+
+    `streams` are the streams that could be counted, and `comparisons` those of each node that merges, list by list. `statistics` are
+    those of the tensors that the graph writes; `patterns` are their patterns, where these could be counted.
+    """
+
+    graph: n.Graph
+    nodes: tuple[NodeCounts, ...]
+    operators: Mapping[str, Number]
+    traffic: tuple[ArrayTraffic, ...]
+    flows: Mapping[n.Port, Flow]
+    streams: Mapping[n.Port, CountedStream]
+    comparisons: Mapping[str, ElementCounts]
+    patterns: Mapping[str, Pattern] = field(default_factory=dict)
+    statistics: Mapping[str, TensorStatistics] = field(default_factory=dict)
+
+
+def count_graph(
+    graph: n.Graph,
+    statistics: Mapping[str, TensorStatistics],
+    patterns: Mapping[str, Pattern],
+    memo: CountMemo,
+    overlap: Overlap | None = None,
+) -> GraphCounts:
+    """Count what a verified graph does.
+
+    `statistics` are those of all tensors that it reads, `patterns` the patterns of those that can be counted, and `overlap` what is known
+    of pairs of them.
+    """
+    own, declared = auxiliary_statistics(graph), graph.declared
+    statistics = {**statistics, **own}
+    patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
+    streams = _count_streams(graph, statistics, patterns, memo, overlap)
+    types, flows = graph.types(), streams.flows
+    nodes, operators, accesses = list[NodeCounts](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
+    for node in graph.nodes:
+        exact = node.name in streams.counted
+        inputs = tuple(flows[port] for port in node.inputs)
+        outputs = tuple(flows[n.Port(node.name, k)] for k in range(len(node.port_names())))
+        tiles = tuple(types[port].tile for port in node.inputs if types[port].kind == "val")
+        flops = node_flops(node, inputs, tiles)
+        if node.operator:
+            operators[node.operator] += flops  # type: ignore[assignment]
+        nodes.append(NodeCounts(inputs, outputs, tiles, streams.steps[node.name], flops, exact))
+        if isinstance(node, n.Scan | n.Locate | n.Load):
+            for kind, words in elements_read(node, declared[node.tensor], inputs, outputs).items():
+                accesses.setdefault((node.tensor, kind, "read"), []).append((words, exact))
+    result_patterns, result_statistics_ = {}, {}
+    for name in graph.outputs:
+        decl, ports, values = declared[name], written_levels(graph, name), written_values(graph, name)
+        exact = all(port.node in streams.counted for port in (*ports, values))
+        for kind, words in elements_written(decl, [flows[port] for port in ports], flows[values]).items():
+            accesses.setdefault((name, kind, "write"), []).append((words, exact))
+        levels = streams.results[name]
+        if exact and all(level.nest is not None for level in levels):
+            nest = levels[-1].nest if levels else None
+            key = ("written", str(decl.format), decl.shape)
+            result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
+        result_statistics_[name] = result_statistics([level.shape for level in levels])
+    return GraphCounts(
+        graph,
+        tuple(nodes),
+        {function: total for function, total in sorted(operators.items()) if total},
+        _traffic(graph, accesses),
+        flows,
+        streams.streams,
+        streams.comparisons,
+        result_patterns,
+        result_statistics_,
+    )
+
+
+def _count_streams(
+    graph: n.Graph,
+    statistics: Mapping[str, TensorStatistics],
+    patterns: Mapping[str, Pattern],
+    memo: CountMemo,
+    overlap: Overlap | None,
+) -> GraphStreams:
+    """Find the streams of a graph at once, or in pieces if that takes too many elements and every tensor has a pattern."""
+    types, wanted = graph.types(), wanted_coordinates(graph, patterns)
+    walk = StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted))
+    streams = walk.run()
+    if not walk.exceeded or not patterns.keys() >= set(graph.inputs):
+        return streams
+
+    def piece_walk(piece: Piece) -> StreamWalk:
+        return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.budget), patterns, types, wanted, piece))
+
+    return count_pieces(graph, piece_walk, memo.budget) or streams
+
+
+def _traffic(graph: n.Graph, accesses: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:
+    """Add up the accesses of each array, in the order of the tensors of the graph."""
+    traffic = []
+    for decl in graph.tensors:
+        for kind, width in (*WORD_BYTES.items(), ("val", DTYPES[decl.dtype].itemsize)):
+            for direction in ("read", "write"):
+                parts = accesses.get((decl.name, kind, direction), [])
+                words = sum(number for number, _ in parts)
+                if words:
+                    traffic.append(ArrayTraffic(decl.name, kind, direction, words * width, all(exact for _, exact in parts)))
+    return tuple(traffic)
