@@ -22,6 +22,7 @@ from fuseflow.estimate.flows import Flow, Number, counted_flow, expected_flow, e
 from fuseflow.estimate.node_work import ProcessFirings, elements_read, elements_written, firings, node_flops
 from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.comal import readers_of_sums
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.tensors import DTYPES
@@ -129,6 +130,7 @@ def count_work(
     statistics = {**statistics, **own}
     patterns = {**patterns, **{name: dense_pattern(vector.sizes) for name, vector in own.items()}}
     walk = _StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted_coordinates(graph, patterns)))
+    summed = readers_of_sums(graph) if machine.rules == "comal" else frozenset[str]()
     nodes, operators, accesses = list[NodeWork](), Counter[str](), dict[tuple[str, str, str], list[tuple[Number, bool]]]()
     certain: dict[str, bool] = {}  # by node: whether whatever its streams have was counted
     for node in graph.nodes:
@@ -139,6 +141,8 @@ def count_work(
         outputs = [walk.flows[n.Port(node.name, k)] for k in range(len(node.port_names()))]
         tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
         processes = firings(node, graph.declared, inputs, outputs, steps, machine)
+        if node.name in summed:
+            processes = [(values, closings + inputs[0].stops - inputs[0].inner_filled) for values, closings in processes]
         interval = node_timing(node, graph, machine, tiles)[1]
         pause = interval if machine.rules == "comal" and isinstance(node, n.Alu) else 1  # after a stop
         occupied = max(values * interval + closings * pause for values, closings in processes)
