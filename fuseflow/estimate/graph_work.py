@@ -13,6 +13,7 @@ from fuseflow.estimate.graph_counts import ArrayTraffic, GraphCounts, count_grap
 from fuseflow.estimate.node_work import ProcessFirings, firings
 from fuseflow.estimate.statistics import TensorStatistics
 from fuseflow.samml import nodes as n
+from fuseflow.sim.machine.comal import readers_of_sums
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.tile_ops import TileShape
@@ -103,9 +104,13 @@ def count_work(
 def work_on(counts: GraphCounts, intervals: Sequence[int], machine: Machine) -> Work:
     """Return the work of a graph on a machine, given its counts, and the interval of each node."""
     declared = counts.graph.declared
+    summed = readers_of_sums(counts.graph) if machine.rules == "comal" else frozenset[str]()
     nodes = []
     for node, numbers, interval in zip(counts.graph.nodes, counts.nodes, intervals, strict=True):
         processes = firings(node, declared, numbers.inputs, numbers.outputs, numbers.steps, machine)
+        if node.name in summed:
+            closed = numbers.inputs[0].stops - numbers.inputs[0].inner_filled
+            processes = [(values, closings + closed) for values, closings in processes]
         occupied = max(process_cycles(node, process, interval, machine) for process in processes)
         total = sum(values + closings for values, closings in processes)
         nodes.append(NodeWork(node.name, node.op, total, occupied, numbers.flops, numbers.exact))

@@ -3,7 +3,7 @@ find by address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -32,7 +32,7 @@ from fuseflow.sim.engine.node_records import NODE
 from fuseflow.sim.engine.remote_memory import RemoteLayout
 from fuseflow.sim.engine.stream_rings import MANY, POPS, READER, READER_SIZE, RUN, STREAM, STREAM_SIZE
 from fuseflow.sim.engine.workspace import WorkspaceTable
-from fuseflow.sim.machine.comal import broadcast_delays, tile_lags
+from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.sim.memory.controller import Controller, sequential_readers
@@ -91,12 +91,12 @@ def lay_out(
 ) -> NetworkLayout:
     """Return the layout of a verified graph on its tensors. With a `controller`, nodes read and write through it."""
     layout = NetworkLayout(graph, graph.types(), limits, controller=controller)
-    rules = RULES | COMAL_RULES if machine.rules == "comal" else RULES
+    rules, summed = (RULES | COMAL_RULES, readers_of_sums(graph)) if machine.rules == "comal" else (RULES, frozenset[str]())
     if controller is None:
-        _make_parts(layout, tensors, rules, library, record)
+        _make_parts(layout, tensors, rules, library, record, summed)
     else:
         remote = RemoteLayout(controller, controller.lay_out(graph, tensors), sequential_readers(graph))
-        _make_parts(layout, tensors, remote.rules(rules), library, record)
+        _make_parts(layout, tensors, remote.rules(rules), library, record, summed)
         remote.open()
     _number(layout)
     _fill_nodes(layout, machine, library)
@@ -107,14 +107,19 @@ def lay_out(
 
 
 def _make_parts(
-    layout: NetworkLayout, tensors: Mapping[str, Tensor], rules: Mapping[type[n.Node], LayoutRule], library: Library, record: bool
+    layout: NetworkLayout,
+    tensors: Mapping[str, Tensor],
+    rules: Mapping[type[n.Node], LayoutRule],
+    library: Library,
+    record: bool,
+    summed: Container[str],
 ) -> None:
     graph, types = layout.graph, layout.types
     coordinate_bounds = stream_bounds(graph)
     for node in graph.nodes:
         node_layout = NodeLayout(
             node, tuple(types[port] for port in node.inputs), coordinate_bounds, graph.declared, tensors, library, layout.limits,
-            layout.arrays, layout.tables,
+            layout.arrays, layout.tables, node.name in summed,
         )  # fmt: skip
         parts = n.require_entry(rules, type(node), "kernel in the engine")(node, node_layout)
         layout.parts += parts

@@ -89,6 +89,8 @@ class NodeLayout:
     limits: Limits
     arrays: dict[int, Array]
     tables: dict[str, list[WorkspaceTable]] = field(default_factory=dict)
+    sums: bool = False
+    """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
 
     @property
     def outputs(self) -> tuple[Port, ...]:

@@ -30,6 +30,23 @@ def broadcast_delays(graph: n.Graph) -> dict[n.Edge, int]:
     return PublicStreams(graph, stream_facts(graph)).broadcasts()
 
 
+def readers_of_sums(graph: n.Graph) -> frozenset[str]:
+    """Return the nodes that take a firing more for each stop that is not behind a value.
+
+    The public `Reduce` gives a sum for every stop, also for one that ends a list without lists in it, which has no sum here. Operators pass
+    such a sum on, reductions fold it, and value writers write it. A repeat takes it together with the stop behind it. Tiles have no such
+    rule.
+    """
+    types, sums, readers = graph.types(), set[n.Port](), set[str]()
+    for node in graph.nodes:
+        reads = isinstance(node, n.Reduce | n.Alu | n.WriteValues) and sums.issuperset(node.inputs)
+        if reads:
+            readers.add(node.name)
+        if (isinstance(node, n.Reduce) or (isinstance(node, n.Alu) and reads)) and not types[n.Port(node.name)].tile:
+            sums.add(n.Port(node.name))
+    return frozenset(readers)
+
+
 def firing_interval(node: n.Node, tiles: Sequence[TileShape]) -> int:
     """Return the cycles from one firing to the next, stops included. A product of tiles takes one for each column of its first tile;
     everything else takes 1."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fuseflow.samml import nodes as n
-from fuseflow.sim.machine.comal import broadcast_delays, tile_lags
+from fuseflow.sim.machine.comal import broadcast_delays, readers_of_sums, tile_lags
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.machine.timing import node_timing
 from fuseflow.sim.memory.controller import Controller, sequential_readers
@@ -66,9 +66,10 @@ def build_network(
     write through the memory of that."""
     network = Network(written={name: WriterStream() for name in graph.outputs}, controller=controller)
     types, readers, depths = graph.types(), graph.readers(), dict(graph.depths)
-    rules, delayed, lagging = (
-        (RULES, {}, {}) if machine.rules != "comal" else (RULES | comal.RULES, broadcast_delays(graph), tile_lags(graph))
-    )
+    rules, delayed, lagging, summed = RULES, dict[n.Edge, int](), dict[n.Port, int](), frozenset[str]()
+    if machine.rules == "comal":
+        rules = RULES | comal.RULES
+        delayed, lagging, summed = broadcast_delays(graph), tile_lags(graph), readers_of_sums(graph)
     if controller is not None:
         places = controller.lay_out(graph, tensors)
         rules = rules | RemoteProcesses(controller, places, sequential_readers(graph)).rules(rules)
@@ -88,7 +89,7 @@ def build_network(
         inputs = tuple(fifos[n.Edge(node.name, k)] for k in range(len(node.inputs)))
         context = NodeContext(
             node, inputs, tuple(outputs), tuple(types[p] for p in node.inputs), interval, latency,
-            graph.declared, tensors, network.written,
+            graph.declared, tensors, network.written, node.name in summed,
         )  # fmt: skip
         add_processes(network, context, rules)
     if controller is not None:

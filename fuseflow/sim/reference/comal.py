@@ -11,7 +11,8 @@ things differ:
   not limit the rate (`broadcast_delays`).
 - **Scan.** An empty fiber takes one step (`scan`).
 - **Repeat** is two processes in series: a signal generator, with one firing a token, and the repeat (`repeat`).
-- **Reduce** gives the sum and the stop behind it in one firing (`reduce`).
+- **Reduce** gives the sum and the stop behind it in one firing (`reduce`). It gives a sum for every stop, also for one that ends a list
+  without lists in it. There is no such sum here: who reads it takes a firing more (`readers_of_sums`).
 - **Accumulate** is one process, looks at all its inputs in every step, and gives all entries of a workspace in one firing (`accumulate`).
 - **Drop** of coordinates takes a list a step (`comal_drop`).
 - **Write**: some stops cost nothing (`write_level`, `write_values`).
@@ -164,25 +165,29 @@ def _repeat_stop(p: Process, token: Stop, visible: int) -> Generator[Wait, None,
 
 def reduce(node: n.Reduce, context: NodeContext) -> Sequence[Process]:
     op, (value,) = reducer(node.function), context.types
-    return context.process(_reduce, fold_function(op, value.tile), constant_tile(value.tile, op.identity))
+    return context.process(_reduce, fold_function(op, value.tile), constant_tile(value.tile, op.identity), context.sums)
 
 
-def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any) -> Steps:
-    """One firing takes a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle."""
+def _reduce(p: Process, fold: Callable[[Any, Any], Any], identity: Any, sums: bool) -> Steps:
+    """One firing takes a token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same cycle. If
+    the values are `sums`, one firing looks at a stop that is not behind a value, and the next takes it."""
     (source,), (out,) = p.inputs, p.outputs
-    total = identity
+    total, behind = identity, False  # a value
     while True:
         while not source:
             yield source
         token, visible = source[0]
         if token is N:
             raise p.refused()
+        if sums and token.__class__ is Stop and not behind:
+            p.close(visible)
         t = p.fire(visible) if token.__class__ is not Stop and token is not D else p.close(visible)
         source.take(t)
+        behind = token.__class__ is not Stop
         if token is D:
             out.push(D, t)
             return
-        if token.__class__ is not Stop:
+        if behind:
             total = fold(total, token)
             continue
         if token.low == 0:
@@ -324,16 +329,19 @@ class _Accumulation:
 
 
 def write_level(node: n.WriteLevel, context: NodeContext) -> Sequence[Process]:
-    return write.write_level(node, context, partial(_write, counts=True))
+    return write.write_level(node, context, partial(_write, stops=True, sums=False))
 
 
 def write_values(node: n.WriteValues, context: NodeContext) -> Sequence[Process]:
-    return write.write_values(node, context, partial(_write, counts=False))
+    return write.write_values(node, context, partial(_write, stops=False, sums=context.sums))
 
 
-def _write(p: Process, elements: array[int] | array[float] | write.Tiles, positions: array[int], counts: bool) -> Steps:
-    """One firing takes a value, and one takes a stop behind a value if stops count (`counts`). Other stops are taken without a firing,
-    in the first cycle that is no earlier than the stop, and the next token may be taken in the same cycle."""
+def _write(
+    p: Process, elements: array[int] | array[float] | write.Tiles, positions: array[int], stops: bool, sums: bool
+) -> Steps:
+    """One firing takes a value, and one takes a stop behind a value if `stops` count. Other stops are taken without a firing, in the first
+    cycle that is no earlier than the stop, and the next token may be taken in the same cycle. If the values are `sums`, a firing looks at
+    a stop that is not behind a value before."""
     (source,) = p.inputs
     behind = False  # a value
     while True:
@@ -343,7 +351,9 @@ def _write(p: Process, elements: array[int] | array[float] | write.Tiles, positi
         if token is N:
             raise p.refused()
         if token.__class__ is Stop:
-            source.take(p.close(visible) if counts and behind else _pass(p, visible))
+            if sums and not behind:
+                p.close(visible)
+            source.take(p.close(visible) if stops and behind else _pass(p, visible))
             if token.low == 0:
                 positions.append(len(elements))
         elif token is D:

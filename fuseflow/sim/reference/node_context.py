@@ -27,6 +27,8 @@ class NodeContext:
     declared: Mapping[str, TensorDecl]
     tensors: Mapping[str, Tensor]
     written: Mapping[str, WriterStream]
+    sums: bool = False
+    """Whether there is a sum for every stop, on `comal` (`readers_of_sums`)."""
 
     def size(self, tensor: str, level: int) -> int:
         """Return the size of the dimension that a level stores."""

@@ -38,10 +38,10 @@ def load(node: n.Load, context: NodeContext) -> Sequence[Process]:
 def alu(node: n.Alu, context: NodeContext) -> Sequence[Process]:
     by_arity: dict[int, Callable[..., Steps]] = {1: _unary, 2: _binary}
     tiles = [type_.tile for type_ in context.types]
-    return context.process(
-        by_arity.get(len(context.inputs), _variadic),
-        _stream_function(_function(node.function, tiles), _operand_slots(node, tiles)),
-    )
+    function = _stream_function(_function(node.function, tiles), _operand_slots(node, tiles))
+    if context.sums:
+        return context.process(_variadic, function, True)
+    return context.process(by_arity.get(len(context.inputs), _variadic), function)
 
 
 def _function(name: str, tiles: Sequence[TileShape]) -> Callable[..., Any]:
@@ -176,8 +176,10 @@ def _binary(p: Process, function: Callable[[Any, Any], Any]) -> Steps:
             push(function(a, b), t)
 
 
-def _variadic(p: Process, function: Callable[..., Any]) -> Steps:
+def _variadic(p: Process, function: Callable[..., Any], sums: bool = False) -> Steps:
+    """One firing takes a token of each operand. If these are `sums`, a firing follows on a stop that is not behind a value."""
     (out,) = p.outputs
+    behind = False  # a value
     while True:
         visible = yield from await_tokens(0, p.inputs)
         tokens = [source[0][0] for source in p.inputs]
@@ -192,6 +194,9 @@ def _variadic(p: Process, function: Callable[..., Any]) -> Steps:
         out.push(first if control else function(*tokens), t)
         if first is D:
             return
+        if sums and control and not behind:
+            p.close(0)
+        behind = not control
 
 
 RULES: dict[type[n.Node], Rule] = {

@@ -15,13 +15,14 @@ from fuseflow.sim.engine.kernels.pointwise import (
 )
 from fuseflow.sim.engine.kernels.tiles import alu_on_tiles, takes_tiles
 from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
-from fuseflow.sim.engine.node_records import node_at, source, target
+from fuseflow.sim.engine.node_records import close, node_at, source, target
 from fuseflow.sim.engine.stream_rings import REPEATED, SCRATCH, SLICE, WORD_OFFSET, head_address, head_run, scratch_address
 from fuseflow.sim.native.jit import ELEMENTWISE, call_elementwise
 from fuseflow.sim.native.records import Record, get_int, inline
 
-ALU = Record("function input0 input1 input2", floats="value0 value1 value2")
-"""Each operand slot has the input that feeds it (NO_INPUT: none), and its constant or the value of an `N`."""
+ALU = Record("function input0 input1 input2 sums behind", floats="value0 value1 value2")
+"""Each operand slot has the input that feeds it (NO_INPUT: none), and its constant or the value of an `N`. `sums` says whether a
+firing follows on a stop that is not behind a value, as on sums on `comal`, and `behind` whether the last token was a value."""
 state_at = ALU.at
 VALUE0, VALUE1, VALUE2 = (ALU.offset(f"value{slot}") for slot in range(3))
 
@@ -29,7 +30,7 @@ VALUE0, VALUE1, VALUE2 = (ALU.offset(f"value{slot}") for slot in range(3))
 def alu(node: n.Alu, layout: NodeLayout) -> list[Part]:
     if takes_tiles(node, layout):
         return alu_on_tiles(node, layout)
-    state: dict[str, float] = {"function": layout.library.address(elementwise(node.function), ELEMENTWISE)}
+    state: dict[str, float] = {"function": layout.library.address(elementwise(node.function), ELEMENTWISE), "sums": layout.sums}
     for slot, (q, value) in enumerate(operand_inputs(node)):
         state[f"input{slot}"], state[f"value{slot}"] = q, value
     return layout.part(run_alu, layout.state(ALU, **state))
@@ -47,7 +48,11 @@ def run_alu(address: int) -> int:
         if controls > 0:
             if not pass_control(node, visible_at):
                 return 0
+            if s.sums > s.behind:
+                close(node, 0, 0)
+            s.behind = 0
             continue
+        s.behind = 1
         a, sa = _operand(node, s.input0, node.state + VALUE0)
         b, sb = _operand(node, s.input1, node.state + VALUE1)
         c, sc = _operand(node, s.input2, node.state + VALUE2)

@@ -58,9 +58,10 @@ from fuseflow.sim.native.jit import call_fold, call_fold_into
 from fuseflow.sim.native.records import Record, get_int, inline, set_float
 
 REPEAT = Record("words")
-REDUCE = Record("fold pending at words tile", floats="value identity")
+REDUCE = Record("fold pending at words tile sums behind", floats="value identity")
 """`pending` is the stop that is still to be given, plus 1, in the firing in cycle `at`. `tile` is the address of the value so
-far, if it is a tile (`words` above 1)."""
+far, if it is a tile (`words` above 1). `sums` says whether the values are sums, and `behind` whether the last token was a
+value."""
 VALUE = REDUCE.offset("value")
 repeat_at, reduce_at, write_at = REPEAT.at, REDUCE.at, write.WRITE.at
 
@@ -182,12 +183,12 @@ def reduce(node: n.Reduce, layout: NodeLayout) -> list[Part]:
     """Return the part of a reduction of scalars or tiles, as on other machines, with the kernel and the state of this one."""
     (part,) = pipelined_reduce(node, layout)
     fields = {name: part.state[name][0] for name in ("fold", "value", "identity", "words", "tile")}
-    return [replace(part, kernel=run_reduce, state=layout.state(REDUCE, **fields))]
+    return [replace(part, kernel=run_reduce, state=layout.state(REDUCE, sums=layout.sums, **fields))]
 
 
 def run_reduce(address: int) -> int:
     """Fire once for each token. The stop that ends a fiber gives the fold and, if it closes more, the outgoing stop in the same
-    cycle."""
+    cycle. Of sums, a stop that is not behind a value is looked at in a firing before."""
     node = node_at(address)
     s = reduce_at(node.state)
     val, out = source(node, 0), target(node, 0)
@@ -214,10 +215,13 @@ def run_reduce(address: int) -> int:
             else:
                 s.value = call_fold(s.fold, s.value, run.word + 8 * val.offset, 1, k)
             take(val, k, fire(node, visible_at, 0, k))
+            s.behind = 1
             continue
         if room_at(node, 0) == 0:
             return 0
-        s.at = close(node, visible_at, 0)
+        if s.sums > s.behind and word != DONE:
+            close(node, visible_at, 0)
+        s.at, s.behind = close(node, visible_at, 0), 0
         take(val, 1, s.at)
         if word == DONE:
             push(out, CONTROL, DONE, 1, s.at)
@@ -241,7 +245,9 @@ def write_level(node: n.WriteLevel, layout: NodeLayout) -> list[Part]:
 
 
 def write_values(node: n.WriteValues, layout: NodeLayout) -> list[Part]:
-    return [replace(part, kernel=run_write_values) for part in write.write_values(node, layout)]
+    (part,) = write.write_values(node, layout)
+    part.state["sums"] = layout.sums
+    return [replace(part, kernel=run_write_values)]
 
 
 def run_write_level(address: int) -> int:
@@ -277,7 +283,8 @@ def run_write_level(address: int) -> int:
 
 
 def run_write_values(address: int) -> int:
-    """Fire once for each value. Stops are taken without a firing."""
+    """Fire once for each value. Stops are taken without a firing, but of sums, a stop that is not behind a value is looked at in
+    one before."""
     node = node_at(address)
     s = write_at(node.state)
     val = source(node, 0)
@@ -296,12 +303,16 @@ def run_write_values(address: int) -> int:
                 return 0
             write.append_values(s, val, k)
             take(val, k, fire(node, visible_at, 0, k))
+            s.behind = 1
             continue
         if run.word == DONE:
             take(val, 1, close(node, visible_at, 0))
             node.waits = ENDED
             return 0
+        if s.sums > s.behind:
+            close(node, visible_at, 0)
         take_in_same_cycle(val, look_only(node, visible_at))
+        s.behind = 0
 
 
 RULES: dict[type[n.Node], LayoutRule] = {

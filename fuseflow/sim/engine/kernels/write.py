@@ -28,9 +28,10 @@ from fuseflow.sim.engine.stream_rings import (
 from fuseflow.sim.native.records import Record, get_float, inline, set_float, set_float32, set_int, set_int32
 from fuseflow.tile_ops import TileShape
 
-FIELDS = "elements count words narrow ends ended limit total behind"
+FIELDS = "elements count words narrow ends ended limit total behind sums"
 WRITE = Record(FIELDS)
-"""`narrow` says whether the buffer's elements have 32 bits; `behind` (`comal` only) whether the last token was a value."""
+"""`narrow` says whether the buffer's elements have 32 bits; `behind` (`comal` only) whether the last token was a value, and
+`sums` whether the values are sums there."""
 state_at = WRITE.at
 
 
