@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
 
 from fuseflow import frontend
 from fuseflow.einsum.indices import rename_left_side
@@ -19,7 +16,9 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.source import Source
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.array_files import as_array_or_sparse, pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
@@ -27,26 +26,7 @@ from fuseflow.tensors.tensor_listing import load_tensors
 if TYPE_CHECKING:
     import torch
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A program with its tensors.
-
-    `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
-    interpreter is the reference. `mlir` is the Linalg form of a program that has one. `data`, `options` and `seed` are those of a
-    model file. `notices` are shown beside every result. `seconds` is the time that the import took.
-    """
-
-    name: str
-    program: Program
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    expected: Mapping[str, npt.NDArray[np.generic]] | None = None
-    mlir: str | None = None
-    data: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    notices: tuple[str, ...] = ()
-    seconds: float = 0.0
+__all__ = ["Source", "input_tensors", "load"]
 
 
 def load(spec: ModelSpec) -> Source:
@@ -57,10 +37,10 @@ def load(spec: ModelSpec) -> Source:
     if isinstance(model, str | Path):
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options")
+        spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options", "fresh")
         source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
-        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options")
+        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh")
         source = _import(model, spec.inputs, spec.formats or {}, type(model).__name__)
     return replace(source, seed=spec.seed, seconds=time.perf_counter() - start)
 
@@ -69,19 +49,24 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
     match path.suffix:
         case ".py":
             spec.refuse(f"the model file `{path}`", "data", "inputs", "tensors")
-            directory = None if spec.data_dir is None else Path(spec.data_dir)
-            model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
-            source = _built(model, spec.formats or {}, path.stem)
-            notices = (*([model.notice] if model.notice else []), *source.notices)
-            return replace(source, data=model.data, options=model.options, notices=notices)
+            return import_or_recall(spec, _import_file)
         case ".ein" | ".mlir":
-            spec.refuse(f"the program `{path}`", "tensors", "inputs", "data", "data_dir", "formats", "options")
+            spec.refuse(f"the program `{path}`", "tensors", "inputs", "data", "data_dir", "formats", "options", "fresh")
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
             return Source(path.stem, program, input_tensors(spec.tensors, program.inputs), None, text if linalg else None)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
+
+
+def _import_file(spec: ModelSpec) -> Source:
+    """Run the model file that `spec` names and import the model that it builds."""
+    path, directory = Path(str(spec.model)), None if spec.data_dir is None else Path(spec.data_dir)
+    model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
+    source = _built(model, spec.formats or {}, path.stem)
+    notices = (*([model.notice] if model.notice else []), *source.notices)
+    return replace(source, data=model.data, options=model.options, seed=spec.seed, notices=notices)
 
 
 def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -> Source:
