@@ -11,7 +11,7 @@ import click
 
 from fuseflow.cli.common import FILE, with_options
 from fuseflow.errors import UsageError
-from fuseflow.frontend.data import ADJACENCIES
+from fuseflow.frontend.datasets.spec_options import ADJACENCIES
 from fuseflow.frontend.model_spec import ModelSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])

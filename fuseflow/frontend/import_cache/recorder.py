@@ -96,7 +96,7 @@ class Recorder:
     def _list(self, listed: object, frame: FrameType | None) -> None:
         path = _absolute("." if listed is None else listed)
         searches = frame is not None and frame.f_code.co_filename.startswith(_IMPORT_SYSTEM)
-        searched = searches and path in map(os.path.abspath, sys.path)
+        searched = searches and path in [os.path.abspath(folder) for folder in sys.path]
         if path is not None and not (searched or is_installed(path + os.sep) or path == tempfile.gettempdir()):
             self.opened.setdefault(path, last_change(path))
 
