@@ -20,7 +20,7 @@ from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.source import Source
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.array_files import as_array_or_sparse, pack_declared
+from fuseflow.tensors.array_files import pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
                     raise UsageError(
                         f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
                     )
-            return Source(name, program, input_tensors(tensors, program.inputs))
+            return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
             source = _import(module, inputs, {**model.formats, **formats}, name)  # type: ignore[arg-type]
             return replace(source, program=rename_left_side(source.program, model.indices))
@@ -123,9 +123,11 @@ def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapp
     return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices)
 
 
-def input_tensors(tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType]) -> Mapping[str, Tensor]:
-    """Return the tensors that a YAML file or a mapping gives for these inputs, packed as declared. Raise `FileError` or `UsageError` for
-    what does not fit."""
+def input_tensors(
+    tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType], *, copy: bool = True
+) -> Mapping[str, Tensor]:
+    """Return the tensors that a YAML file or a mapping gives for these inputs, packed as declared. Without `copy`, they may share the
+    memory of the arrays. Raise `FileError` or `UsageError` for what does not fit."""
     if tensors is None:
         return {}
     if isinstance(tensors, str | Path):
@@ -134,12 +136,12 @@ def input_tensors(tensors: str | Path | Mapping[str, Any] | None, inputs: Sequen
     for name in tensors:
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
-    return {name: _packed(array, declared[name]) for name, array in tensors.items()}
+    return {name: _packed(array, declared[name], copy) for name, array in tensors.items()}
 
 
-def _packed(array: Any, declared: TensorType) -> Tensor:
+def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:
     """Pack an array as declared. An error names the tensor."""
     try:
-        return pack_declared(as_array_or_sparse(array), declared)
+        return pack_declared(array, declared, copy=copy)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error

@@ -104,12 +104,16 @@ def _load_mtx(path: Path) -> Any:
 _READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_npz, ".mtx": _load_mtx}
 
 
-def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
-    """Pack an array with the format, dtype and implicit value of its declaration. Raise `FileError` if shape or values do not fit."""
+def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) -> Tensor:
+    """Pack an array of NumPy or scipy with the format, dtype and implicit value of its declaration. Without `copy`, the tensor may share
+    its memory. Raise `FileError` if shape or values do not fit."""
+    if not (is_scipy(array) and array.format in ("csr", "csc")):  # those two are packed as they are
+        array = as_array_or_sparse(array)
     check_shape(array.shape, declaration.shape)
     check_values(array if isinstance(array, np.ndarray) else array.data, declaration.dtype)
     dtype = parse_dtype(declaration.dtype)
-    return pack(array.astype(dtype), declaration.format or Format.dense(len(declaration.shape)), declaration.fill)
+    array = array.astype(dtype, copy=False)
+    return pack(array, declaration.format or Format.dense(len(declaration.shape)), declaration.fill, copy=copy)
 
 
 def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:

@@ -82,6 +82,6 @@ def _states(recorder: Recorder) -> Mapping[str, str]:
 
 
 def _keep(store: EntryStore, digest: str, entry: Entry) -> None:
-    content = write_entry(entry)
+    content = write_entry(entry) if store.admits(entry.array_bytes) else None
     if content is None or not store.write(digest, content):
         _log.info("the import of `%s` is not kept: it is too large for the cache, or cannot be written", entry.source.name)

@@ -39,6 +39,11 @@ class Entry:
     reference: bool
     expected: Arrays | None = None
 
+    @property
+    def array_bytes(self) -> int:
+        """The size of the values of all tensors, which an entry is larger than."""
+        return sum(tensor.values.nbytes for tensor in self.source.tensors.values())
+
 
 def write_entry(entry: Entry) -> bytes | None:
     """Return an entry as bytes, or None if its program cannot be given as text without a difference."""

@@ -41,9 +41,13 @@ class EntryStore:
                 os.utime(path)  # it was used last
         return content
 
+    def admits(self, size: int) -> bool:
+        """Return whether a content of so many bytes may be kept."""
+        return size <= self.limit // _SHARE
+
     def write(self, digest: str, content: bytes) -> bool:
         """Keep a content under a digest, and remove what is too much. Return False if it is too large or cannot be written."""
-        if len(content) > self.limit // _SHARE:
+        if not self.admits(len(content)):
             return False
         try:
             write_private(self._path(digest), content)
