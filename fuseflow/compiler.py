@@ -40,6 +40,7 @@ def compile(
     options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
     seed: int = 0,
+    fresh: bool = False,
     observe: Callable[[Source | Program | CompiledRegion], None] = lambda stage: None,
 ) -> Compiled:
     """Compile a model to one dataflow graph for each region of the schedule.
@@ -47,7 +48,8 @@ def compile(
     `model` is a `torch.nn.Module` with its `inputs`; the path of a model file (`.py`, with `data`, `data_dir` and `options`, the keyword
     arguments of its `build`), of a text program (`.ein`) or of a Linalg module (`.mlir`); or an Einsum program. The last three take
     their inputs from `tensors`: a YAML file or arrays by name. `formats` annotates tensors that PyTorch holds dense. `seed` fixes
-    random weights and data. `observe` is called with every stage as soon as it exists.
+    random weights and data. A model file that was compiled before is read from a cache, unless something that it depends on changed
+    since, or `fresh` asks to import it again. `observe` is called with every stage as soon as it exists.
 
     Raises a subclass of `FuseFlowError`, which says what to change.
 
@@ -59,7 +61,7 @@ def compile(
     schedule = schedule or Schedule()
     refuse_auto(schedule)
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh))
     observe(source)
     return compile_source(source, schedule, hardware, observe)
 

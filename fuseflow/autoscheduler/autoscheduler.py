@@ -141,6 +141,7 @@ def autoschedule(
     options: Mapping[str, Any] | None = None,
     machine: str | Path | Machine = "rda",
     seed: int = 0,
+    fresh: bool = False,
     top: int = DEFAULT_TOP,
 ) -> ScheduleChoice:
     """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
@@ -152,7 +153,7 @@ def autoschedule(
     >>> choice.schedule, choice.run().cycles                                               # doctest: +SKIP
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
-    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed))
+    source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh))
     return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top)
 
 

@@ -11,7 +11,7 @@ import click
 
 from fuseflow.cli.common import FILE, with_options
 from fuseflow.errors import UsageError
-from fuseflow.frontend.data import ADJACENCIES
+from fuseflow.frontend.datasets.spec_options import ADJACENCIES
 from fuseflow.frontend.model_spec import ModelSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,6 +39,7 @@ def model_options(command: Command) -> Command:
         ),
         click.option("--small", is_flag=True, help="Short for -O small=true: a size that runs in seconds."),
         click.option("--part", metavar="NAME", help="Short for -O part=NAME: a part of the model alone."),
+        click.option("--fresh", is_flag=True, help="Import the model file again, even if nothing that it depends on changed."),
         click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of random numbers."),
     ]
 
@@ -53,13 +54,14 @@ def model_options(command: Command) -> Command:
         option_texts: tuple[str, ...],
         small: bool,
         part: str | None,
+        fresh: bool,
         seed: int,
         **kwargs: Any,
     ) -> Any:
         short = [("--small", "small=true")] * small + [("--part", f"part={part}")] * (part is not None)
         options = _model_options([*short, *(("-O", text) for text in option_texts)])
         data = _with_adjacency(data, adj)
-        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed)
+        spec = ModelSpec(model, data=data, data_dir=data_dir, tensors=tensors, options=options, seed=seed, fresh=fresh)
         return command(*args, spec=spec, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping
-from typing import Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, Reduce, Split, accesses, free_indices, index_names
 from fuseflow.einsum.sparse_arrays import LabeledSparse, Operand, SparseArray
@@ -22,12 +21,16 @@ from fuseflow.einsum.sparse_operands import Labeled, LabeledArray, sparse_pointw
 from fuseflow.einsum.verify import extents, verify
 from fuseflow.errors import ProgramError, did_you_mean
 from fuseflow.ops import Array, operator, reducer
+from fuseflow.tensors.scipy_arrays import is_scipy
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 MAX_POINTS: Final = 1 << 22
 """The number of points of the index space that are materialized at once, at most (32 MB of float64)."""
 
 
-InputArray: TypeAlias = npt.ArrayLike | sparse.csr_array | SparseArray
+InputArray: TypeAlias = "npt.ArrayLike | sparse.csr_array | SparseArray"
 """What the interpreter takes as an input: anything that is an array, dense or sparse."""
 
 
@@ -257,7 +260,7 @@ def _input(name: str, shape: tuple[int, ...], arrays: Mapping[str, InputArray]) 
     if isinstance(source, SparseArray):
         operand = source
     else:
-        operand = SparseArray.of_scipy(source) if sparse.issparse(source) else np.asarray(source, dtype=np.float64)
+        operand = SparseArray.of_scipy(source) if is_scipy(source) else np.asarray(source, dtype=np.float64)
     if operand.shape != shape:
         raise ProgramError(f"input `{name}` has the shape {list(shape)}, its array {list(operand.shape)}")
     return operand

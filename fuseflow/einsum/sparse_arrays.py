@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from fuseflow.ops import Array, Reducer
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels.base import Ints
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 LARGEST_SIZE = 1 << 62
 """The most elements of an array whose positions fit 64-bit integers."""
@@ -48,6 +50,8 @@ class SparseArray:
     @classmethod
     def of_scipy(cls, matrix: Any) -> SparseArray:
         """Return the elements of a scipy array. Entries of one coordinate are added up."""
+        from scipy import sparse  # see `tensors.scipy_arrays`
+
         coo = sparse.coo_array(matrix)
         coo.sum_duplicates()
         return cls.of_points(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data.astype(np.float64))
@@ -91,6 +95,8 @@ class SparseArray:
 
     def tocsr(self) -> sparse.csr_array:
         """Return the elements of a matrix whose implicit value is 0 as a scipy array."""
+        from scipy import sparse  # see `tensors.scipy_arrays`
+
         rows, columns = self.shape
         return sparse.csr_array((self.values, tuple(self.points)), shape=(rows, columns))
 

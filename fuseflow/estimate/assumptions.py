@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.errors import UsageError, did_you_mean
@@ -224,6 +223,8 @@ def power_law(exponent: float, rows: int, columns: int, total: float) -> tuple[D
         most *= 2
     if excess(most) < 0:
         raise UsageError(f"`--stats`: no power law has {total / rows:,.4g} of {columns:,} entries in a row on average")
+    from scipy.optimize import brentq  # loads half of scipy, and few estimates need it
+
     bisect: Callable[..., float] = brentq
     shift = bisect(excess, least, most, xtol=1e-6)
     degrees, probabilities = weights(shift)

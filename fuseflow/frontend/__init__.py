@@ -1,6 +1,7 @@
 """The front end: it turns PyTorch models, MLIR files and data sets into Einsum programs and packed tensors.
 
-PyTorch and torch-mlir take seconds to load, so this package imports them only when one of its functions is called.
+PyTorch and torch-mlir take seconds to load, and scipy, which data sets are read with, a good part of one. So this package imports them
+only when one of its functions is called.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fuseflow.einsum.nodes import Program
-from fuseflow.frontend.data import Data, load_data
 from fuseflow.frontend.imported_model import ModelImport
 from fuseflow.frontend.model_files import LoadedModel, load_model
 from fuseflow.tensors import Tensor
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import torch
 
-__all__ = ["Data", "LoadedModel", "ModelImport", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
+    from fuseflow.frontend.data import Data
+
+__all__ = ["LoadedModel", "ModelImport", "import_model", "load_data", "load_model", "read_mlir", "to_torch"]
 
 
 def import_model(
@@ -33,6 +37,13 @@ def import_model(
     from fuseflow.frontend import importer
 
     return importer.import_model(module, inputs, formats or {}, name)
+
+
+def load_data(spec: str, data_dir: Path | None = None, seed: int = 0) -> Data:
+    """Load the data set that `spec` names; see `fuseflow.frontend.data.load_data`."""
+    from fuseflow.frontend import data
+
+    return data.load_data(spec, data_dir, seed)
 
 
 def to_torch(tensor: Tensor) -> torch.Tensor:

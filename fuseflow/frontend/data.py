@@ -17,7 +17,7 @@ from fuseflow.frontend.datasets import citation, images, ogb, planetoid
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix, normalize_adjacency
 from fuseflow.frontend.datasets.karate import karate_club
 from fuseflow.frontend.datasets.random_graphs import random_graph
-from fuseflow.frontend.datasets.spec_options import SpecOptions
+from fuseflow.frontend.datasets.spec_options import ADJACENCIES, SpecOptions
 from fuseflow.frontend.datasets.standins import PUBLISHED_COUNTS, generate_standin
 from fuseflow.frontend.datasets.torch_matrix import torch_matrix
 
@@ -36,8 +36,6 @@ VARIANTS = {"synthetic": tuple(PUBLISHED_COUNTS), "images": tuple(images.IMAGE_S
 
 DATASET_NAMES = ("karate", *FILE_READERS, "random", "synthetic", "images", "bigbird")
 """The names of all data sets."""
-ADJACENCIES = ("gcn", "raw")
-"""The adjacencies that a model can get."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

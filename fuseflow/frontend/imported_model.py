@@ -44,8 +44,8 @@ class ModelImport:
 
     program: Program
     tensors: Mapping[str, Tensor]
-    """Every declared input of the program (weights, buffers, arguments), packed in its declared format. Dense tensors share the memory
-    of the module, so a module whose weights change must be imported again."""
+    """Every declared input of the program (weights, buffers, arguments), packed in its declared format. Dense and CSR tensors may
+    share the memory of the module, so a module whose weights change must be imported again."""
     expected: ReferenceOutputs
     """The outputs that PyTorch computes eagerly, by the names of the outputs of the program."""
     mlir: str

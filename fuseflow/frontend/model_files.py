@@ -21,11 +21,12 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FrontendError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
-from fuseflow.frontend.data import Data, load_data
 from fuseflow.frontend.model_options import BuildSignature
 
 if TYPE_CHECKING:
     import torch
+
+    from fuseflow.frontend.data import Data
 
 DEFAULT_DATA = "karate"
 """The data set of a model file that names none."""
@@ -93,9 +94,13 @@ def _data(interface: BuildSignature, default: str, data: Data | str | None, data
         raise UsageError(f"{interface.path} takes no data", hint="leave `--data` out: its `build` makes the inputs itself")
     if data is None and data_dir is None and not default and not interface.needs_data:
         return None
-    if isinstance(data, str) or data is None:
-        return load_data(_spec(default or DEFAULT_DATA, data), data_dir, seed) if interface.data else None
-    return data
+    if not (isinstance(data, str) or data is None):
+        return data
+    if not interface.data:
+        return None
+    from fuseflow.frontend.data import load_data  # loads scipy
+
+    return load_data(_spec(default or DEFAULT_DATA, data), data_dir, seed)
 
 
 def _spec(default: str, request: str | None) -> str:

@@ -24,7 +24,8 @@ class ModelSpec:
     `model` is a `torch.nn.Module`, the path of a model file (`.py`), of a text program (`.ein`) or of a Linalg module (`.mlir`), or an
     Einsum program. A module has its arguments in `inputs`. A model file takes `data`, `data_dir` and `options`, which are the keyword
     arguments of its `build`. The other three take their inputs from `tensors`, which is a YAML file or a mapping from names to arrays.
-    `formats` gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data.
+    `formats` gives storage formats to tensors that PyTorch holds dense. `seed` fixes random weights and data. A model file is imported
+    again if `fresh`, and else only if something that it depends on changed since it was imported last.
     """
 
     model: Model
@@ -35,11 +36,13 @@ class ModelSpec:
     formats: Mapping[str, str] | None = None
     options: Mapping[str, Any] | None = None
     seed: int = 0
+    fresh: bool = False
 
     def refuse(self, kind: str, source: str, *names: str) -> None:
         """Raise `UsageError` if one of the fields `names` is set, so that none is silently ignored. `kind` says in the message which
         kind of model does not accept them, and `source` names the argument that gives such a model its inputs."""
         for name in names:
             value = getattr(self, name)
-            if value is not None and (name != "options" or value):
-                raise UsageError(f"{kind} takes no `{name.replace('_', '-')}`", hint=f"its inputs are given by `{source}`")
+            if value is not None and (name not in ("options", "fresh") or value):
+                hint = "it is read anew in every run" if name == "fresh" else f"its inputs are given by `{source}`"
+                raise UsageError(f"{kind} takes no `{name.replace('_', '-')}`", hint=hint)

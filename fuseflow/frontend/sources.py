@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
 
 from fuseflow import frontend
 from fuseflow.einsum.indices import rename_left_side
@@ -19,34 +16,17 @@ from fuseflow.einsum.parse import parse
 from fuseflow.einsum.verify import verify
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.frontend.import_cache.cache import import_or_recall
 from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.source import Source
 from fuseflow.tensors import Tensor
-from fuseflow.tensors.array_files import as_array_or_sparse, pack_declared
+from fuseflow.tensors.array_files import pack_declared
 from fuseflow.tensors.tensor_listing import load_tensors
 
 if TYPE_CHECKING:
     import torch
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A program with its tensors.
-
-    `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
-    interpreter is the reference. `mlir` is the Linalg form of a program that has one. `data`, `options` and `seed` are those of a
-    model file. `notices` are shown beside every result. `seconds` is the time that the import took.
-    """
-
-    name: str
-    program: Program
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    expected: Mapping[str, npt.NDArray[np.generic]] | None = None
-    mlir: str | None = None
-    data: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-    notices: tuple[str, ...] = ()
-    seconds: float = 0.0
+__all__ = ["Source", "input_tensors", "load"]
 
 
 def load(spec: ModelSpec) -> Source:
@@ -57,10 +37,10 @@ def load(spec: ModelSpec) -> Source:
     if isinstance(model, str | Path):
         source = _load_file(Path(model), spec)
     elif isinstance(model, Program):
-        spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options")
+        spec.refuse("an Einsum program", "tensors", "inputs", "data", "data_dir", "formats", "options", "fresh")
         source = Source(model.name, model, input_tensors(spec.tensors, model.inputs))
     else:
-        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options")
+        spec.refuse("a module", "inputs", "data", "data_dir", "tensors", "options", "fresh")
         source = _import(model, spec.inputs, spec.formats or {}, type(model).__name__)
     return replace(source, seed=spec.seed, seconds=time.perf_counter() - start)
 
@@ -69,19 +49,24 @@ def _load_file(path: Path, spec: ModelSpec) -> Source:
     match path.suffix:
         case ".py":
             spec.refuse(f"the model file `{path}`", "data", "inputs", "tensors")
-            directory = None if spec.data_dir is None else Path(spec.data_dir)
-            model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
-            source = _built(model, spec.formats or {}, path.stem)
-            notices = (*([model.notice] if model.notice else []), *source.notices)
-            return replace(source, data=model.data, options=model.options, notices=notices)
+            return import_or_recall(spec, _import_file)
         case ".ein" | ".mlir":
-            spec.refuse(f"the program `{path}`", "tensors", "inputs", "data", "data_dir", "formats", "options")
+            spec.refuse(f"the program `{path}`", "tensors", "inputs", "data", "data_dir", "formats", "options", "fresh")
             text = read_text(path)
             linalg = path.suffix == ".mlir" and not _holds_program(text)
             program = _program(path, text, linalg)
             return Source(path.stem, program, input_tensors(spec.tensors, program.inputs), None, text if linalg else None)
         case _:
             raise UsageError(f"cannot read `{path}` as a model", hint="give a .py model file, an .ein program or an .mlir module")
+
+
+def _import_file(spec: ModelSpec) -> Source:
+    """Run the model file that `spec` names and import the model that it builds."""
+    path, directory = Path(str(spec.model)), None if spec.data_dir is None else Path(spec.data_dir)
+    model = frontend.load_model(path, spec.data, spec.seed, data_dir=directory, options=spec.options or None)
+    source = _built(model, spec.formats or {}, path.stem)
+    notices = (*([model.notice] if model.notice else []), *source.notices)
+    return replace(source, data=model.data, options=model.options, seed=spec.seed, notices=notices)
 
 
 def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -> Source:
@@ -97,7 +82,7 @@ def _built(model: frontend.LoadedModel, formats: Mapping[str, str], name: str) -
                     raise UsageError(
                         f"model file `{name}` builds a program, which takes no `{constant}`", hint="say it in the program"
                     )
-            return Source(name, program, input_tensors(tensors, program.inputs))
+            return Source(name, program, input_tensors(tensors, program.inputs, copy=False))
         case (module, inputs):
             source = _import(module, inputs, {**model.formats, **formats}, name)  # type: ignore[arg-type]
             return replace(source, program=rename_left_side(source.program, model.indices))
@@ -138,9 +123,11 @@ def _import(module: torch.nn.Module, inputs: Sequence[Any] | None, formats: Mapp
     return Source(name, imported.program, imported.tensors, imported.expected, imported.mlir, notices=imported.notices)
 
 
-def input_tensors(tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType]) -> Mapping[str, Tensor]:
-    """Return the tensors that a YAML file or a mapping gives for these inputs, packed as declared. Raise `FileError` or `UsageError` for
-    what does not fit."""
+def input_tensors(
+    tensors: str | Path | Mapping[str, Any] | None, inputs: Sequence[TensorType], *, copy: bool = True
+) -> Mapping[str, Tensor]:
+    """Return the tensors that a YAML file or a mapping gives for these inputs, packed as declared. Without `copy`, they may share the
+    memory of the arrays. Raise `FileError` or `UsageError` for what does not fit."""
     if tensors is None:
         return {}
     if isinstance(tensors, str | Path):
@@ -149,12 +136,12 @@ def input_tensors(tensors: str | Path | Mapping[str, Any] | None, inputs: Sequen
     for name in tensors:
         if name not in declared:
             raise UsageError(f"the program has no input `{name}`", hint=did_you_mean(name, declared))
-    return {name: _packed(array, declared[name]) for name, array in tensors.items()}
+    return {name: _packed(array, declared[name], copy) for name, array in tensors.items()}
 
 
-def _packed(array: Any, declared: TensorType) -> Tensor:
+def _packed(array: Any, declared: TensorType, copy: bool) -> Tensor:
     """Pack an array as declared. An error names the tensor."""
     try:
-        return pack_declared(as_array_or_sparse(array), declared)
+        return pack_declared(array, declared, copy=copy)
     except FuseFlowError as error:
         raise FileError(f"tensor `{declared.name}`: {error.message}", hint=error.hint) from error

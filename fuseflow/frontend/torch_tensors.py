@@ -14,6 +14,7 @@ from fuseflow.frontend.sparse_encodings import Storage
 from fuseflow.frontend.unit_dimensions import squeeze_shape, unsqueeze_format
 from fuseflow.tensors import Format, Tensor, from_coordinates, pack
 from fuseflow.tensors.blocks import Block, check_block
+from fuseflow.tensors.pack_compressed import pack_compressed
 
 TORCH_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int32: "i32", torch.int64: "i64", torch.bool: "i32"}
 """The name of each PyTorch dtype that a packed tensor can have. Truth values are integers."""
@@ -75,19 +76,34 @@ def _block(name: str, tensor: torch.Tensor) -> Block:
 def from_torch(tensor: torch.Tensor, type: TensorType) -> Tensor:
     """Return a PyTorch tensor as a packed tensor of the declared type, without dimensions of extent 1.
 
-    The entries of a sparse layout stay stored, even zeros, and a stored block stores all its elements. A dense tensor is not copied:
-    the result shares PyTorch's memory and is read-only.
+    The entries of a sparse layout stay stored, even zeros, and a stored block stores all its elements. A dense tensor is not copied, nor
+    one in CSR or CSC that is stored in the same order: the result shares PyTorch's memory and its values are read-only.
     """
     assert type.format is not None
     if tensor.layout == torch.strided:
         array = _array(tensor)
         array.flags.writeable = False
         return pack(array.reshape(type.shape), type.format, type.fill, copy=False)
+    if tensor.layout in (torch.sparse_csr, torch.sparse_csc) and tuple(tensor.shape) == type.shape:
+        packed = _packed(tensor, type.format)
+        if packed is not None:
+            return packed
     coordinates, values = _entries(tensor)
     if not type.shape:
         return pack(values.sum(keepdims=True).astype(values.dtype).reshape(()), type.format)
     dimensions = [d for d, size in enumerate(tensor.shape) if size != 1]
     return from_coordinates(type.shape, coordinates[dimensions], values, type.format)
+
+
+def _packed(tensor: torch.Tensor, format: Format) -> Tensor | None:
+    """Return a CSR or CSC tensor that is stored in the same order in its format, or None for another order."""
+    by_row = tensor.layout in ROW_LAYOUTS
+    if format.order != ((0, 1) if by_row else (1, 0)):
+        return None
+    positions, minor = _compressed(tensor)
+    values = _array(tensor.values())
+    values.flags.writeable = False
+    return pack_compressed(tuple(tensor.shape), positions, minor, values, format)
 
 
 def to_torch(tensor: Tensor) -> torch.Tensor:
@@ -135,8 +151,7 @@ def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
     if tensor.layout == torch.sparse_coo:
         return tensor._indices().numpy().astype(np.int64), _array(tensor._values())
     by_row = tensor.layout in ROW_LAYOUTS
-    positions = (tensor.crow_indices() if by_row else tensor.ccol_indices()).numpy()
-    minor = (tensor.col_indices() if by_row else tensor.row_indices()).numpy()
+    positions, minor = _compressed(tensor)
     major = np.repeat(np.arange(len(positions) - 1, dtype=np.int64), np.diff(positions))
     coordinates, values = np.stack((major, minor) if by_row else (minor, major)).astype(np.int64), _array(tensor.values())
     if tensor.layout in BLOCKED_LAYOUTS:
@@ -144,3 +159,10 @@ def _entries(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[n
         corners = coordinates * np.array([[rows], [columns]])
         coordinates = (corners[:, :, None] + np.indices((rows, columns)).reshape(2, 1, -1)).reshape(2, -1)
     return coordinates, values.reshape(-1)
+
+
+def _compressed(tensor: torch.Tensor) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the positions and the coordinates of a tensor in a compressed layout."""
+    if tensor.layout in ROW_LAYOUTS:
+        return tensor.crow_indices().numpy(), tensor.col_indices().numpy()
+    return tensor.ccol_indices().numpy(), tensor.row_indices().numpy()

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from fuseflow.run.lane_loads import LaneLoad, lane_loads
 from fuseflow.run.memory_values import memory_values, roofline_values
 from fuseflow.run.settings import Settings, versions
 from fuseflow.tensors.array_files import save_array
+from fuseflow.tensors.scipy_arrays import is_scipy
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from fuseflow.lower.lanes import LaneAssignment
     from fuseflow.run.check import Check
     from fuseflow.sim import Simulation
@@ -133,7 +135,7 @@ class Result:
         folder = Path(directory) / "outputs"
         written = []
         for name, array in self.outputs.items():
-            path = folder / f"{name}.{'npz' if sparse.issparse(array) else 'npy'}"
+            path = folder / f"{name}.{'npz' if is_scipy(array) else 'npy'}"
             save_array(path, array)
             written.append(path)
         return written

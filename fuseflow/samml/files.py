@@ -8,7 +8,6 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 from fuseflow.errors import FileError, FuseFlowError, Span, UsageError
 from fuseflow.filesystem import read_bytes, read_text
@@ -156,6 +155,8 @@ def _content(decl: TensorDecl, entry: TensorEntry, dims: Sequence[str], block: B
         raise FileError(f"`{entry.path}` has {array.ndim} dimensions, the tensor {len(dims)} levels in the graph")
     if isinstance(array, np.ndarray):
         return array.transpose(axes)
+    from scipy import sparse  # see `tensors.scipy_arrays`
+
     return sparse.coo_array((array.data, tuple(array.coords[a] for a in axes)), shape=tuple(array.shape[a] for a in axes))
 
 

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import io, sparse
 
 from fuseflow.errors import FileError, FuseFlowError
 from fuseflow.filesystem import replace_file
 from fuseflow.tensors.dtypes import EXACT_INTEGERS, parse_dtype
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.pack import pack
+from fuseflow.tensors.scipy_arrays import is_scipy
 from fuseflow.tensors.tensor import Tensor
 
-ArrayOrSparse: TypeAlias = npt.NDArray[Any] | sparse.coo_array
+if TYPE_CHECKING:
+    from scipy import sparse
+
+ArrayOrSparse: TypeAlias = "npt.NDArray[Any] | sparse.coo_array"
 
 
 class Declaration(Protocol):
@@ -63,7 +66,12 @@ def load_array(path: str | Path) -> ArrayOrSparse:
 
 def as_array_or_sparse(array: npt.ArrayLike | sparse.sparray | sparse.spmatrix) -> ArrayOrSparse:
     """Return a scipy COO array for a scipy matrix or array, and a NumPy array for anything else."""
-    return sparse.coo_array(array) if sparse.issparse(array) else np.asarray(array)
+    content: Any = array
+    if not is_scipy(content):
+        return np.asarray(content)
+    from scipy import sparse  # see `scipy_arrays`
+
+    return sparse.coo_array(content)
 
 
 def _load_npy(path: Path) -> Any:
@@ -79,20 +87,33 @@ def _load_npz(path: Path) -> Any:
         if "format" not in names and len(names) == 1:
             return archive[names[0]]
     if "format" in names:
+        from scipy import sparse  # see `scipy_arrays`
+
         return sparse.load_npz(path)
     contents = ", ".join(f"`{name}`" for name in names) or "no array"
     raise FileError(f"`{path}` holds {contents}", hint="store one array, or a sparse one by `scipy.sparse.save_npz`")
 
 
-_READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_npz, ".mtx": io.mmread}
+def _load_mtx(path: Path) -> Any:
+    from scipy import io  # see `scipy_arrays`
+
+    with path.open("rb") as stream:
+        return io.mmread(stream)
 
 
-def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
-    """Pack an array with the format, dtype and implicit value of its declaration. Raise `FileError` if shape or values do not fit."""
+_READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_npz, ".mtx": _load_mtx}
+
+
+def pack_declared(array: Any, declaration: Declaration, *, copy: bool = True) -> Tensor:
+    """Pack an array of NumPy or scipy with the format, dtype and implicit value of its declaration. Without `copy`, the tensor may share
+    its memory. Raise `FileError` if shape or values do not fit."""
+    if not (is_scipy(array) and array.format in ("csr", "csc")):  # those two are packed as they are
+        array = as_array_or_sparse(array)
     check_shape(array.shape, declaration.shape)
     check_values(array if isinstance(array, np.ndarray) else array.data, declaration.dtype)
     dtype = parse_dtype(declaration.dtype)
-    return pack(array.astype(dtype), declaration.format or Format.dense(len(declaration.shape)), declaration.fill)
+    array = array.astype(dtype, copy=False)
+    return pack(array, declaration.format or Format.dense(len(declaration.shape)), declaration.fill, copy=copy)
 
 
 def check_shape(actual: tuple[int, ...], declared: tuple[int, ...]) -> None:
@@ -130,6 +151,8 @@ def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.
         raise FileError(f"cannot write {kind} array to `{path}`", hint=f"known: {', '.join(suffixes)}")
     if path.suffix == ".mtx" and content.ndim != 2:
         raise FileError(f"cannot write an array of {content.ndim} dimensions to `{path}`", hint="`.mtx` holds matrices")
+    from scipy import io, sparse  # see `scipy_arrays`
+
     with replace_file(path) as temporary, temporary.open("wb") as stream:
         if path.suffix == ".mtx":
             io.mmwrite(stream, content)

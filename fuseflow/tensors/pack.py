@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from fuseflow.errors import TensorError
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import Fibers, Ints
+from fuseflow.tensors.pack_compressed import pack_compressed
+from fuseflow.tensors.scipy_arrays import is_scipy
 from fuseflow.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 def pack(
@@ -21,17 +25,16 @@ def pack(
     """Pack an array. The tensor stores the entries of a scipy array, explicit zeros included, or the elements of a dense array that
     differ from `fill`.
 
-    Without `copy`, a tensor whose levels are all dense may share the memory of the array. Raise `TensorError` if array, format and `fill`
+    Without `copy`, the tensor may share the memory of a dense, CSR or CSC array. Raise `TensorError` if array, format and `fill`
     do not fit together.
 
     >>> pack([[0, 5], [0, 0]], Format.parse("csr", 2)).values.tolist()
     [5]
     """
-    if sparse.issparse(array):
-        coo = sparse.coo_array(array)
+    if is_scipy(array):
         if fill != 0:
             raise TensorError("a scipy array has the implicit value 0", hint="pass a dense array or coordinates")
-        return from_coordinates(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data, format)
+        return _pack_scipy(array, format, copy)
     dense = np.asarray(array)
     _check(format, dense.shape, fill, dense.dtype)
     if format.all_dense:
@@ -40,6 +43,21 @@ def pack(
         return Tensor(dense.shape, format, _dense_levels(dense.shape, format), values, fill)
     stored = np.nonzero(dense != fill)
     return from_coordinates(dense.shape, np.array(stored, dtype=np.int64), dense[stored], format, fill)
+
+
+def _pack_scipy(array: Any, format: Format, copy: bool) -> Tensor:
+    from scipy import sparse  # see `scipy_arrays`
+
+    if array.format in ("csr", "csc") and array.ndim == format.rank == 2:
+        _check(format, array.shape, 0, array.dtype)
+        ordered = array.tocsr() if format.order[0] == 0 else array.tocsc()
+        copied = copy and ordered is array
+        crd, values = (ordered.indices.copy(), ordered.data.copy()) if copied else (ordered.indices, ordered.data)
+        packed = pack_compressed(array.shape, ordered.indptr, crd, values, format)
+        if packed is not None:
+            return packed
+    coo = sparse.coo_array(array)
+    return from_coordinates(coo.shape, np.array(coo.coords, dtype=np.int64), coo.data, format)
 
 
 def from_coordinates(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import WORD_BYTES, Fibers, Ints, Kind
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +89,8 @@ class Tensor:
             raise ValueError("scipy arrays have no tiles")
         if self.fill != 0:
             raise ValueError("scipy arrays have the implicit value 0")
+        from scipy import sparse  # see `scipy_arrays`
+
         return sparse.coo_array((self.values, tuple(self.coordinates())), shape=self.shape)
 
     def __repr__(self) -> str:

@@ -4,15 +4,28 @@ import numpy as np
 from scipy import sparse
 
 ZEROS = 0.6
+PIECE = 1 << 22
+"""How many numbers are drawn at a time."""
 
 
 def sparse_weights(rng: np.random.Generator, rows: int, columns: int, density: float = 1 - ZEROS) -> sparse.csr_array:
-    """Integers 1..254 at random places, drawn some rows at a time: the dense form of a large matrix is never held."""
-    step = max(1, (1 << 22) // columns)
-    places = [np.flatnonzero(rng.random(min(step, rows - at) * columns) < density) + at * columns for at in range(0, rows, step)]
-    flat = np.concatenate(places)
-    values = rng.integers(1, 255, len(flat)).astype(np.float32)
-    return sparse.csr_array((values, (flat // columns, flat % columns)), shape=(rows, columns))
+    """Integers 1..254 at random places, drawn some rows at a time: neither the dense form of a large matrix nor its coordinates in
+    64 bits are ever held."""
+    step = max(1, PIECE // columns)
+    counts, pieces = [], []
+    for at in range(0, rows, step):
+        stored = rng.random((min(step, rows - at), columns)) < density
+        counts.append(np.count_nonzero(stored, axis=1))
+        pieces.append(np.nonzero(stored)[1].astype(np.int32))
+    places = np.concatenate(pieces)
+    del pieces
+    values = np.empty(len(places), dtype=np.float32)
+    for at in range(0, len(values), PIECE):
+        values[at : at + PIECE] = rng.integers(1, 255, len(values[at : at + PIECE]))
+    positions = np.append(0, np.cumsum(np.concatenate(counts)))
+    if len(places) < 1 << 31:
+        positions = positions.astype(np.int32)  # scipy widens both if one is wide
+    return sparse.csr_array((values, places, positions), shape=(rows, columns))
 
 
 def dense_weights(rng: np.random.Generator, *shape: int) -> np.ndarray:

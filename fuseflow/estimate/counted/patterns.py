@@ -49,7 +49,7 @@ def tensor_pattern(tensor: Tensor) -> Pattern:
     for fibers in tensor.levels[:stored]:
         walk = fibers.walk()
         if isinstance(walk, Listed) and walk.pos is not None and (refs is None or walk.parents == 1):
-            levels.append(FiberLevel(walk.pos, walk.crds, fibers.size))
+            levels.append(FiberLevel(walk.pos, walk.crds.astype(np.int64, copy=False), fibers.size))
             refs = None
             continue
         refs = np.arange(len(levels[-1].crd)) if refs is None else refs

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from fuseflow.errors import DataError, did_you_mean
 
+ADJACENCIES = ("gcn", "raw")
+"""The adjacencies that a model can get, by the values of the option `adj` of a graph."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpecOptions:

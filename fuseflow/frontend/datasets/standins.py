@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import brentq
 
 from fuseflow.errors import DataError
 from fuseflow.frontend.datasets.graph_data import GraphData, Matrix
@@ -120,6 +119,8 @@ def _crossing(rising: Callable[[float], float], low: float, high: float) -> floa
         return low
     if rising(high) <= 0:
         return high
+    from scipy.optimize import brentq  # loads half of scipy, and only stand-ins need it
+
     return math.exp(brentq(lambda x: rising(math.exp(x)), math.log(low), math.log(high), xtol=1e-6, rtol=1e-9))
 
 

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from fuseflow.errors import TensorError
 
 Ints = npt.NDArray[np.int64]
+Coordinates: TypeAlias = npt.NDArray[np.integer[Any]]
+"""Coordinates as a level keeps them. `narrowed` says in how many bits."""
 
 Kind: TypeAlias = Literal["pos", "crd"]
 """What the words of an array mean: positions, or coordinates."""
@@ -26,6 +28,8 @@ POS_BYTES = 4
 """Bytes of one position in accelerator memory (32-bit words)."""
 CRD_BYTES = 4
 """Bytes of one coordinate in accelerator memory (32-bit words)."""
+NARROW_SIZE = 1 << 31
+"""The largest dimension whose coordinates are kept in 32 bits on this machine. Positions have 64 bits."""
 WORD_BYTES: Mapping[Kind, int] = {"pos": POS_BYTES, "crd": CRD_BYTES}
 
 
@@ -85,7 +89,7 @@ class Listed:
     those below r in the array itself, `spans[r]` their number there. `pos`: lows and highs in one array, if there is one.
     """
 
-    crds: Ints
+    crds: Coordinates
     lows: Ints
     highs: Ints
     refs: Ints | None = None
@@ -94,12 +98,12 @@ class Listed:
     pos: Ints | None = None
 
     @classmethod
-    def between(cls, pos: Ints, crds: Ints) -> Listed:
+    def between(cls, pos: Ints, crds: Coordinates) -> Listed:
         """Return fibers whose coordinates stand between two positions."""
         return cls(crds, pos[:-1], pos[1:], pos=pos)
 
     @classmethod
-    def runs(cls, crds: Ints, firsts: Ints, starts: Ints, stops: Ints) -> Listed:
+    def runs(cls, crds: Coordinates, firsts: Ints, starts: Ints, stops: Ints) -> Listed:
         """Return the coordinates between starts and stops, of which equal ones in a row count as one. `firsts` are the first positions of
         all runs."""
         lows, highs = np.searchsorted(firsts, starts), np.searchsorted(firsts, stops)
@@ -157,7 +161,7 @@ class Fibers(ABC):
         return self.entries
 
     @property
-    def arrays(self) -> dict[str, Ints]:
+    def arrays(self) -> Mapping[str, Coordinates]:
         """What is stored, by the names of the arrays of the level."""
         return {}
 
@@ -256,7 +260,7 @@ class Level(ABC):
         tensor. Returns the fibers and the reference of each entry in the next level.
         """
 
-    def append(self, size: int, parents: int, pos: Ints, crd: npt.NDArray[np.integer[Any]]) -> Fibers:
+    def append(self, size: int, parents: int, pos: Ints, crd: Coordinates) -> Fibers:
         """The fibers of a level that was written: coordinates crd[pos[r]..pos[r+1]) below reference r, of `parents` references. Only if
         `appended`."""
         self._not_appended()
@@ -267,6 +271,11 @@ class Level(ABC):
 
     def _not_appended(self) -> NoReturn:
         raise NotImplementedError(f"a {self.text} level is not built from its own arrays")
+
+
+def narrowed(crds: Coordinates, size: int) -> Coordinates:
+    """Return coordinates of a dimension of this size as they are kept: in 32 bits if every coordinate of the dimension fits."""
+    return crds.astype(np.int32 if size <= NARROW_SIZE else np.int64, copy=False)
 
 
 def segments(counts: Ints) -> tuple[Ints, Ints]:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fuseflow.tensors.levels.base import Fibers, Ints, Level, Listed, StoredArray, Unreadable, segments
+from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, StoredArray, Unreadable, segments
 
 WORD = 32
 """Bits of a word, the size of a coordinate in memory."""
@@ -39,7 +38,7 @@ class BitmapFibers(Fibers):
         self._listed: Listed | None = None
 
     @classmethod
-    def of(cls, size: int, parents: int, owner: Ints, crd: npt.NDArray[np.integer[Any]]) -> BitmapFibers:
+    def of(cls, size: int, parents: int, owner: Ints, crd: Coordinates) -> BitmapFibers:
         """Return the fibers of coordinates below their parents, each of which occurs once."""
         count = parents * words(size)
         word = owner * words(size) + crd // WORD
@@ -80,7 +79,7 @@ class BitmapFibers(Fibers):
         return int(self.rank[-1]) + int(self.bits[-1]).bit_count() if len(self.bits) else 0
 
     @property
-    def arrays(self) -> dict[str, Ints]:
+    def arrays(self) -> Mapping[str, Coordinates]:
         return {"rank": self.rank, "bits": self.bits}
 
 
@@ -110,7 +109,7 @@ class Bitmap(Level):
         first[1:] = (np.diff(refs) != 0) | (np.diff(crds) != 0)
         return BitmapFibers.of(size, parents, refs[first], crds[first]), np.cumsum(first) - 1
 
-    def append(self, size: int, parents: int, pos: Ints, crd: npt.NDArray[np.integer[Any]]) -> Fibers:
+    def append(self, size: int, parents: int, pos: Ints, crd: Coordinates) -> Fibers:
         owner, _ = segments(np.diff(pos))
         return BitmapFibers.of(size, parents, owner, crd)
 

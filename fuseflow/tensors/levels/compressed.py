@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fuseflow.tensors.levels.base import Fibers, Ints, Level, Listed, Look, StoredArray, Unreadable, Walk, segments
+from fuseflow.tensors.levels.base import (
+    Coordinates,
+    Fibers,
+    Ints,
+    Level,
+    Listed,
+    Look,
+    StoredArray,
+    Unreadable,
+    Walk,
+    narrowed,
+    segments,
+)
 
 
 class CompressedFibers(Fibers):
@@ -21,10 +32,10 @@ class CompressedFibers(Fibers):
 
     __slots__ = ("crd", "firsts", "pos")
 
-    def __init__(self, size: int, pos: Ints, crd: Ints, unique: bool = True) -> None:
+    def __init__(self, size: int, pos: Ints, crd: Coordinates, unique: bool = True) -> None:
         super().__init__(size)
-        self.pos, self.crd = pos, crd
-        self.firsts = None if unique else _run_starts(pos, crd)
+        self.pos, self.crd = pos, narrowed(crd, size)
+        self.firsts = None if unique else _run_starts(pos, self.crd)
 
     def fiber(self, ref: int) -> tuple[Sequence[int], Sequence[int]]:
         low, high = int(self.pos[ref]), int(self.pos[ref + 1])
@@ -43,7 +54,7 @@ class CompressedFibers(Fibers):
             low, high = np.searchsorted(self.firsts, self.pos[refs]), np.searchsorted(self.firsts, self.pos[refs + 1])
             owner, within = segments(high - low)
             positions = self.firsts[low[owner] + within]
-        return owner, self.crd[positions], positions
+        return owner, self.crd[positions].astype(np.int64), positions
 
     def walk(self) -> Walk:
         if self.firsts is None:
@@ -70,7 +81,7 @@ class CompressedFibers(Fibers):
         return len(self.crd) if self.firsts is None else len(self.firsts)
 
     @property
-    def arrays(self) -> dict[str, Ints]:
+    def arrays(self) -> Mapping[str, Coordinates]:
         return {"seg": self.pos, "crd": self.crd}
 
 
@@ -112,10 +123,10 @@ class Compressed(Level):
             below = np.arange(len(crds), dtype=np.int64)
         pos = np.zeros(parents + 1, dtype=np.int64)
         np.cumsum(np.bincount(refs, minlength=parents), out=pos[1:])
-        return CompressedFibers(size, pos, crds.copy(), self.unique), below
+        return CompressedFibers(size, pos, crds, self.unique), below
 
-    def append(self, size: int, parents: int, pos: Ints, crd: npt.NDArray[np.integer[Any]]) -> Fibers:
-        return CompressedFibers(size, pos, crd.astype(np.int64, copy=False), self.unique)
+    def append(self, size: int, parents: int, pos: Ints, crd: Coordinates) -> Fibers:
+        return CompressedFibers(size, pos, crd, self.unique)
 
     def read(self, size: int, parents: int, arrays: Mapping[str, Ints]) -> Fibers:
         pos, crd = arrays["seg"], arrays["crd"]
@@ -130,7 +141,7 @@ class Compressed(Level):
         return CompressedFibers(size, pos, crd)
 
 
-def _run_starts(pos: Ints, crd: Ints) -> Ints:
+def _run_starts(pos: Ints, crd: Coordinates) -> Ints:
     first = np.ones(len(crd), dtype=bool)
     first[1:] = np.diff(crd) != 0
     first[pos[:-1][pos[:-1] < len(crd)]] = True

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fuseflow.tensors.levels.base import Computed, Fibers, Ints, Level, Walk
+from fuseflow.tensors.levels.base import Computed, Coordinates, Fibers, Ints, Level, Walk
 
 
 class DenseFibers(Fibers):
@@ -67,7 +66,7 @@ class Dense(Level):
     def pack(self, size: int, parents: int, refs: Ints, prefixes: Ints, crds: Ints) -> tuple[Fibers, Ints]:
         return DenseFibers(size, parents), refs * size + crds
 
-    def append(self, size: int, parents: int, pos: Ints, crd: npt.NDArray[np.integer[Any]]) -> Fibers:
+    def append(self, size: int, parents: int, pos: Ints, crd: Coordinates) -> Fibers:
         return DenseFibers(size, parents)
 
     def read(self, size: int, parents: int, arrays: Mapping[str, Ints]) -> Fibers:

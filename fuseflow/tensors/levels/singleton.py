@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from fuseflow.errors import TensorError
-from fuseflow.tensors.levels.base import Fibers, Ints, Level, Listed, Look, StoredArray, Walk, segments
+from fuseflow.tensors.levels.base import Coordinates, Fibers, Ints, Level, Listed, Look, StoredArray, Walk, narrowed, segments
 
 
 class SingletonFibers(Fibers):
@@ -24,10 +24,10 @@ class SingletonFibers(Fibers):
 
     def __init__(self, size: int, crd: Ints, parent: Ints, unique: bool = True) -> None:
         super().__init__(size)
-        self.crd = crd
+        self.crd = narrowed(crd, size)
         edges = np.flatnonzero(np.diff(parent) != 0) + 1
         bounds = np.concatenate((edges, [len(crd)])).astype(np.int64)
-        self.stop = bounds[np.searchsorted(edges, np.arange(len(crd)), side="right")] if len(crd) else crd
+        self.stop = bounds[np.searchsorted(edges, np.arange(len(crd)), side="right")] if len(crd) else np.zeros(0, dtype=np.int64)
         new = np.ones(len(crd), dtype=bool)
         new[1:] = (np.diff(parent) != 0) | (np.diff(crd) != 0)
         self.starts = np.arange(len(crd), dtype=np.int64) if unique else np.flatnonzero(new)
@@ -41,7 +41,7 @@ class SingletonFibers(Fibers):
         low, high = np.searchsorted(self.starts, refs), np.searchsorted(self.starts, self.stop[refs])
         owner, within = segments(high - low)
         positions = self.starts[low[owner] + within]
-        return owner, self.crd[positions], positions
+        return owner, self.crd[positions].astype(np.int64), positions
 
     def walk(self) -> Walk:
         return Listed.runs(self.crd, self.starts, np.arange(len(self.crd), dtype=np.int64), self.stop)
@@ -63,7 +63,7 @@ class SingletonFibers(Fibers):
         return len(self.starts)
 
     @property
-    def arrays(self) -> dict[str, Ints]:
+    def arrays(self) -> Mapping[str, Coordinates]:
         return {"crd": self.crd}
 
 

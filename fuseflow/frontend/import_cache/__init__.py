@@ -1,0 +1,10 @@
+"""The cache of imported model files: what PyTorch made of a model file is read from a file, as long as nothing that it depends on changed.
+
+cache        the walk: look an entry up, or import the model and keep it
+request      what the user asked for, and the installation that answers
+recorder     the files that the model read while it was imported
+repeatable   whether the code of the model does the same when it runs again
+file_state   whether a file is still as it was
+entry        a source as the bytes of one file
+store        the files of the cache, which are bounded and trusted only if they are the user's own
+"""

@@ -1,0 +1,87 @@
+"""The walk through the cache: an import that was kept and still holds is read, and any other is done and kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from fuseflow.frontend.import_cache.entry import Entry, read_entry, write_entry
+from fuseflow.frontend.import_cache.file_state import file_state
+from fuseflow.frontend.import_cache.local_modules import code_reasons
+from fuseflow.frontend.import_cache.recorder import Recorder, recording
+from fuseflow.frontend.import_cache.request import request_digest
+from fuseflow.frontend.import_cache.store import EntryStore
+from fuseflow.frontend.imported_model import ReferenceOutputs
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.source import Source
+
+ImportFunction = Callable[[ModelSpec], Source]
+_log = logging.getLogger(__name__)
+
+
+def import_or_recall(spec: ModelSpec, import_model: ImportFunction) -> Source:
+    """Return what `import_model` returns for a model file, from the cache if it was kept and nothing that it depends on changed.
+
+    Outputs that PyTorch computes are kept as soon as something read them. With `spec.fresh`, the cache is not read but written.
+    """
+    store = EntryStore.open()
+    digest = None if store is None else request_digest(spec)
+    if store is None or digest is None:
+        return import_model(spec)
+    content = None if spec.fresh else store.read(digest)
+    entry = None if content is None else read_entry(content)
+    if entry is not None and all(file_state(path) == state for path, state in entry.states.items()):
+        return _recalled(entry, spec, import_model)
+    return _imported(spec, import_model, store, digest)
+
+
+def _recalled(entry: Entry, spec: ModelSpec, import_model: ImportFunction) -> Source:
+    """Return the source of an entry. If nothing read its reference outputs before, the model is imported when something does."""
+    names = entry.source.program.outputs
+
+    def outputs() -> list[npt.NDArray[Any]]:
+        expected = entry.expected
+        if expected is None:
+            expected = import_or_recall(replace(spec, fresh=True), import_model).expected or {}
+        return [expected[name] for name in names]
+
+    return replace(entry.source, expected=ReferenceOutputs(names, outputs) if entry.reference else None)
+
+
+def _imported(spec: ModelSpec, import_model: ImportFunction, store: EntryStore, digest: str) -> Source:
+    """Import a model and keep what came of it, unless something says that it would not come again."""
+    with recording() as recorder:
+        source = import_model(spec)
+    expected = source.expected
+    entry = Entry(replace(source, expected=None), _states(recorder), expected is not None)
+    if recorder.reasons:
+        _log.info("%s is imported anew in every run, because it %s", spec.model, recorder.reasons[0])
+        return source
+    _keep(store, digest, entry)
+    if expected is None:
+        return source
+
+    def outputs() -> Sequence[npt.NDArray[Any]]:
+        with recording() as later:
+            values = [expected[name] for name in expected]
+        states = {**_states(later), **entry.states}
+        if not later.reasons:
+            _keep(store, digest, replace(entry, states=states, expected=dict(zip(expected, values, strict=True))))
+        return values
+
+    return replace(source, expected=ReferenceOutputs(tuple(expected), outputs))
+
+
+def _states(recorder: Recorder) -> Mapping[str, str]:
+    recorder.reasons += code_reasons(recorder.opened)
+    return recorder.states()
+
+
+def _keep(store: EntryStore, digest: str, entry: Entry) -> None:
+    content = write_entry(entry) if store.admits(entry.array_bytes) else None
+    if content is None or not store.write(digest, content):
+        _log.info("the import of `%s` is not kept: it is too large for the cache, or cannot be written", entry.source.name)

@@ -1,0 +1,160 @@
+"""An entry of the cache: a source and the states of the files that it was made of, as the bytes of one `.npz` archive.
+
+The archive has `about.json`, the texts `program.ein` and `linalg.mlir`, and one array for each array of a tensor. Nothing in it is code.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.einsum.nodes import Einsum, Location, Program, TensorType
+from fuseflow.einsum.parse import parse
+from fuseflow.einsum.text import show
+from fuseflow.errors import Span
+from fuseflow.frontend.source import Source
+from fuseflow.tensors import Format, Tensor, from_coordinates
+from fuseflow.tensors.levels import Fibers
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+ARRAY = ".npy"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A source without its `expected`, which are arrays or not computed yet, and the states of the files that it was made of.
+
+    `reference` says whether PyTorch computes outputs of this model at all.
+    """
+
+    source: Source
+    states: Mapping[str, str]
+    reference: bool
+    expected: Arrays | None = None
+
+    @property
+    def array_bytes(self) -> int:
+        """The size of the values of all tensors, which an entry is larger than."""
+        return sum(tensor.values.nbytes for tensor in self.source.tensors.values())
+
+
+def write_entry(entry: Entry) -> bytes | None:
+    """Return an entry as bytes, or None if its program cannot be given as text without a difference."""
+    source = entry.source
+    text = show(source.program)
+    if parse(text) != source.program:
+        return None
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    about = {
+        "name": source.name,
+        "data": source.data,
+        "options": dict(source.options),
+        "seed": source.seed,
+        "notices": list(source.notices),
+        "states": dict(entry.states),
+        "places": [_place(e.location) for e in source.program.einsums],
+        "declared_at": [_span(t.span) for t in source.program.tensors],
+        "tensors": [_describe(f"tensor{n}", name, t, arrays) for n, (name, t) in enumerate(source.tensors.items())],
+        "reference": entry.reference,
+        "expected": None if entry.expected is None else list(entry.expected),
+    }
+    arrays |= {f"expected{n}": array for n, array in enumerate((entry.expected or {}).values())}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("about.json", json.dumps(about))
+        archive.writestr("program.ein", text)
+        if source.mlir is not None:
+            archive.writestr("linalg.mlir", source.mlir)
+        for name, array in arrays.items():
+            with archive.open(name + ARRAY, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+    return stream.getvalue()
+
+
+def read_entry(content: bytes) -> Entry:
+    """Return the entry that `write_entry` wrote."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        about = json.loads(archive.read("about.json"))
+        text = archive.read("program.ein").decode()
+        mlir = archive.read("linalg.mlir").decode() if "linalg.mlir" in archive.namelist() else None
+        arrays = dict(_arrays(archive))
+    tensors = {d["name"]: _tensor(d, arrays) for d in about["tensors"]}
+    source = Source(
+        about["name"],
+        _placed(parse(text), about),
+        tensors,
+        None,
+        mlir,
+        about["data"],
+        about["options"],
+        about["seed"],
+        tuple(about["notices"]),
+    )
+    names = about["expected"]
+    expected = None if names is None else {name: arrays[f"expected{n}"] for n, name in enumerate(names)}
+    return Entry(source, about["states"], about["reference"], expected)
+
+
+def _arrays(archive: zipfile.ZipFile) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    for name in archive.namelist():
+        if name.endswith(ARRAY):
+            with archive.open(name) as member:
+                yield name.removesuffix(ARRAY), np.lib.format.read_array(member, allow_pickle=False)
+
+
+def _describe(key: str, name: str, tensor: Tensor, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """Return what a tensor is besides its arrays, and add these to `arrays`."""
+    arrays[f"{key}.values"] = tensor.values
+    if _appended(tensor.format):
+        for number, fibers in enumerate(tensor.levels):
+            arrays |= {f"{key}.{number}.{part}": array for part, array in fibers.arrays.items()}
+    else:
+        arrays[f"{key}.coordinates"] = tensor.coordinates()
+    return {"key": key, "name": name, "shape": tensor.shape, "format": str(tensor.format), "fill": tensor.fill}
+
+
+def _tensor(described: Mapping[str, Any], arrays: Arrays) -> Tensor:
+    key, shape, fill = described["key"], tuple(described["shape"]), described["fill"]
+    format, values = Format.parse_levels(described["format"]), arrays[f"{key}.values"]
+    if not _appended(format):
+        return from_coordinates(shape, arrays[f"{key}.coordinates"], values, format, fill)
+    levels, parents = list[Fibers](), 1
+    for number, (level, dimension) in enumerate(zip(format.levels, format.order, strict=True)):
+        size = shape[dimension]
+        stored = {array.name: arrays[f"{key}.{number}.{array.name}"] for array in level.arrays(size)}
+        levels.append(level.read(size, parents, stored))
+        parents = levels[-1].entries
+    return Tensor(shape, format, tuple(levels), values, fill)
+
+
+def _appended(format: Format) -> bool:
+    return all(level.appended for level in format.levels)
+
+
+def _placed(program: Program, about: Mapping[str, Any]) -> Program:
+    """Return the program with the places that its text does not tell."""
+    einsums, tensors = list[Einsum](), list[TensorType]()
+    for einsum, place in zip(program.einsums, about["places"], strict=True):
+        einsums.append(replace(einsum, location=Location(place["path"], _read_span(place["span"]))))
+    for tensor, span in zip(program.tensors, about["declared_at"], strict=True):
+        tensors.append(replace(tensor, span=_read_span(span)))
+    return replace(program, einsums=tuple(einsums), tensors=tuple(tensors))
+
+
+def _place(location: Location) -> dict[str, Any]:
+    return {"path": location.path, "span": _span(location.span)}
+
+
+def _span(span: Span | None) -> list[str | int | None] | None:
+    return None if span is None else [span.file, span.line, span.column]
+
+
+def _read_span(values: list[Any] | None) -> Span | None:
+    return None if values is None else Span(*values)

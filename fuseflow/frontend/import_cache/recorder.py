@@ -1,0 +1,158 @@
+"""The record of what a model reads while it is imported: Python tells its audit hooks about every file that Python code opens.
+
+A record is complete for files that are opened by Python code. Three things cannot be kept by it, and are reasons to import the model anew
+in every run: what the model asks of the network or of another process, what it writes, and numbers that it draws from a generator that
+nobody seeded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import source_from_cache
+from types import FrameType
+from typing import Any, Final
+
+import numpy as np
+
+from fuseflow.frontend.import_cache.file_state import file_state, last_change
+from fuseflow.frontend.import_cache.installation import is_installed
+
+_OUTSIDE: Final = {
+    "socket.": "uses the network",
+    "subprocess.Popen": "starts another program",
+    "os.system": "starts another program",
+    "os.exec": "starts another program",
+    "os.posix_spawn": "starts another program",
+    "os.spawn": "starts another program",
+    "sqlite3.connect": "opens a data base",
+}
+"""What the events mean that no record of files can keep, by how their names begin."""
+_HARMLESS: Final = frozenset({"socket.__new__", "socket.gethostname"})
+_LISTINGS: Final = frozenset({"os.listdir", "os.scandir"})
+_SYSTEM: Final = ("/proc/", "/sys/", "/dev/null")
+"""Where the system tells libraries about the machine."""
+_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_IMPORT_SYSTEM: Final = ("<frozen importlib", os.path.dirname(importlib.__file__) + os.sep)
+"""Where code of the import system is from. What it finds in `sys.path` is part of the installation."""
+
+
+class Recorder:
+    """The paths that were opened or listed so far, each with its last change when it was opened first, and what no record can keep."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, int] = {}
+        self.reasons: list[str] = []
+
+    def record(self, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
+        """Record an event of Python's audit hooks that happened below `frame`."""
+        if event == "open":
+            self._open(arguments[0], arguments[2], frame)
+        elif event in _LISTINGS:
+            self._list(arguments[0], frame)
+        elif event not in _HARMLESS:
+            self.reasons += [reason for prefix, reason in _OUTSIDE.items() if event.startswith(prefix)]
+
+    def states(self) -> dict[str, str]:
+        """Return the state of every path. A path that changed since it was opened, or that has no state, becomes a reason."""
+        states: dict[str, str] = {}
+        for path, change in self.opened.items():
+            state = file_state(path)
+            if state is None:
+                self.reasons.append(f"reads `{path}`, which is no file")
+            elif last_change(path) != change:
+                self.reasons.append(f"read `{path}`, which was changed meanwhile")
+            else:
+                states[path] = state
+        return states
+
+    def _open(self, opened: object, flags: int, frame: FrameType | None) -> None:
+        path = _absolute(opened)
+        if path is None or is_installed(path) or path.startswith(_SYSTEM) or _shows_source(frame):
+            return
+        if flags & _WRITING:
+            private = "__pycache__" in path or (os.path.dirname(path) == tempfile.gettempdir() and flags & os.O_EXCL)
+            self.reasons += [] if private else [f"writes `{path}`"]
+            return
+        self.opened.setdefault(path, last_change(path))
+        if path.endswith(".pyc"):
+            self._compiled(path)
+
+    def _compiled(self, path: str) -> None:
+        """Record the source of a compiled module, which Python does not open as long as its time and size are the same."""
+        try:
+            source = source_from_cache(path)
+        except ValueError:  # a compiled module without a source is a file like others
+            return
+        del self.opened[path]  # it is written again when only the time of its source changed
+        self.opened.setdefault(source, last_change(source))
+
+    def _list(self, listed: object, frame: FrameType | None) -> None:
+        path = _absolute("." if listed is None else listed)
+        searches = frame is not None and frame.f_code.co_filename.startswith(_IMPORT_SYSTEM)
+        searched = searches and path in [os.path.abspath(folder) for folder in sys.path]
+        if path is not None and not (searched or is_installed(path + os.sep) or path == tempfile.gettempdir()):
+            self.opened.setdefault(path, last_change(path))
+
+
+@contextmanager
+def recording() -> Iterator[Recorder]:
+    """Record what happens in this process while the block runs."""
+    recorder = Recorder()
+    is_installed(tempfile.gettempdir())  # both look around once, which must not be recorded
+    _hook()
+    before = _global_generators()
+    _active.append(recorder)
+    try:
+        yield recorder
+    finally:
+        _active.remove(recorder)
+    if _global_generators() != before:
+        recorder.reasons.append("draws from a generator that `--seed` does not seed: take `numpy.random.default_rng(seed)`")
+
+
+_active: list[Recorder] = []
+"""The recorders of this process. It is the one global value here, because an audit hook belongs to the process and cannot be removed."""
+_hooked: list[bool] = []
+
+
+def _hook() -> None:
+    """Tell Python once about the hook."""
+    if not _hooked:
+        _hooked.append(True)
+        sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if _active and event.startswith(("open", "os.", "socket.", "subprocess.", "sqlite3.")):
+        for recorder in list(_active):
+            recorder.record(event, arguments, sys._getframe(1))
+
+
+def _global_generators() -> tuple[object, ...]:
+    name, keys, *rest = np.random.get_state()
+    return random.getstate(), name, np.asarray(keys).tobytes(), *rest
+
+
+def _shows_source(frame: FrameType | None) -> bool:
+    """Return whether a file is opened to show its lines in a traceback, which PyTorch keeps for its own messages."""
+    for _ in range(4):
+        if frame is None:
+            return False
+        if frame.f_code.co_filename == linecache.__file__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _absolute(path: object) -> str | None:
+    """Return the absolute path, or None for the number of an open file."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    return os.path.abspath(os.fsdecode(path))

@@ -1,0 +1,84 @@
+"""The files of the cache, one for each request. Together they stay below a bound: those that were not used for the longest time go."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fuseflow.errors import UsageError
+from fuseflow.private_files import cache_root, private_directory, read_private, write_private
+
+LIMIT_VARIABLE: Final = "FUSEFLOW_MODEL_CACHE_MB"
+DEFAULT_MEGABYTES: Final = 1024
+_SHARE: Final = 4
+"""A file may take this part of the whole cache, so that one large model does not drive out all others."""
+_SUFFIX: Final = ".import"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryStore:
+    """A private directory, and the most bytes that the files in it may take together."""
+
+    directory: Path
+    limit: int
+
+    @classmethod
+    def open(cls) -> EntryStore | None:
+        """Return the store of this user. Return None if the user turned it off, or if its directory is not private or cannot be written."""
+        limit = _limit()
+        directory = private_directory(cache_root() / "models") if limit else None
+        return None if directory is None else cls(directory, limit)
+
+    def read(self, digest: str) -> bytes | None:
+        """Return the content that was written under a digest, or None if there is none that can be trusted."""
+        path = self._path(digest)
+        content = read_private(path)
+        if content is not None:
+            with suppress(OSError):
+                os.utime(path)  # it was used last
+        return content
+
+    def admits(self, size: int) -> bool:
+        """Return whether a content of so many bytes may be kept."""
+        return size <= self.limit // _SHARE
+
+    def write(self, digest: str, content: bytes) -> bool:
+        """Keep a content under a digest, and remove what is too much. Return False if it is too large or cannot be written."""
+        if not self.admits(len(content)):
+            return False
+        try:
+            write_private(self._path(digest), content)
+        except OSError:
+            return False
+        self._shrink()
+        return True
+
+    def _path(self, digest: str) -> Path:
+        return self.directory / (digest + _SUFFIX)
+
+    def _shrink(self) -> None:
+        """Remove the files that were not used for the longest time, until the others fit. Another process may remove them, too."""
+        ages: list[tuple[int, int, str]] = []
+        with os.scandir(self.directory) as files:
+            for file in files:
+                with suppress(FileNotFoundError):
+                    status = file.stat(follow_symlinks=False)
+                    ages.append((status.st_mtime_ns, status.st_size, file.path))
+        total = sum(size for _, size, _ in ages)
+        for _, size, path in sorted(ages):
+            if total <= self.limit:
+                return
+            with suppress(OSError):
+                os.unlink(path)
+            total -= size
+
+
+def _limit() -> int:
+    """Return the bound in bytes. It is 0 if the user turned the cache off."""
+    text = os.environ.get(LIMIT_VARIABLE) or str(DEFAULT_MEGABYTES)
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"{LIMIT_VARIABLE} is `{text}`", hint="give the megabytes of the cache, or 0 for no cache")
+    return int(text) << 20

@@ -1,0 +1,34 @@
+"""A source: the program of a model, with its tensors and all that is known about where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program with its tensors.
+
+    `tensors` are the inputs that are available, by name. `expected` are the outputs that PyTorch computes, or None if the dense
+    interpreter is the reference. `mlir` is the Linalg form of a program that has one. `data`, `options` and `seed` are those of a
+    model file. `notices` are shown beside every result. `seconds` is the time that the import took.
+    """
+
+    name: str
+    program: Program
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    expected: Mapping[str, npt.NDArray[np.generic]] | None = None
+    mlir: str | None = None
+    data: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    notices: tuple[str, ...] = ()
+    seconds: float = 0.0
