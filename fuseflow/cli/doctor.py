@@ -14,7 +14,8 @@ import click
 import numpy as np
 
 import fuseflow as ff
-from fuseflow.cli.common import StrictCommand, console, debug_option, require_writable
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import console, require_writable
 from fuseflow.report.tables import CheckRow, check_table, print_table
 
 MODEL = """\

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-from fuseflow.cli.common import ErrorBoundary, debug_option
+from fuseflow.cli.command import ErrorBoundary, debug_option
 
 COMMANDS = {
     "compile": "compile_command",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from fuseflow.cli.common import FILE, StrictCommand, debug_option, quiet_option
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import FILE, quiet_option
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options

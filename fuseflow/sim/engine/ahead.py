@@ -11,20 +11,19 @@ import argparse
 import importlib
 import os
 import pkgutil
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from typing import Any
 
 from fuseflow.ops import COMBINERS, OPERATORS, REDUCERS
 from fuseflow.sim.engine import kernels
-from fuseflow.sim.engine.event_log import settle_all
 from fuseflow.sim.engine.kernels.permute import permuting_fill
 from fuseflow.sim.engine.kernels.pointwise import elementwise
 from fuseflow.sim.engine.kernels.reduce import fold, fold_into
 from fuseflow.sim.engine.kernels.tiles import tile_operator
 from fuseflow.sim.engine.loop import sweep, sweep_at_memory
-from fuseflow.sim.engine.tracer import note_firings
+from fuseflow.sim.engine.tracer import note_firings, settle_all
 from fuseflow.sim.memory.comal_fixed import advance_comal
 from fuseflow.sim.memory.hbm2 import advance_hbm2
 from fuseflow.sim.memory.memory import ISSUE
@@ -74,12 +73,13 @@ def _part_kernels() -> Iterator[Function]:
 
 def make(names: list[str]) -> None:
     """Compile kernels for all levels. They are optimized once, for the best level; the others differ in the instructions."""
-    import numba
+    from numba.core import config
 
     from fuseflow.sim.native.numba_compiler import object_code, optimized_module
 
     best = next(iter(FEATURES_BY_LEVEL))
-    numba.config.CPU_NAME, numba.config.CPU_FEATURES = best, ""  # before numba first compiles
+    settings: Any = config
+    settings.CPU_NAME, settings.CPU_FEATURES = best, ""  # before numba first compiles
     for name in names:
         function, signature = all_kernels()[name]
         digest = source_digest(function, signature)
@@ -91,13 +91,21 @@ def make(names: list[str]) -> None:
 
 
 def make_all(jobs: int) -> int:
-    """Compile all kernels, a share of them in each of so many processes, and return their number. What was made before is removed."""
+    """Compile all kernels that are not there yet, a share of them in each of so many processes, and return the number of all. Kernels of
+    other sources are removed."""
+    digest_by_name = {name: source_digest(*kernel) for name, kernel in all_kernels().items()}
+    missing = sorted(name for name, digest in digest_by_name.items() if not is_made(digest))
+    if missing:
+        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+            list(pool.map(make, [missing[k::jobs] for k in range(jobs)]))
     for level in FEATURES_BY_LEVEL:
-        shutil.rmtree(package_store(level).folder, ignore_errors=True)
-    names = sorted(all_kernels())
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        list(pool.map(make, [names[k::jobs] for k in range(jobs)]))
-    return len(names)
+        package_store(level).keep_only(digest_by_name.values())
+    return len(digest_by_name)
+
+
+def is_made(digest: str) -> bool:
+    """Return whether the kernel with a digest was made for all levels."""
+    return all(package_store(level).read(digest) is not None for level in FEATURES_BY_LEVEL)
 
 
 def main() -> None:

@@ -52,7 +52,6 @@ class Library:
         """Return the address of the compiled function, for calls from kernels."""
         if not COMPILED:
             return plain_address(function)
-        assert isinstance(function, FunctionType)
         name = f"{function.__module__}.{function.__qualname__}"
         if name not in self.addresses:
             self.loader = self.loader or Loader()
@@ -61,7 +60,7 @@ class Library:
             self.addresses[name] = self.loader.load(kernel.code, symbol_of(digest))
         return self.addresses[name]
 
-    def _kept(self, function: FunctionType, digest: str) -> ObjectCode | None:
+    def _kept(self, function: Function, digest: str) -> ObjectCode | None:
         """Return the kernel as a store has it, compiled from the same bytecode, if this Python can tell."""
         bytecode = bytecode_digest(function)
         for store in (*self.made_ahead, self.own):
@@ -70,7 +69,7 @@ class Library:
                 return kernel
         return None
 
-    def _compile(self, function: FunctionType, signature: Signature, digest: str) -> ObjectCode:
+    def _compile(self, function: Function, signature: Signature, digest: str) -> ObjectCode:
         from fuseflow.sim.native.numba_compiler import object_code, optimized_module  # numba takes long to import
 
         self._announce()

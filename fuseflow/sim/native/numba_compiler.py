@@ -24,7 +24,7 @@ from numba.extending import register_jitable
 
 from fuseflow.sim.native.processor import target_machine
 from fuseflow.sim.native.records import Load, Pointer, Prefetch, Scalar, Store, TrailingZeros, is_inlined
-from fuseflow.sim.native.signatures import Call, Signature
+from fuseflow.sim.native.signatures import Call, Function, Signature
 from fuseflow.sim.native.sources import Instruction, KernelError, parts_of
 
 Generator: TypeAlias = Callable[[Any, Any, Any, Any], Any]
@@ -43,7 +43,7 @@ _known_helpers: dict[FunctionType, None] = {}
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
-def optimized_module(function: FunctionType, signature: Signature, symbol: str) -> llvm.ModuleRef:
+def optimized_module(function: Function, signature: Signature, symbol: str) -> llvm.ModuleRef:
     """Compile a kernel to an LLVM module, whose one public function is called `symbol`. Raise `KernelError` if the kernel raises
     exceptions, allocates or calls Python."""
     _register(function)
@@ -69,7 +69,7 @@ def object_code(module: llvm.ModuleRef, cpu: str, features: str = "") -> bytes:
 
 
 def _flags() -> Any:
-    flags = compiler.Flags()
+    flags: Any = compiler.Flags()
     flags.error_model = "numpy"
     flags.nrt = False
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
@@ -112,7 +112,7 @@ def _hide_all_but(module: llvm.ModuleRef, symbol: str) -> None:
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
-def _require_self_contained(module: llvm.ModuleRef, function: FunctionType) -> None:
+def _require_self_contained(module: llvm.ModuleRef, function: Function) -> None:
     names = {item.name for item in (*module.functions, *module.global_variables) if item.is_declaration}
     if foreign := sorted(name for name in names if not C_LIBRARY.fullmatch(name)):
         raise KernelError(
@@ -133,7 +133,7 @@ def _numba_type(scalar: Scalar | None) -> Any:
 # What numba learns about kernels
 
 
-def _register(function: FunctionType) -> None:
+def _register(function: Function) -> None:
     """Tell numba of all helpers and instructions of a kernel of which it does not know."""
     parts = parts_of(function)
     for instruction in parts.instructions:

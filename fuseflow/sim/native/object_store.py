@@ -11,6 +11,7 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,13 @@ class ObjectStore:
         finally:
             temporary.unlink(missing_ok=True)
         return True
+
+    def keep_only(self, digests: Iterable[str]) -> None:
+        """Remove the kernels whose digest is not one of these."""
+        names = {f"{digest}{SUFFIX}" for digest in digests}
+        for file in self.folder.glob(f"*{SUFFIX}"):
+            if file.name not in names:
+                file.unlink(missing_ok=True)
 
     def is_writable(self) -> bool:
         """Return whether kernels can be kept here, so that a later run trusts them."""

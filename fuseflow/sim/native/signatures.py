@@ -28,7 +28,8 @@ class Signature:
 
 def integers(count: int) -> Signature:
     """Return the signature of a function of so many integers that returns an integer."""
-    return Signature("int64", ("int64",) * count)
+    word: Scalar = "int64"
+    return Signature(word, (word,) * count)
 
 
 KERNEL = integers(1)

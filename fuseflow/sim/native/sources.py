@@ -21,7 +21,7 @@ from llvmlite import __version__ as llvmlite_version
 
 from fuseflow.errors import SimulationError
 from fuseflow.sim.native.records import Load, Pointer, Prefetch, Store, TrailingZeros, is_inlined
-from fuseflow.sim.native.signatures import Call, Signature
+from fuseflow.sim.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | Call
 """What Python lacks and compiled code has in one instruction or two."""
@@ -44,9 +44,10 @@ class Parts:
     lines: list[str] = field(default_factory=list)
 
 
-def parts_of(function: FunctionType) -> Parts:
+def parts_of(function: Function) -> Parts:
     """Return what a kernel is made of. Raise `KernelError` if it names anything but functions, instructions, numbers, texts, modules
     outside of fuseflow and what Python has built in."""
+    assert isinstance(function, FunctionType)
     parts, waiting = Parts(), [function]
     while waiting:
         current = waiting.pop()
@@ -66,7 +67,7 @@ def parts_of(function: FunctionType) -> Parts:
     return parts
 
 
-def source_digest(function: FunctionType, signature: Signature) -> str:
+def source_digest(function: Function, signature: Signature) -> str:
     """Return the digest of a kernel."""
     parts = parts_of(function)
     digest = hashlib.sha256(f"{llvmlite_version}\n{function.__qualname__} {signature}\n".encode())
@@ -77,7 +78,7 @@ def source_digest(function: FunctionType, signature: Signature) -> str:
     return digest.hexdigest()
 
 
-def bytecode_digest(function: FunctionType) -> str:
+def bytecode_digest(function: Function) -> str:
     """Return a digest of the kernel as this process has it in memory. It tells a kernel of a file that was edited after it was imported
     from one of the file as it now is; it depends on the version of Python."""
     digest = hashlib.sha256()
