@@ -6,6 +6,7 @@ needs nothing but functions of the C library: a kernel raises no exception, allo
 
 from __future__ import annotations
 
+import dis
 import inspect
 import re
 from collections.abc import Callable
@@ -46,6 +47,7 @@ _known_helpers: dict[FunctionType, None] = {}
 def optimized_module(function: Function, signature: Signature, symbol: str) -> llvm.ModuleRef:
     """Compile a kernel to an LLVM module, whose one public function is called `symbol`. Raise `KernelError` if the kernel raises
     exceptions, allocates or calls Python."""
+    _require_no_exceptions(function)
     _register(function)
     arguments, result = [_numba_type(scalar) for scalar in signature.arguments], _numba_type(signature.result)
     context = registry.cpu_target.target_context
@@ -57,8 +59,7 @@ def optimized_module(function: Function, signature: Signature, symbol: str) -> l
     library.add_ir_module(_entry(context, compiled.fndesc, symbol, arguments, result))
     library.finalize()
     module = library._final_module.clone()
-    _hide_all_but(module, symbol)
-    _require_self_contained(module, function)
+    _hide_all_but(module, symbol, function)
     return module
 
 
@@ -66,6 +67,15 @@ def object_code(module: llvm.ModuleRef, cpu: str, features: str = "") -> bytes:
     """Return the object file of a module for a processor."""
     code: bytes = target_machine(cpu, features).emit_object(module)
     return code
+
+
+def _require_no_exceptions(function: Function) -> None:
+    for part in parts_of(function).functions:
+        if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(part)):
+            raise KernelError(
+                f"the kernel `{function.__qualname__}` raises an exception, in `{part.__qualname__}`",
+                hint="a kernel sets `node.fault`, and the engine raises the error",
+            )
 
 
 def _flags() -> Any:
@@ -101,28 +111,32 @@ def _plain_type(context: Any, numba_type: Any) -> Any:
     return ir.VoidType() if numba_type == types.none else context.get_value_type(numba_type)
 
 
-def _hide_all_but(module: llvm.ModuleRef, symbol: str) -> None:
-    """Make all definitions but one private to the module, and remove those that nothing uses."""
-    for definition in (*module.functions, *module.global_variables):
-        if not definition.is_declaration and definition.name != symbol:
-            definition.linkage = "internal"
+def _hide_all_but(module: llvm.ModuleRef, symbol: str, function: Function) -> None:
+    """Make all definitions but one private to the module, and remove what nothing uses. The names of the others, which numba counts up,
+    become those of their places, so that equal kernels have equal object files. Raise `KernelError` if what remains needs more than the
+    C library."""
+    for item in _contents(module):
+        if not item.is_declaration and item.name != symbol:
+            item.linkage = "internal"
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
-    machine = target_machine(llvm.get_host_cpu_name())
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    passes.run(module, llvm.create_pass_builder(target_machine(""), llvm.create_pipeline_tuning_options()))
+    _require_self_contained(module, function)
+    for k, item in enumerate(item for item in _contents(module) if not item.is_declaration and item.name != symbol):
+        item.name = f"part{k}"
+    module.name = symbol
+
+
+def _contents(module: llvm.ModuleRef) -> list[Any]:
+    return [*module.functions, *module.global_variables]
 
 
 def _require_self_contained(module: llvm.ModuleRef, function: Function) -> None:
-    names = {item.name for item in (*module.functions, *module.global_variables) if item.is_declaration}
+    names = {item.name for item in _contents(module) if item.is_declaration}
     if foreign := sorted(name for name in names if not C_LIBRARY.fullmatch(name)):
         raise KernelError(
             f"the kernel `{function.__qualname__}` needs `{foreign[0]}`",
             hint="a kernel allocates nothing and does not call Python",
-        )
-    if any("pickledata" in variable.name for variable in module.global_variables):  # an exception and its arguments
-        raise KernelError(
-            f"the kernel `{function.__qualname__}` raises an exception",
-            hint="a kernel sets `node.fault`, and the engine raises the error",
         )
 
 

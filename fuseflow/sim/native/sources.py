@@ -25,6 +25,8 @@ from fuseflow.sim.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | Call
 """What Python lacks and compiled code has in one instruction or two."""
+COMPILER_FILES = ("numba_compiler.py", "processor.py", "records.py", "signatures.py", "sources.py")
+"""What these files say decides about the object code of all kernels."""
 _NOTHING = object()
 INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, Call)
 
@@ -153,6 +155,6 @@ def _file_digest(module: str) -> str:
 def _compiler_digest() -> bytes:
     """Return the digest of the files that turn functions into machine code."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
+    for name in COMPILER_FILES:
+        digest.update((Path(__file__).parent / name).read_bytes())
     return digest.digest()
