@@ -61,6 +61,8 @@ def simulate(
     if output.directory is not None:
         save_run(output.directory, result)
     output.json.write(result.to_json)
+    if quiet and not output.has_tables:
+        return
     out = output.json.console()
     if not quiet:
         print_result(out, result)

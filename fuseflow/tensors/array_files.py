@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import io, sparse
+from scipy import sparse
 
 from fuseflow.errors import FileError, FuseFlowError
 from fuseflow.filesystem import replace_file
@@ -84,7 +84,13 @@ def _load_npz(path: Path) -> Any:
     raise FileError(f"`{path}` holds {contents}", hint="store one array, or a sparse one by `scipy.sparse.save_npz`")
 
 
-_READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_npz, ".mtx": io.mmread}
+def _load_mtx(path: Path) -> Any:
+    from scipy import io  # loads readers of many kinds of file
+
+    return io.mmread(path)
+
+
+_READERS: dict[str, Callable[[Path], Any]] = {".npy": _load_npy, ".npz": _load_npz, ".mtx": _load_mtx}
 
 
 def pack_declared(array: ArrayOrSparse, declaration: Declaration) -> Tensor:
@@ -132,6 +138,8 @@ def save_array(path: str | Path, array: npt.ArrayLike | sparse.sparray | sparse.
         raise FileError(f"cannot write an array of {content.ndim} dimensions to `{path}`", hint="`.mtx` holds matrices")
     with replace_file(path) as temporary, temporary.open("wb") as stream:
         if path.suffix == ".mtx":
+            from scipy import io
+
             io.mmwrite(stream, content)
         elif not isinstance(content, np.ndarray):
             sparse.save_npz(stream, content)

@@ -14,12 +14,16 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 from fuseflow.sim.native.object_store import ObjectCode, ObjectStore, symbol_of
-from fuseflow.sim.native.processor import Loader, host, host_levels
+from fuseflow.sim.native.processor import host, host_levels
 from fuseflow.sim.native.records import COMPILED
 from fuseflow.sim.native.signatures import KERNEL, Function, Signature, plain_address
 from fuseflow.sim.native.sources import bytecode_digest, source_digest
+
+if TYPE_CHECKING:
+    from fuseflow.sim.native.machine_code import Loader
 
 _log = logging.getLogger(__name__)
 
@@ -54,11 +58,16 @@ class Library:
             return plain_address(function)
         name = f"{function.__module__}.{function.__qualname__}"
         if name not in self.addresses:
-            self.loader = self.loader or Loader()
             digest = source_digest(function, signature)
             kernel = self._kept(function, digest) or self._compile(function, signature, digest)
-            self.addresses[name] = self.loader.load(kernel.code, symbol_of(digest))
+            self.addresses[name] = self._loader().load(kernel.code, symbol_of(digest))
         return self.addresses[name]
+
+    def _loader(self) -> Loader:
+        from fuseflow.sim.native.machine_code import Loader
+
+        self.loader = self.loader or Loader(*host())
+        return self.loader
 
     def _kept(self, function: Function, digest: str) -> ObjectCode | None:
         """Return the kernel as a store has it, compiled from the same bytecode, if this Python can tell."""

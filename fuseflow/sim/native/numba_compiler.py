@@ -23,7 +23,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import register_jitable
 
-from fuseflow.sim.native.processor import target_machine
+from fuseflow.sim.native.machine_code import target_machine
 from fuseflow.sim.native.records import Load, Pointer, Prefetch, Scalar, Store, TrailingZeros, is_inlined
 from fuseflow.sim.native.signatures import Call, Function, Signature
 from fuseflow.sim.native.sources import Instruction, KernelError, parts_of

@@ -17,15 +17,13 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TypeAlias
 
-from llvmlite import __version__ as llvmlite_version
-
 from fuseflow.errors import SimulationError
 from fuseflow.sim.native.records import Load, Pointer, Prefetch, Store, TrailingZeros, is_inlined
 from fuseflow.sim.native.signatures import Call, Function, Signature
 
 Instruction: TypeAlias = Pointer | Load | Store | Prefetch | TrailingZeros | Call
 """What Python lacks and compiled code has in one instruction or two."""
-COMPILER_FILES = ("numba_compiler.py", "processor.py", "records.py", "signatures.py", "sources.py")
+COMPILER_FILES = ("machine_code.py", "numba_compiler.py", "records.py", "signatures.py")
 """What these files say decides about the object code of all kernels."""
 _NOTHING = object()
 INSTRUCTIONS = (Pointer, Load, Store, Prefetch, TrailingZeros, Call)
@@ -71,6 +69,8 @@ def parts_of(function: Function) -> Parts:
 
 def source_digest(function: Function, signature: Signature) -> str:
     """Return the digest of a kernel."""
+    from llvmlite import __version__ as llvmlite_version
+
     parts = parts_of(function)
     digest = hashlib.sha256(f"{llvmlite_version}\n{function.__qualname__} {signature}\n".encode())
     digest.update("\n".join(parts.lines).encode())
