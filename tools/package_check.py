@@ -20,10 +20,16 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 import click
+
+from fuseflow.sim.engine.ahead import all_kernels
+from fuseflow.sim.native.object_store import SUFFIX
+from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels
 
 ROOT = Path(__file__).resolve().parents[1]
 AT_THE_TOP = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md", "pyproject.toml")
@@ -38,9 +44,9 @@ class Broken(click.ClickException):
 
 
 def files_below(folder: str) -> set[str]:
-    """The files of a folder of the checkout, links to folders followed, without what Python leaves behind."""
+    """The files of a folder of the checkout, links to folders followed, without what Python and builds leave behind."""
     paths = glob.iglob(f"{folder}/**", root_dir=ROOT, recursive=True, include_hidden=True)
-    return {path for path in paths if "__pycache__" not in path and (ROOT / path).is_file()}
+    return {path for path in paths if "__pycache__" not in path and not path.endswith(SUFFIX) and (ROOT / path).is_file()}
 
 
 def require(what: str, present: Iterable[str], wanted: Iterable[str]) -> None:
@@ -65,6 +71,11 @@ def check_files(source: Path, wheel: Path) -> None:
     require(source.name, names, {*AT_THE_TOP, *(path for folder in FOLDERS for path in files_below(folder))})
     with zipfile.ZipFile(wheel) as archive:
         require(wheel.name, archive.namelist(), files_below("fuseflow"))
+        kernels = Counter(PurePosixPath(name).parent.name for name in archive.namelist() if name.endswith(SUFFIX))
+        if has_levels() and kernels != dict.fromkeys(FEATURES_BY_LEVEL, len(all_kernels())):
+            raise Broken(
+                f"{wheel.name} has {dict(kernels)} kernels, not {len(all_kernels())} for each of {', '.join(FEATURES_BY_LEVEL)}"
+            )
         strangers = {name.partition("/")[0] for name in archive.namelist()} - {"fuseflow"}
     if any(not name.endswith(".dist-info") for name in strangers):
         raise Broken(f"{wheel.name} would install more than fuseflow: {', '.join(sorted(strangers))}")
@@ -99,6 +110,8 @@ def try_out(commands: Path, folder: Path) -> None:
     if version not in printed.split():
         raise Broken(f"`fuseflow --version` prints `{printed.strip()}`; pyproject.toml has version {version}")
     execute([fuseflow, "doctor"], folder)
+    if has_levels():
+        require_no_compilation(commands, folder)
     program = ["run", "spmm.ein", "--tensors", "tensors.yaml"]
     for machine in ("ideal", "comal", "rda"):
         result = json.loads(execute([fuseflow, *program, "--machine", machine, "--json", "-"], folder))
@@ -110,9 +123,21 @@ def try_out(commands: Path, folder: Path) -> None:
         raise Broken("`fuseflow report` of the installed package writes no page")
 
 
-def execute(command: Sequence[str], folder: Path) -> str:
+def require_no_compilation(commands: Path, folder: Path) -> None:
+    """Raises `Broken` if a first run compiles kernels: with an empty cache, and without a C compiler or linker."""
+    (folder / "home").mkdir()
+    arguments = ["run", "spmm.ein", "--tensors", "tensors.yaml", "--engine", "fast", "-q"]
+    run = f"import sys; from fuseflow.cli.main import main; main({arguments!r}, standalone_mode=False)"
+    script = f"{run}; assert 'numba' not in sys.modules"
+    bare = {"HOME": str(folder / "home"), "PATH": str(folder / "home"), "XDG_CACHE_HOME": "", "FUSEFLOW_CACHE_DIR": ""}
+    execute([str(commands / "python"), "-c", script], folder, bare)
+    if kept := [*(folder / "home").rglob(f"*{SUFFIX}")]:
+        raise Broken(f"the first run compiled {len(kept)} kernels")
+
+
+def execute(command: Sequence[str], folder: Path, variables: Mapping[str, str] = MappingProxyType({})) -> str:
     """What a command prints. Raises `Broken` with all that it printed if it fails."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")} | variables
     done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)
     if done.returncode != 0:
         raise Broken(f"`{' '.join(command)}` failed with status {done.returncode}:\n{done.stdout}{done.stderr}")

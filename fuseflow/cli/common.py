@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import io
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fuseflow.errors import FileError, FuseFlowError, UsageError
+from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import refuse_foreign_files, replace_file
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_DEBUG = "fuseflow.debug"
 PLAIN_WIDTH = 160
 """The columns of a table that no terminal limits."""
 
@@ -41,63 +38,6 @@ class FileName(click.Path):
 
 
 FILE = FileName()
-
-
-class StrictCommand(click.Command):
-    """A command that refuses a single-valued option that is passed twice, so that nothing is silently ignored."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _, _, options = self.make_parser(ctx).parse_args(list(args))
-        for option in options:
-            if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and options.count(option) > 1:
-                raise click.UsageError(f"`{option.opts[-1]}` is given twice", ctx)
-        return super().parse_args(ctx, args)
-
-
-class ErrorBoundary(click.Group):
-    """A command group that turns everything that a command raises into a message on standard error and an exit status.
-
-    The status is 0 if all is done, 1 if a run or a check failed, 2 for bad input or usage, and 130 if interrupted.
-    """
-
-    def invoke(self, ctx: click.Context) -> Any:
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")  # names that the locale cannot show
-        try:
-            return super().invoke(ctx)
-        except FuseFlowError as error:
-            _fail(ctx, str(error), error.exit_status)
-        except KeyboardInterrupt:
-            _fail(ctx, "interrupted", 130)
-        except click.UsageError as error:
-            command = ctx.command_path if error.ctx is None else error.ctx.command_path
-            _fail(ctx, str(UsageError(error.format_message(), hint=f"`{command} --help` says what there is")), 2)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise
-        except MemoryError:
-            _fail(ctx, "error[memory]: this machine has not enough memory for that\n  hint: try less data, or smaller regions", 1)
-        except OSError as error:  # a full disk, a lost network drive
-            _fail(ctx, str(FileError(f"{error.filename or 'cannot write the output'}: {error.strerror or error}")), 2)
-        except Exception as error:
-            again = "" if ctx.meta.get(_DEBUG) else "; `--debug` shows where"
-            _fail(ctx, f"internal error: {type(error).__name__}: {error}\n  hint: this is a fault of fuseflow{again}", 1)
-
-
-def _fail(ctx: click.Context, message: str, status: int) -> None:
-    if ctx.meta.get(_DEBUG):
-        click.echo(traceback.format_exc(), err=True)
-    click.echo(message, err=True)
-    ctx.exit(status)
-
-
-def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG, False) or value
-
-
-def debug_option(command: Command) -> Command:
-    show = "Show the traceback of an error."
-    return click.option("--debug", is_flag=True, is_eager=True, expose_value=False, callback=_remember_debug, help=show)(command)
 
 
 def quiet_option(command: Command) -> Command:

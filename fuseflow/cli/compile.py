@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
+from fuseflow.cli.command import StrictCommand, debug_option
 from fuseflow.cli.common import (
     FILE,
-    StrictCommand,
     console,
-    debug_option,
     print_notices,
     quiet_option,
     refuse_inside,

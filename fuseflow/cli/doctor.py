@@ -14,8 +14,12 @@ import click
 import numpy as np
 
 import fuseflow as ff
-from fuseflow.cli.common import StrictCommand, console, debug_option, require_writable
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import console, require_writable
 from fuseflow.report.tables import CheckRow, check_table, print_table
+from fuseflow.sim.native.jit import package_stores, user_store
+from fuseflow.sim.native.processor import has_levels
+from fuseflow.sim.native.sources import source_digest
 
 MODEL = """\
 import torch
@@ -69,13 +73,29 @@ def _jit() -> str:
     return "a function, with the right results"
 
 
-def _kernels() -> str:
-    from fuseflow.sim.native.jit import cache_directory  # loads numba
+def _made_ahead() -> str:
+    """Say how many kernels need no compilation here. That there are none is no fault: numba compiles them when they are needed."""
+    from fuseflow.sim.engine.ahead import all_kernels
 
-    directory = cache_directory()
-    if directory is None:
-        raise PermissionError("their directory cannot be written, so every run compiles them: set FUSEFLOW_CACHE_DIR")
-    return str(directory)
+    stores = package_stores()
+    digests = [source_digest(*kernel) for kernel in all_kernels().values()]
+    count = sum(any(store.read(digest) is not None for store in stores) for digest in digests)
+    if count == len(digests):
+        return f"all {count}, for {stores[0].folder.name}"
+    reason = "compiled when first needed, up to a minute in all"
+    if not has_levels():
+        return f"none: they are made ahead for x86-64 on Linux only; {reason}"
+    return f"{count} of {len(digests)}; the others are {reason}: `python -m fuseflow.sim.engine.ahead` makes them"
+
+
+def _kernels() -> str:
+    store = user_store()
+    if not store.is_writable():
+        raise PermissionError(
+            f"{store.folder} cannot be written, or is not this user's alone, so every run compiles what was not made ahead: "
+            "set FUSEFLOW_CACHE_DIR"
+        )
+    return str(store.folder)
 
 
 def _front_end() -> str:
@@ -93,6 +113,7 @@ def _writable(directory: Path) -> str:
 
 CHECKS: dict[str, Callable[[], str]] = {
     "numba compiles": _jit,
+    "kernels made ahead": _made_ahead,
     "keeps compiled kernels": _kernels,
     "PyTorch model runs": _front_end,
     "writes here": lambda: _writable(Path.cwd()),

@@ -9,7 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from fuseflow.cli.common import FILE, StrictCommand, debug_option, machine_options, print_notices, quiet_option
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import FILE, machine_options, print_notices, quiet_option
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, ScheduledProgram, program_options
 from fuseflow.cli.progress import working

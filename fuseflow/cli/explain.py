@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import debug_option
+from fuseflow.cli.command import debug_option
 from fuseflow.cli.explain_cycles import cycles
 from fuseflow.cli.explain_fusion import fusion
 from fuseflow.cli.explain_order import order

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import StrictCommand, debug_option, print_notices, quiet_option
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import print_notices, quiet_option
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.cli.progress import firings_bar

@@ -6,13 +6,15 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 
 from fuseflow.cli.common import FILE, console, require_writable, write_out
 from fuseflow.run.result import json_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from fuseflow.cli.common import StrictCommand, console, debug_option
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import console
 from fuseflow.report.tables import operator_table, print_table, reducer_table
 
 

@@ -6,8 +6,6 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from fuseflow.cli.common import console
 
 if TYPE_CHECKING:
@@ -21,8 +19,8 @@ if TYPE_CHECKING:
 @contextmanager
 def working(activity: str, quiet: bool) -> Iterator[None]:
     """Show the activity while the block runs."""
-    err = console(stderr=True)
-    if quiet or not err.is_terminal:
+    err = None if quiet else console(stderr=True)
+    if err is None or not err.is_terminal:
         yield
         return
     with err.status(activity):
@@ -58,10 +56,10 @@ def _notices(err: Console) -> Iterator[None]:
 @contextmanager
 def firings_bar(quiet: bool) -> Iterator[Report | None]:
     """Yield a callback for `Compiled.run` that shows the region and its firings, or None if nobody would see it."""
-    err = console(stderr=True)
     if quiet:
         yield None
         return
+    err = console(stderr=True)
     with _notices(err):
         yield from _bar(err)
 
@@ -70,6 +68,8 @@ def _bar(err: Console) -> Iterator[Report | None]:
     if not err.is_terminal:
         yield None
         return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} firings"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bar:
         tasks = dict[str, int]()

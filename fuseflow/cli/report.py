@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import FILE, console, quiet_option, require_writable, write_out
 from fuseflow.errors import UsageError
 from fuseflow.filesystem import replace_file
 from fuseflow.report.page.page import page

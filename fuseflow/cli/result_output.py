@@ -6,16 +6,16 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 
 from fuseflow.cli.common import FILE, refuse_inside, require_replaceable
 from fuseflow.cli.json_file import JsonFile, json_option
-from fuseflow.report.memory_tables import memory_tables
-from fuseflow.report.tables import fifo_depth_lines, lane_lines, print_table, result_table, top_tables
 from fuseflow.run.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -38,8 +38,16 @@ class ResultOutput:
             require_replaceable(self.directory)
             refuse_inside(self.directory, json=self.json.path, **others)
 
+    @property
+    def has_tables(self) -> bool:
+        """Return whether `--top` or `--memory` asks for tables."""
+        return self.top is not None or self.memory
+
     def print_tables(self, out: Console, result: Result) -> None:
         """Print the tables that `--top` and `--memory` ask for."""
+        from fuseflow.report.memory_tables import memory_tables
+        from fuseflow.report.tables import print_table, top_tables
+
         tables = [] if self.top is None else [*top_tables(result, self.top)]
         for table in (*tables, *(memory_tables(result) if self.memory else ())):
             out.print()
@@ -72,6 +80,8 @@ def result_options(directory_holds: str) -> Callable[[Command], Command]:
 
 def print_result(out: Console, result: Result) -> None:
     """Print a row for each region, how evenly its lanes worked, and which FIFOs were deepened."""
+    from fuseflow.report.tables import fifo_depth_lines, lane_lines, print_table, result_table
+
     print_table(out, result_table(result))
     for line in (*lane_lines(result), *fifo_depth_lines(result)):
         out.print(line, soft_wrap=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from fuseflow.cli.common import FILE, StrictCommand, debug_option, quiet_option
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import FILE, quiet_option
 from fuseflow.cli.progress import firings_bar, working
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
@@ -60,6 +61,8 @@ def simulate(
     if output.directory is not None:
         save_run(output.directory, result)
     output.json.write(result.to_json)
+    if quiet and not output.has_tables:
+        return
     out = output.json.console()
     if not quiet:
         print_result(out, result)

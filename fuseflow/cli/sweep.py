@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from fuseflow.cli.common import FILE, StrictCommand, console, debug_option, quiet_option, require_writable, write_out
+from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import FILE, console, quiet_option, require_writable, write_out
 from fuseflow.cli.progress import working
 from fuseflow.cli.sweep_progress import sweep_progress
 from fuseflow.errors import SweepError, UsageError

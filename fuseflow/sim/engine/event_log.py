@@ -37,8 +37,9 @@ from fuseflow.sim.machine import comal
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.ports import PORT_SIZE
-from fuseflow.sim.native.jit import NOTE, SWEEP, Library, library
+from fuseflow.sim.native.jit import Library, library
 from fuseflow.sim.native.records import address
+from fuseflow.sim.native.signatures import NOTE, SWEEP
 from fuseflow.sim.outcome.deadlock import deadlock_error
 from fuseflow.tensors import Tensor
 

@@ -17,8 +17,9 @@ from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.trial import FORK_AVAILABLE, TrialFailure, run_in_copy
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
-from fuseflow.sim.native.jit import ADVANCE, SWEEP, SWEEP_AT_MEMORY, Library, library
+from fuseflow.sim.native.jit import Library, library
 from fuseflow.sim.native.records import address
+from fuseflow.sim.native.signatures import ADVANCE, SWEEP, SWEEP_AT_MEMORY
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.tensors import Tensor

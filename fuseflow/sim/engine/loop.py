@@ -9,8 +9,8 @@ from fuseflow.sim.engine.agenda import SHIFT, add, agenda_at, discard, next_memb
 from fuseflow.sim.engine.node_records import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
 from fuseflow.sim.engine.stream_rings import FULL_RING, MANY, is_full, tokens_left
 from fuseflow.sim.memory.ports import FOREVER, PORT_SIZE, memory_at, port_at
-from fuseflow.sim.native.jit import call_advance, call_kernel
 from fuseflow.sim.native.records import get_int, inline
+from fuseflow.sim.native.signatures import call_advance, call_kernel
 
 NODE_SIZE = NODE.size
 STUCK, BUSY, FAULT, HELD, SHORT = range(5)

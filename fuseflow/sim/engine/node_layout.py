@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from fuseflow.samml.nodes import Locate, Node, Port, Scan, StreamType, TensorDecl, WriteLevel
 from fuseflow.sim.engine.workspace import WORKSPACE, WorkspaceTable
-from fuseflow.sim.native.jit import Function, Library
+from fuseflow.sim.native.jit import Library
 from fuseflow.sim.native.records import Record, address
+from fuseflow.sim.native.signatures import Function
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.levels import Level
 from fuseflow.tile_ops import TileShape

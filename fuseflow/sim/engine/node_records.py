@@ -18,8 +18,8 @@ from fuseflow.sim.engine.stream_rings import (
     tokens_left,
     visible,
 )
-from fuseflow.sim.native.jit import call_note
 from fuseflow.sim.native.records import Record, inline
+from fuseflow.sim.native.signatures import call_note
 
 NODE = Record(
     "kernel state inputs outputs arity ports "  # addresses of the kernel's function and its state, of the first input and output

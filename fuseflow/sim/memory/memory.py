@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import int64
 
 from fuseflow.sim.memory.histogram import BUCKETS, percentile
 from fuseflow.sim.memory.layout import AddressRange, ArrayName
@@ -20,10 +19,11 @@ from fuseflow.sim.memory.mapping import Ints
 from fuseflow.sim.memory.models import MemoryModel
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
-from fuseflow.sim.native.jit import ADVANCE, library
+from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
+from fuseflow.sim.native.signatures import ADVANCE, integers
 
-ISSUE = int64(int64, int64, int64, int64, int64)
+ISSUE = integers(5)
 INITIAL_RING = 64
 """The number of requests of a port for which there is room at first."""
 

@@ -17,8 +17,8 @@ from fuseflow.sim.memory.hbm2 import HBM2, advance_hbm2
 from fuseflow.sim.memory.histogram import percentile
 from fuseflow.sim.memory.statistics import ChannelStatistics
 from fuseflow.sim.memory.timing import HBM2_2000, DeviceTiming, command_distances, lookahead
-from fuseflow.sim.native.jit import Function
 from fuseflow.sim.native.records import address
+from fuseflow.sim.native.signatures import Function
 
 NumpyArray = npt.NDArray[Any]
 BUS_BYTES = 32

@@ -1,7 +1,8 @@
-"""This module compiles kernels, each once, when a graph first needs it, and keeps them in a cache on disk.
+"""This module finds the machine code of kernels: made ahead of time, kept by an earlier run, or compiled now.
 
-Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. The
-cache directory is named after the sources that kernels are made of, since a compiled kernel contains the helpers that it calls.
+Kernels are called by address, from the loop over nodes and from one another, so a graph needs no compilation of its own. Object code is
+looked up by the digest of the sources of a kernel (`sources.py`), first among those that are part of the package, then in the user's cache.
+Only where both have none is numba imported.
 """
 
 from __future__ import annotations
@@ -9,98 +10,96 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numba
-from llvmlite import ir
-from numba import float64, int64
-from numba.core import config
-from numba.extending import intrinsic
-
+from fuseflow.sim.native.object_store import ObjectCode, ObjectStore, symbol_of
+from fuseflow.sim.native.processor import host, host_levels
 from fuseflow.sim.native.records import COMPILED
+from fuseflow.sim.native.signatures import KERNEL, Function, Signature, plain_address
+from fuseflow.sim.native.sources import bytecode_digest, source_digest
 
-Function = Callable[..., Any]
+if TYPE_CHECKING:
+    from fuseflow.sim.native.machine_code import Loader
+
 _log = logging.getLogger(__name__)
-
-KERNEL = int64(int64)
-"""This is the signature of a kernel. It takes the address of its node and returns 0."""
-ELEMENTWISE = int64(int64, int64, int64, int64, int64, int64, int64, int64)
-"""This is the signature of an operator on arrays. It takes the address of the results, their number, and address and stride (in
-words) of each of three operands."""
-FOLD = float64(float64, int64, int64, int64)
-"""This is the signature of a fold. It takes the value so far, then address and stride of the values, and their number; it returns
-the new value."""
-SWEEP = int64(int64, int64, int64)
-"""This is the signature of the joint loop. It takes the addresses of the nodes and of the agenda, and the number of firings after
-which it returns."""
-FOLD_INTO = int64(int64, int64, int64, int64)
-"""This is the signature of an elementwise fold. It takes the address of the values so far, address and stride of the new ones,
-and their number."""
-NOTE = int64(int64, int64, int64, int64, int64)
-"""This is the signature of the function that notes firings. It takes the address of the tracer, the first cycle, the number of
-firings, the cycle by which their tokens were visible, and the cycle from which their slots were free."""
-
-ADVANCE = int64(int64, int64)
-"""This is the signature of a memory model. It takes the address of the memory and the cycle to which it advances."""
-SWEEP_AT_MEMORY = int64(int64, int64, int64, int64, int64, int64)
-"""This is the signature of the joint loop at a memory. It takes the arguments of `SWEEP`, the addresses of the memory and of its
-model, and the number of cycles of a turn."""
-
-_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 
 
 def specialize(template: Function, name: str, **meanings: Function) -> Function:
     """Return the template as a function of its own, called `name`, in which each global name in `meanings` refers to the given
     function."""
     assert isinstance(template, FunctionType)
-    helpers = {key: numba.njit(function, **_OPTIONS) if COMPILED else function for key, function in meanings.items()}
-    specialized = FunctionType(template.__code__, {**template.__globals__, **helpers}, name)
+    specialized = FunctionType(template.__code__, {**template.__globals__, **meanings}, name)
     specialized.__qualname__, specialized.__module__ = name, template.__module__
     return specialized
 
 
 class Library:
-    """A library compiles functions on demand and finds the compiled ones by name and by address."""
+    """A library finds kernels by name and by address, and has those compiled that no store has. `made_ahead` has the kernels of the
+    package, the best first, and `own` those that this user's runs compiled."""
 
-    def __init__(self) -> None:
-        self.functions: dict[str, Any] = {}
+    def __init__(self, made_ahead: tuple[ObjectStore, ...] | None = None, own: ObjectStore | None = None) -> None:
+        self.made_ahead = package_stores() if made_ahead is None else made_ahead
+        self.own = user_store() if own is None else own
+        self.addresses: dict[str, int] = {}
         self.announced = False
+        self.loader: Loader | None = None
 
-    def compiled(self, function: Function, signature: Any) -> Any:
+    def compiled(self, function: Function, signature: Signature) -> Function:
         """Return the function as a compiled callable; without a compiler, return it as it is."""
-        if not COMPILED:
-            return function
-        name = f"{function.__module__}.{function.__qualname__}"
-        if name not in self.functions:
-            self._announce(function)
-            directory = cache_directory()
-            with _caching_in(directory):
-                self.functions[name] = numba.cfunc(signature, cache=directory is not None, **_OPTIONS)(function)
-        return self.functions[name].ctypes
+        return signature.callable_at(self.address(function, signature)) if COMPILED else function
 
-    def _announce(self, function: Function) -> None:
-        """Log once why the first run takes longer."""
-        if self.announced or is_cached(function):
-            return
-        self.announced = True
-        directory = cache_directory()
-        occasion = (
-            "in every run: the cache directory cannot be written" if directory is None else f"once: they are kept in {directory}"
-        )
-        _log.info("compiling the simulator's kernels, some 20 seconds, %s", occasion)
-
-    def address(self, function: Function, signature: Any = KERNEL) -> int:
+    def address(self, function: Function, signature: Signature = KERNEL) -> int:
         """Return the address of the compiled function, for calls from kernels."""
         if not COMPILED:
-            return _register(function)
-        self.compiled(function, signature)
-        return int(self.functions[f"{function.__module__}.{function.__qualname__}"].address)
+            return plain_address(function)
+        name = f"{function.__module__}.{function.__qualname__}"
+        if name not in self.addresses:
+            digest = source_digest(function, signature)
+            kernel = self._kept(function, digest) or self._compile(function, signature, digest)
+            self.addresses[name] = self._loader().load(kernel.code, symbol_of(digest))
+        return self.addresses[name]
+
+    def _loader(self) -> Loader:
+        from fuseflow.sim.native.machine_code import Loader
+
+        self.loader = self.loader or Loader(*host())
+        return self.loader
+
+    def _kept(self, function: Function, digest: str) -> ObjectCode | None:
+        """Return the kernel as a store has it, compiled from the same bytecode, if this Python can tell."""
+        bytecode = bytecode_digest(function)
+        for store in (*self.made_ahead, self.own):
+            kernel = store.read(digest)
+            if kernel is not None and is_same_code(kernel.bytecode, bytecode):
+                return kernel
+        return None
+
+    def _compile(self, function: Function, signature: Signature, digest: str) -> ObjectCode:
+        from fuseflow.sim.native.numba_compiler import object_code, optimized_module  # numba takes long to import
+
+        self._announce()
+        kernel = ObjectCode(
+            object_code(optimized_module(function, signature, symbol_of(digest)), *host()), bytecode_digest(function)
+        )
+        self.own.write(digest, kernel)
+        return kernel
+
+    def _announce(self) -> None:
+        """Log once why the first run takes longer."""
+        if not self.announced:
+            self.announced = True
+            once = f"once: they are kept in {self.own.folder}"
+            always = f"in every run: {self.own.folder} cannot be written, or is not this user's alone"
+            _log.info("compiling kernels of the simulator, up to a minute, %s", once if self.own.is_writable() else always)
+
+
+def is_same_code(kept: str, wanted: str) -> bool:
+    """Return whether two bytecode digests may be of the same code: those of different versions of Python cannot be compared."""
+    return kept == wanted or kept.partition(" ")[0] != wanted.partition(" ")[0]
 
 
 @cache
@@ -109,108 +108,20 @@ def library() -> Library:
     return Library()
 
 
-def is_cached(function: Function) -> bool:
-    """Return whether an earlier run left the compiled function in the cache."""
-    directory = cache_directory()
-    return directory is not None and any(directory.rglob(f"*.{function.__qualname__}-*.nbi"))
+def package_stores() -> tuple[ObjectStore, ...]:
+    """Return the stores of the kernels that are part of the package, the best for this processor first."""
+    return tuple(package_store(level) for level in host_levels())
 
 
-@cache
-def cache_directory() -> Path | None:
-    """Return the directory that keeps the compiled kernels of these sources, below `FUSEFLOW_CACHE_DIR` or the user's cache
-    directory. Return None if it cannot be written."""
+def package_store(level: str) -> ObjectStore:
+    """Return the store of the kernels that are made ahead of time for a level of processors."""
+    return ObjectStore(Path(str(resources.files("fuseflow"))) / "sim" / "native" / "objects" / level, private=False)
+
+
+def user_store() -> ObjectStore:
+    """Return the store of the kernels that runs of this user compiled for this processor, below `FUSEFLOW_CACHE_DIR` or the user's cache
+    directory."""
     root = os.environ.get("FUSEFLOW_CACHE_DIR")
     base = Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fuseflow"
-    digest = hashlib.sha256(numba.__version__.encode())
-    for file in _sources():
-        digest.update(file.read_bytes())
-    directory = base / "kernels" / digest.hexdigest()[:16]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return directory if os.access(directory, os.W_OK) else None
-
-
-def _sources() -> list[Path]:
-    """Return the files that kernels are made of."""
-    package = Path(str(resources.files("fuseflow")))
-    return [
-        package / "ops.py",
-        package / "tile_ops.py",
-        package / "sim" / "events" / "causes.py",
-        *(file for part in ("engine", "memory", "native") for file in sorted((package / "sim" / part).rglob("*.py"))),
-    ]
-
-
-@contextmanager
-def _caching_in(path: Path | None) -> Iterator[None]:
-    settings: Any = config
-    earlier_directory = settings.CACHE_DIR
-    settings.CACHE_DIR = "" if path is None else str(path)
-    try:
-        yield
-    finally:
-        settings.CACHE_DIR = earlier_directory
-
-
-# Calls by address
-
-_plain_functions: list[Function] = []
-
-
-def _register(function: Function) -> int:
-    if function not in _plain_functions:
-        _plain_functions.append(function)
-    return _plain_functions.index(function)
-
-
-def _indirect(signature: Any) -> Any:
-    """Return the type and the code generator of a call of the function at an address."""
-
-    def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
-        types = [context.get_value_type(kind) for kind in signature.args]
-        function = ir.FunctionType(context.get_value_type(signature.return_type), types)
-        return builder.call(builder.inttoptr(args[0], function.as_pointer()), args[1:])
-
-    return signature.return_type(int64, *signature.args), generate
-
-
-def _call_plain(address: int, *arguments: Any) -> Any:
-    return _plain_functions[address](*arguments)
-
-
-call_kernel: Function = _call_plain
-call_elementwise: Function = _call_plain
-call_fold: Function = _call_plain
-call_fold_into: Function = _call_plain
-call_advance: Function = _call_plain
-call_note: Function = _call_plain
-
-if COMPILED:
-
-    @intrinsic
-    def call_kernel(typing_context: Any, address: Any, node: Any) -> Any:
-        return _indirect(KERNEL)
-
-    @intrinsic
-    def call_elementwise(
-        typing_context: Any, address: Any, out: Any, k: Any, a: Any, sa: Any, b: Any, sb: Any, c: Any, sc: Any
-    ) -> Any:
-        return _indirect(ELEMENTWISE)
-
-    @intrinsic
-    def call_fold(typing_context: Any, address: Any, value: Any, values: Any, stride: Any, k: Any) -> Any:
-        return _indirect(FOLD)
-
-    @intrinsic
-    def call_fold_into(typing_context: Any, address: Any, into: Any, values: Any, stride: Any, k: Any) -> Any:
-        return _indirect(FOLD_INTO)
-
-    @intrinsic
-    def call_advance(typing_context: Any, address: Any, memory: Any, cycle: Any) -> Any:
-        return _indirect(ADVANCE)
-
-    @intrinsic
-    def call_note(typing_context: Any, address: Any, tracer: Any, t: Any, k: Any, seen: Any, free: Any) -> Any:
-        return _indirect(NOTE)
+    name, features = host()
+    return ObjectStore(base / "kernels" / f"{name}-{hashlib.sha256(features.encode()).hexdigest()[:16]}", private=True)

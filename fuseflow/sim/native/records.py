@@ -1,40 +1,110 @@
 """This module is memory as kernels see it: records and numbers at addresses.
 
 A kernel is an ordinary Python function of one address. It reaches its node, streams and runs through typed records at addresses,
-so that compiled code passes single integers around, never allocates and reads tensors where they are. Without a compiler
-(`NUMBA_DISABLE_JIT=1`) the same functions run as plain Python on `ctypes` views of the same memory.
+so that compiled code passes single integers around, never allocates and reads tensors where they are. Everything here is plain
+Python: with `NUMBA_DISABLE_JIT=1` kernels run as they stand, on `ctypes` views of the same memory. Compiled code has instructions
+in the place of the classes of `Instruction` (`numba_compiler.py`), and loading it imports nothing from numba.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic, register_jitable
 
-_settings: Any = config
-COMPILED: bool = not _settings.DISABLE_JIT
+COMPILED: bool = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+"""Whether kernels are compiled; the name of the variable is numba's."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+Scalar: TypeAlias = Literal["int64", "int32", "float64", "float32"]
+"""The name of a type of numbers in memory."""
+C_TYPES: dict[Scalar, Any] = {
+    "int64": ctypes.c_int64,
+    "int32": ctypes.c_int32,
+    "float64": ctypes.c_double,
+    "float32": ctypes.c_float,
+}
 
 
 def inline(function: F) -> F:
     """Mark a helper of kernels, as a decorator, that is inlined into the kernels that call it."""
-    helper: F = register_jitable(forceinline=True)(function) if COMPILED else function
-    return helper
+    function.__dict__["inlined"] = True
+    return function
 
 
 def outline(function: F) -> F:
     """Mark a helper of kernels, as a decorator, that is seldom needed and stays a function of its own."""
-    helper: F = register_jitable(function) if COMPILED else function
-    return helper
+    function.__dict__["inlined"] = False
+    return function
+
+
+def is_inlined(function: Callable[..., Any]) -> bool:
+    """Return whether a helper is always inlined. The compiler decides about one that is not marked."""
+    return bool(function.__dict__.get("inlined", False))
+
+
+# What Python lacks
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Pointer:
+    """The record at an address, by reference. `fields` has the type of each field."""
+
+    fields: tuple[tuple[str, Scalar], ...]
+    view: Any
+
+    def __call__(self, address: int) -> Any:
+        return self.view.from_address(address)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Load:
+    """The i-th number of an array at an address."""
+
+    scalar: Scalar
+
+    def __call__(self, address: int, i: int) -> Any:
+        kind = C_TYPES[self.scalar]
+        return kind.from_address(address + ctypes.sizeof(kind) * i).value
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Store:
+    """The i-th number of an array at an address is set to a value."""
+
+    scalar: Scalar
+
+    def __call__(self, address: int, i: int, value: Any) -> None:
+        kind = C_TYPES[self.scalar]
+        kind.from_address(address + ctypes.sizeof(kind) * i).value = value
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Prefetch:
+    """The processor is asked to bring memory close that is read soon. Nothing is read."""
+
+    def __call__(self, address: int) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class TrailingZeros:
+    """The number of zeros below the lowest one of some bits; there must be a one."""
+
+    def __call__(self, bits: int) -> int:
+        return (bits & -bits).bit_length() - 1
+
+
+get_int, set_int = Load("int64"), Store("int64")
+get_float, set_float = Load("float64"), Store("float64")
+get_int32, set_int32 = Load("int32"), Store("int32")
+get_float32, set_float32 = Load("float32"), Store("float32")
+prefetch, trailing_zeros = Prefetch(), TrailingZeros()
 
 
 class Record:
@@ -42,11 +112,12 @@ class Record:
     reference."""
 
     def __init__(self, fields: str, floats: str = "") -> None:
-        names = [*fields.split(), *floats.split()]
-        float_names = set(floats.split())
-        self.dtype = np.dtype([(name, np.float64 if name in float_names else np.int64) for name in names])
+        scalars: list[tuple[str, Scalar]] = [(name, "int64") for name in fields.split()]
+        scalars += [(name, "float64") for name in floats.split()]
+        self.dtype = np.dtype(scalars)
         self.size = self.dtype.itemsize
-        self.at: Callable[[int], Any] = _pointer(self.dtype) if COMPILED else _view(names, float_names)
+        view = type("View", (ctypes.Structure,), {"_fields_": [(name, C_TYPES[scalar]) for name, scalar in scalars]})
+        self.at = Pointer(tuple(scalars), view)
 
     def offset(self, field: str) -> int:
         """Return the number of bytes from the start of a record to a field."""
@@ -56,107 +127,6 @@ class Record:
     def array(self, count: int) -> npt.NDArray[Any]:
         """Return an array of so many zeroed records (at least one)."""
         return np.zeros(max(count, 1), self.dtype)
-
-
-def _view(names: list[str], float_names: set[str]) -> Callable[[int], Any]:
-    fields = [(name, ctypes.c_double if name in float_names else ctypes.c_int64) for name in names]
-    view: Any = type("View", (ctypes.Structure,), {"_fields_": fields})
-    return lambda address: view.from_address(address)
-
-
-def _pointer(dtype: np.dtype[Any]) -> Callable[[int], Any]:
-    record = numba.from_dtype(dtype)
-
-    @intrinsic
-    def at(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], context.get_value_type(record))
-
-        return record(types.int64), generate
-
-    pointer: Any = at
-    return pointer
-
-
-def _cells(numba_type: Any, llvm_type: Any, c_type: Any) -> tuple[Callable[[int, int], Any], Callable[[int, int, Any], None]]:
-    """Return the functions `get(address, i)` and `set(address, i, value)` of the i-th number of an array at an address."""
-    if not COMPILED:
-        size = ctypes.sizeof(c_type)
-
-        def plain_get(address: int, i: int) -> Any:
-            return c_type.from_address(address + size * i).value
-
-        def plain_set(address: int, i: int, value: Any) -> None:
-            c_type.from_address(address + size * i).value = value
-
-        return plain_get, plain_set
-
-    @intrinsic
-    def get(typing_context: Any, address: Any, i: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.load(builder.gep(builder.inttoptr(args[0], llvm_type.as_pointer()), [args[1]]))
-
-        return numba_type(types.int64, types.int64), generate
-
-    @intrinsic
-    def put(typing_context: Any, address: Any, i: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            builder.store(args[2], builder.gep(builder.inttoptr(args[0], llvm_type.as_pointer()), [args[1]]))
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64, numba_type), generate
-
-    cells: Any = (get, put)
-    return cells
-
-
-get_int, set_int = _cells(types.int64, ir.IntType(64), ctypes.c_int64)
-get_float, set_float = _cells(types.float64, ir.DoubleType(), ctypes.c_double)
-get_int32, set_int32 = _cells(types.int32, ir.IntType(32), ctypes.c_int32)
-get_float32, set_float32 = _cells(types.float32, ir.FloatType(), ctypes.c_float)
-
-
-def _prefetch() -> Callable[[int], None]:
-    """Return `prefetch(address)`, which asks the processor to bring memory close that is read soon, and reads nothing."""
-    if not COMPILED:
-        return lambda address: None
-
-    @intrinsic
-    def prefetch(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            word, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-            kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-            insert: Any = cgutils.get_or_insert_function
-            function = insert(builder.module, kind, "llvm.prefetch.p0i8")
-            builder.call(function, [builder.inttoptr(args[0], byte), word(0), word(3), word(1)])
-            return context.get_dummy_value()
-
-        return types.void(types.int64), generate
-
-    intrinsic_function: Any = prefetch
-    return intrinsic_function
-
-
-prefetch = _prefetch()
-
-
-def _trailing_zeros() -> Callable[[int], int]:
-    """Return `trailing_zeros(bits)`, the number of zeros below the lowest one; `bits` must have a one."""
-    if not COMPILED:
-        return lambda bits: (bits & -bits).bit_length() - 1
-
-    @intrinsic
-    def trailing_zeros(typing_context: Any, bits: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.cttz(args[0], ir.IntType(1)(1))
-
-        return types.int64(types.int64), generate
-
-    intrinsic_function: Any = trailing_zeros
-    return intrinsic_function
-
-
-trailing_zeros = _trailing_zeros()
 
 
 def address(array: npt.NDArray[Any]) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, void
 
 from fuseflow.sim.memory.histogram import BUCKETS, count_latency, longest_latency, percentile
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
+from fuseflow.sim.native.signatures import Signature
 
 
 def histogram_of(latencies: list[int]) -> np.ndarray:
     found = np.zeros(BUCKETS, np.int64)
-    count = library().compiled(count_latency, void(int64, int64))
+    count = library().compiled(count_latency, Signature(None, ("int64", "int64")))
     for cycles in latencies:
         count(address(found), cycles)
     return found

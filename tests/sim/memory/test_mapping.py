@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import int64
 
 from fuseflow.errors import MachineError
 from fuseflow.sim.memory.hbm2 import packed_place
@@ -22,6 +21,7 @@ from fuseflow.sim.memory.mapping import (
 from fuseflow.sim.memory.models import Hbm2
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
+from fuseflow.sim.native.signatures import integers
 
 # For 8 channels: of each field the address bits from its lowest on, then the bits that are xor-ed with them
 FIELDS = {
@@ -65,7 +65,7 @@ def test_bit_by_bit_with_8_channels(name: str) -> None:
 @pytest.mark.parametrize("name", MAPPINGS)
 def test_compiled_code_agrees(name: str) -> None:
     model = Hbm2(8, MAPPINGS[name])
-    packed = library().compiled(packed_place, int64(int64, int64, int64))
+    packed = library().compiled(packed_place, integers(3))
     found = [packed(address(model.moves), len(model.moves), byte) for byte in random_addresses(8).tolist()]
     channel, bank, row = decode_addresses(MAPPINGS[name], 8, random_addresses(8))
     assert found == (channel << FIELD_OFFSETS["channel"] | row << FIELD_OFFSETS["row"] | bank).tolist()

@@ -54,8 +54,8 @@ from fuseflow.sim.engine.stream_rings import (
     take_in_same_cycle,
     visible,
 )
-from fuseflow.sim.native.jit import call_fold, call_fold_into
 from fuseflow.sim.native.records import Record, get_int, inline, set_float
+from fuseflow.sim.native.signatures import call_fold, call_fold_into
 
 REPEAT = Record("words")
 REDUCE = Record("fold pending at words tile sums behind", floats="value identity")

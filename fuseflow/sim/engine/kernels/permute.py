@@ -19,8 +19,9 @@ from fuseflow.sim.engine.node_layout import LayoutRule, NodeLayout, Part
 from fuseflow.sim.engine.node_records import TWICE
 from fuseflow.sim.engine.stream_rings import REPEATED, WORD_OFFSET, copy, element_address, head_address, head_run, word_in
 from fuseflow.sim.engine.workspace import BLOCK, find_or_insert
-from fuseflow.sim.native.jit import Function, specialize
+from fuseflow.sim.native.jit import specialize
 from fuseflow.sim.native.records import get_int, set_int
+from fuseflow.sim.native.signatures import Function
 
 
 def permute(node: n.Permute, layout: NodeLayout) -> list[Part]:

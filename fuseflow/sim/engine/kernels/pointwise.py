@@ -11,8 +11,9 @@ from fuseflow.ops import Operator, operator
 from fuseflow.samml import nodes as n
 from fuseflow.sim.engine.node_records import ENDED, close, fire, room_at, source, take_everywhere, target, tokens_at
 from fuseflow.sim.engine.stream_rings import CONTROL, DONE, head_run, is_control, push, take, visible
-from fuseflow.sim.native.jit import Function, specialize
+from fuseflow.sim.native.jit import specialize
 from fuseflow.sim.native.records import COMPILED, get_float, inline, set_float
+from fuseflow.sim.native.signatures import Function
 
 NO_INPUT = -1
 

@@ -27,8 +27,9 @@ from fuseflow.sim.engine.stream_rings import (
     take,
     visible,
 )
-from fuseflow.sim.native.jit import FOLD, FOLD_INTO, Function, call_fold, call_fold_into, specialize
+from fuseflow.sim.native.jit import specialize
 from fuseflow.sim.native.records import Record, get_float, get_int, set_float
+from fuseflow.sim.native.signatures import FOLD, FOLD_INTO, Function, call_fold, call_fold_into
 
 REDUCE = Record("fold pending words tile", floats="value identity")
 """`pending` is the stop that is still to be sent, plus 1. `tile` is the address of the value so far, if it is a tile (`words`

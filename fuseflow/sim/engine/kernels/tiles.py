@@ -32,8 +32,9 @@ from fuseflow.sim.engine.stream_rings import (
     head_run,
     scratch_address,
 )
-from fuseflow.sim.native.jit import ELEMENTWISE, Function, call_elementwise, specialize
+from fuseflow.sim.native.jit import specialize
 from fuseflow.sim.native.records import Record, get_float, inline, set_float
+from fuseflow.sim.native.signatures import ELEMENTWISE, Function, call_elementwise
 from fuseflow.tile_ops import TILE_FOLDS, TILE_OPERATORS, TileShape
 
 TILES = Record(

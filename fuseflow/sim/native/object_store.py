@@ -1,0 +1,111 @@
+"""This module keeps the object code of kernels in files, one a kernel, which are named after the digest of its sources.
+
+A file has the SHA-256 of all that follows in its first line, the version of Python and the digest of the bytecode that were compiled in the
+second one, and then the object code. Machine code of others is never run: a file that is not whole counts as missing, and so does, in a
+user's cache, one that another user owns or could have written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+SUFFIX = ".kernel"
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCode:
+    """A compiled kernel: `code` is an object file that defines the symbol `symbol_of(digest)`. `bytecode` tells from which version of
+    Python and from which bytecode it was compiled."""
+
+    code: bytes
+    bytecode: str
+
+    def to_bytes(self) -> bytes:
+        """Return the contents of its file."""
+        body = self.bytecode.encode() + b"\n" + self.code
+        return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ObjectCode | None:
+        """Return the kernel in the contents of a file, or None if they are not what was written."""
+        checksum, _, body = data.partition(b"\n")
+        if hashlib.sha256(body).hexdigest().encode() != checksum:
+            return None
+        bytecode, _, code = body.partition(b"\n")
+        return cls(code, bytecode.decode())
+
+
+def symbol_of(digest: str) -> str:
+    """Return the symbol of the kernel whose sources have a digest."""
+    return f"fuseflow_kernel_{digest[:32]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """A folder of kernels for one kind of processor. Those of a `private` one were written by this user's earlier runs, and must be
+    theirs alone; others are part of the package, and as trusted as its modules beside them."""
+
+    folder: Path
+    private: bool
+
+    def read(self, digest: str) -> ObjectCode | None:
+        """Return a kernel, or None if the store has none that can be trusted."""
+        try:
+            if self.private and not _is_of_this_user_alone(self.folder.lstat()):
+                return None
+            file = os.open(self.folder / f"{digest}{SUFFIX}", os.O_RDONLY | _FLAGS)
+        except OSError:
+            return None
+        with open(file, "rb") as stream:
+            trusted = not self.private or _is_of_this_user_alone(os.fstat(file))
+            return ObjectCode.from_bytes(stream.read()) if trusted else None
+
+    def write(self, digest: str, kernel: ObjectCode) -> bool:
+        """Keep a kernel, and return whether that was possible. Other processes see the whole file or none."""
+        try:
+            if not self.is_writable():
+                return False
+            handle, name = tempfile.mkstemp(dir=self.folder)  # nobody else may read or write it
+        except OSError:
+            return False
+        temporary = Path(name)
+        try:
+            with open(handle, "wb") as stream:
+                stream.write(kernel.to_bytes())
+            if not self.private:
+                temporary.chmod(0o644)
+            temporary.replace(self.folder / f"{digest}{SUFFIX}")
+        except OSError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+        return True
+
+    def keep_only(self, digests: Iterable[str]) -> None:
+        """Remove the kernels whose digest is not one of these."""
+        names = {f"{digest}{SUFFIX}" for digest in digests}
+        for file in self.folder.glob(f"*{SUFFIX}"):
+            if file.name not in names:
+                file.unlink(missing_ok=True)
+
+    def is_writable(self) -> bool:
+        """Return whether kernels can be kept here, so that a later run trusts them."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700 if self.private else 0o777)
+            return os.access(self.folder, os.W_OK) and (not self.private or _is_of_this_user_alone(self.folder.lstat()))
+        except OSError:
+            return False
+
+
+def _is_of_this_user_alone(status: os.stat_result) -> bool:
+    """Return whether a file or folder belongs to this user, is no link, and nobody else may write to it."""
+    owner = status.st_uid == os.geteuid() if hasattr(os, "geteuid") else True  # Windows has other means, which keep caches apart
+    return owner and not stat.S_ISLNK(status.st_mode) and not status.st_mode & OTHERS_MAY_WRITE

@@ -1,0 +1,116 @@
+"""Kernels are made ahead of time, all that any graph may need. Then a first run on a new machine compiles nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from engines import LIMITS, disagreements, on_engine
+from memories import at_memory
+from random_graphs import random_case
+
+from fuseflow.sim import load_machine
+from fuseflow.sim.engine.ahead import all_kernels, is_made, make_all
+from fuseflow.sim.native.jit import Library, library, package_store
+from fuseflow.sim.native.machine_code import Loader
+from fuseflow.sim.native.object_store import symbol_of
+from fuseflow.sim.native.processor import FEATURES_BY_LEVEL, has_levels, host, host_levels, levels_of
+from fuseflow.sim.native.sources import source_digest
+
+needs_levels = pytest.mark.skipif(not has_levels(), reason="kernels are made ahead for x86-64 on Linux")
+COMAL = load_machine("comal")
+EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
+FIRST_RUN = """
+import json, sys
+from fuseflow.cli.main import main
+main(sys.argv[1:], standalone_mode=False)
+print(json.dumps([name for name in sys.modules if name.partition(".")[0] in ("numba", "distutils")]))
+"""
+
+
+@pytest.fixture(scope="module")
+def made() -> None:
+    """The kernels of these sources, made ahead: what the build of the package did, unless the sources changed."""
+    assert make_all(jobs=min(os.cpu_count() or 1, 4)) == len(all_kernels())
+
+
+@needs_levels
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("machine", ["rda", "comal", "ideal"])
+def test_a_first_run_compiles_nothing_and_needs_no_compiler(tmp_path: Path, machine: str) -> None:
+    words = ["run", str(EXAMPLE / "spmm.ein"), "--tensors", str(EXAMPLE / "tensors.yaml"), "--engine", "fast", "-q"]
+    (tmp_path / "home").mkdir()
+    unset = ("FUSEFLOW_CACHE_DIR", "XDG_CACHE_HOME")
+    variables = {name: value for name, value in os.environ.items() if name not in unset}
+    variables |= {"PATH": str(tmp_path / "nothing"), "HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", FIRST_RUN, *words, "--machine", machine]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+    assert not list((tmp_path / "home").rglob("*.kernel"))
+
+
+@needs_levels
+@pytest.mark.usefixtures("made")
+def test_every_kernel_loads_at_every_level_of_this_processor() -> None:
+    for level in host_levels():
+        loader = Loader(*host())
+        for name, kernel in all_kernels().items():
+            digest = source_digest(*kernel)
+            code = package_store(level).read(digest)
+            assert code is not None, name
+            assert loader.load(code.code, symbol_of(digest)) != 0
+
+
+@needs_levels
+@pytest.mark.usefixtures("made")
+def test_the_lowest_level_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowest = Library((package_store("x86-64-v2"),), library().own)
+    for module in ("execute", "event_log"):
+        monkeypatch.setattr(f"fuseflow.sim.engine.{module}.library", lambda: lowest)
+    monkeypatch.setattr(Library, "_compile", lambda *_: pytest.fail("a kernel was not made ahead"))
+    for seed in range(30):
+        assert not list(disagreements(random_case(seed, "small"), LIMITS[seed % len(LIMITS)])), seed
+    assert lowest.addresses
+
+
+@needs_levels
+@pytest.mark.usefixtures("made")
+def test_nothing_is_made_twice_and_old_kernels_go() -> None:
+    old = package_store("x86-64-v3").folder / f"{'0' * 64}.kernel"
+    old.write_bytes(b"of sources that are gone")
+    times = {file: file.stat().st_mtime_ns for file in old.parent.glob("*.kernel") if file != old}
+    make_all(jobs=1)
+    assert {file: file.stat().st_mtime_ns for file in old.parent.glob("*.kernel")} == times
+
+
+def test_all_kernels_that_random_graphs_need_are_known() -> None:
+    for seed in range(150):
+        case, limits = random_case(seed), LIMITS[seed % len(LIMITS)]
+        comal = replace(case, graph=replace(case.graph, depths=()), machine=COMAL)
+        for variant in (case, at_memory(case, seed), comal):
+            on_engine(variant, limits)
+    known = set(all_kernels())
+    used = {name for name in library().addresses if name.startswith("fuseflow.")}
+    assert used <= known
+    assert len(used) > 0.6 * len(known)
+
+
+def test_a_kernel_of_changed_sources_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    function, signature = all_kernels()["fuseflow.sim.engine.loop.sweep"]
+    before = source_digest(function, signature)
+    monkeypatch.setitem(function.__globals__, "STUCK", 5)
+    assert source_digest(function, signature) != before
+    assert not is_made(source_digest(function, signature))
+
+
+def test_a_processor_has_the_levels_whose_features_it_has() -> None:
+    v2, v3 = FEATURES_BY_LEVEL["x86-64-v2"], FEATURES_BY_LEVEL["x86-64-v3"]
+    assert levels_of(dict.fromkeys((*v2, *v3), True)) == ("x86-64-v3", "x86-64-v2")
+    assert levels_of({**dict.fromkeys((*v2, *v3), True), "avx2": False}) == ("x86-64-v2",)
+    assert levels_of(dict.fromkeys(v3, True)) == ()
