@@ -40,7 +40,8 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
         levels.append(level.append(shape[d], len(refs), ends, crds))
         refs = below
     tail = [shape[d] for d in tensor.format.order[reached:]]
-    values = tensor.values.reshape(-1, math.prod(tail), *tensor.tile)[refs].reshape(-1, *tensor.tile)
+    entries, below = tensor.levels[reached - 1].entries, math.prod(tail)
+    values = tensor.values.reshape(entries, below, *tensor.tile)[refs].reshape(len(refs) * below, *tensor.tile)
     return Tensor(shape, tensor.format, (*levels, *_dense_levels(tensor, reached, len(refs), tail)), values, tensor.fill)
 
 
