@@ -17,6 +17,11 @@ from fuseflow.sim.memory.settings import Hbm2Memory, clock_ratio
 from fuseflow.sim.memory.timing import HBM2_2000
 from fuseflow.tensors.levels.base import Ints
 
+PILOT_SHARE = 1 / 20
+"""The part of the shortest replicate that is run first, to see how long coordinates of a weight take: a slow memory takes its own time."""
+LEAST_SIZE = 4
+"""The fewest coordinates of a replicate."""
+
 RowRunner = Callable[[Ints], Simulation]
 """A function that runs a region at some coordinates of its outermost index."""
 
@@ -59,23 +64,21 @@ def sample_region(weights: Weights, machine: Machine, sample: Sample, run: RowRu
     if sample.fraction == 1:
         return sample_whole(weights, run, sample.confidence)
     rng = np.random.default_rng([sample.seed, stream])
+    wanted = sample.shortest * PILOT_SHARE
     scale = expected_cycles(weights, machine) / float(weights.sum())
     while True:
-        size = _replicate_size(weights, scale, sample)
+        size = max(LEAST_SIZE, math.ceil(len(weights) * wanted / (scale * float(weights.sum()))))
+        if wanted == sample.shortest and sample.fraction is not None:
+            size = max(size, math.ceil(len(weights) * sample.fraction / sample.replicates))
         design = design_sample(weights, size, sample.replicates, rng)
         if not _affordable(design, sample.replicates):
             return None
         first = run(design.replicate(0))
-        if first.cycles >= sample.shortest:
+        if wanted == sample.shortest and first.cycles >= sample.shortest:
             return _measured(design, machine, sample, run, first)
-        scale = 0.9 * first.cycles / design.weight(design.replicate(0))
-
-
-def _replicate_size(weights: Weights, scale: float, sample: Sample) -> int:
-    """Return how many coordinates a replicate has: those of the fraction that was asked for, and enough for the shortest replicate."""
-    shortest = math.ceil(len(weights) * sample.shortest / (scale * float(weights.sum())))
-    asked = 0 if sample.fraction is None else math.ceil(len(weights) * sample.fraction / sample.replicates)
-    return max(2, shortest, asked)
+        scale = first.cycles / design.weight(design.replicate(0))
+        scale *= 0.95 if wanted == sample.shortest else 1
+        wanted = sample.shortest
 
 
 def _affordable(design: SampleDesign, replicates: int) -> bool:

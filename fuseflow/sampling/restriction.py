@@ -8,7 +8,7 @@ extents of the graph shrink and nothing else changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 from fuseflow.einsum.nodes import TensorType
@@ -18,7 +18,6 @@ from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, nodes, reduct
 from fuseflow.lower.lanes import with_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.samml.nodes import Graph
-from fuseflow.samml.restrictions import restriction_name
 from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.schedule import Schedule
 from fuseflow.table import build_table, emit
@@ -96,6 +95,15 @@ def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
         tensors[name] = RestrictedTensor(view.tensor, modes[view])
         renamed |= {} if alone else {view: name}
     return RestrictedRegion(_with_tensors(fused, stored, renamed, {**fused.sizes, outermost: size}), tensors)
+
+
+def restriction_name(tensor: str, modes: Iterable[int]) -> str:
+    """Return the name of a tensor that is restricted along some modes, beside the whole tensor. No name of a program has an `@`.
+
+    >>> restriction_name("A", (0,))
+    'A@restricted_0'
+    """
+    return f"{tensor}@restricted" + "".join(f"_{mode}" for mode in modes)
 
 
 def _restricted_extent(fused: FusedRegion, count: int) -> int:

@@ -1,20 +1,18 @@
 """The memory layout of a region. Its arrays lie in one address space, in the order in which the nodes name their tensors, and each
 begins at a multiple of a line. So what a tensor is called does not matter.
 
-Inputs lie one behind the other; a restriction of a tensor lies where the tensor lies (`samml.restrictions`). Nobody knows how long the
-arrays of a result will be, so these share the rest of the memory evenly.
+Inputs lie one behind the other. Nobody knows how long the arrays of a result will be, so these share the rest of the memory evenly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Literal, TypeAlias
 
 from fuseflow.errors import SimulationError
 from fuseflow.samml.nodes import Graph, TensorDecl, TensorUser
-from fuseflow.samml.restrictions import unrestricted_name
 from fuseflow.tensors import DTYPES, Tensor
 
 ArrayKind: TypeAlias = Literal["pos", "crd", "val"]
@@ -40,13 +38,11 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
     inputs, outputs = (
         tuple(name for name in tensors_in_memory(graph) if name in names) for names in (graph.inputs, graph.outputs)
     )
-    for together in _restrictions(inputs):
-        for arrays in zip(*(tensor_arrays(graph.declared[name]) for name in together), strict=True):
-            lengths = [_elements(tensors[array[0]], array) * width for array, width in arrays]
-            ranges |= {
-                array: AddressRange(end, length, width) for (array, width), length in zip(arrays, lengths, strict=True)
-            }
-            end += -(-max(lengths) // line) * line
+    for name in inputs:
+        for array, width in tensor_arrays(graph.declared[name]):
+            length = _elements(tensors[name], array) * width
+            ranges[array] = AddressRange(end, length, width)
+            end += -(-length // line) * line
     written = [pair for name in outputs for pair in tensor_arrays(graph.declared[name])]
     share = (capacity - end) // max(len(written), 1) // line * line
     if share < line:
@@ -58,14 +54,6 @@ def lay_out(graph: Graph, tensors: Mapping[str, Tensor], capacity: int, line: in
         ranges[array] = AddressRange(end, share, width)
         end += share
     return ranges
-
-
-def _restrictions(names: Iterable[str]) -> list[list[str]]:
-    """Return the tensors with those that restrict them, in the order in which one of them is named first."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(unrestricted_name(name), []).append(name)
-    return list(groups.values())
 
 
 def tensors_in_memory(graph: Graph) -> tuple[str, ...]:
