@@ -30,7 +30,7 @@ RowRunner = Callable[[Ints], Simulation]
 class RegionSample:
     """The sampled cycles of a region: how many of its `coordinates` were `taken`, how many of them always, in how many replicates.
 
-    `share` is that of the work. `taken_rows` are the coordinates of the longest run, and `longest` is that run.
+    `share` is that of the work.
     """
 
     cycles: SampledCycles
@@ -39,8 +39,15 @@ class RegionSample:
     certain: int
     replicates: int
     share: float
-    taken_rows: Ints
-    longest: Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRun:
+    """A sample, and the run of all replicates together: of these `rows` the values are known."""
+
+    sample: RegionSample
+    rows: Ints
+    simulation: Simulation
 
 
 def expected_cycles(weights: Weights, machine: Machine) -> float:
@@ -48,15 +55,15 @@ def expected_cycles(weights: Weights, machine: Machine) -> float:
     return float(weights.sum()) / (1 - refresh_share(machine))
 
 
-def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> RegionSample:
+def sample_whole(weights: Weights, run: RowRunner, confidence: float) -> SampledRun:
     """Return the sample that has all coordinates. It is exact."""
     rows = np.arange(len(weights))
     simulation = run(rows)
     cycles = SampledCycles(simulation.cycles, 0.0, confidence)
-    return RegionSample(cycles, len(rows), len(rows), 0, 1, 1.0, rows, simulation)
+    return SampledRun(RegionSample(cycles, len(rows), len(rows), 0, 1, 1.0), rows, simulation)
 
 
-def sample_region(weights: Weights, machine: Machine, sample: Sample, run: RowRunner, stream: int) -> RegionSample | None:
+def sample_region(weights: Weights, machine: Machine, sample: Sample, run: RowRunner, stream: int) -> SampledRun | None:
     """Return the sampled cycles of a region, or None if so large a share would be needed that all of it is to be run instead.
 
     `stream` tells the random choices of one region from those of the next.
@@ -94,7 +101,7 @@ def _share(design: SampleDesign, replicates: int) -> float:
 
 def _measured(
     design: SampleDesign, machine: Machine, sample: Sample, run: RowRunner, first: Simulation
-) -> RegionSample | None:
+) -> SampledRun | None:
     """Return the sample with as many replicates as the error takes: the number is doubled until it holds.
 
     Whoever looks several times until the error holds is lucky too often. So the first look may be wrong with half of the probability that
@@ -120,7 +127,7 @@ def _measured(
             interval = SampledCycles(measured.estimate, measured.half_width, sample.confidence)
             taken, always = len(rows) + len(design.certain), len(design.certain)
             share = (design.weight(rows) + design.weight(design.certain)) / float(design.weights.sum())
-            return RegionSample(interval, len(design.weights), taken, always, count, share, rows, together)
+            return SampledRun(RegionSample(interval, len(design.weights), taken, always, count, share), rows, together)
         count *= 2
     return None
 
