@@ -20,7 +20,19 @@ if TYPE_CHECKING:
     from fuseflow.schedule import Schedule
     from fuseflow.sim import Machine, load_machine
 
-__all__ = ["Compiled", "FuseFlowError", "Machine", "Program", "Result", "Sample", "SampledResult", "Schedule", "autoschedule", "compile", "load_machine"]
+__all__ = [
+    "Compiled",
+    "FuseFlowError",
+    "Machine",
+    "Program",
+    "Result",
+    "Sample",
+    "SampledResult",
+    "Schedule",
+    "autoschedule",
+    "compile",
+    "load_machine",
+]
 
 _MODULES = {
     "Compiled": "run.compiled",

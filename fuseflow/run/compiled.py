@@ -24,7 +24,7 @@ from fuseflow.run.check import Check, check_outputs
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.history import RunHistory
 from fuseflow.run.result import Result, Seconds
-from fuseflow.run.sampled import run_sampled
+from fuseflow.run.sampled import SampledRegions
 from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.run.stand_ins import check_region, combine_checks, stand_in
@@ -88,7 +88,7 @@ class Compiled:
         """
         return artifacts.emit_stage(self.source, self.program, self.regions, stage)
 
-    def save(self, directory: str | Path, result: Result | None = None) -> None:
+    def save(self, directory: str | Path, result: Result | SampledResult | None = None) -> None:
         """Write every stage, and the result of a run, into a directory that describes itself. The directory appears when it is complete.
 
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory.
@@ -184,8 +184,10 @@ class Compiled:
         """
         if sample is not None:
             if watch is not None or execute is not simulate:
-                raise UsageError("a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample")
-            return run_sampled(self, sample, progress, check, engine, dedup)
+                raise UsageError(
+                    "a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample"
+                )
+            return self._run_sampled(sample, progress, check, engine, dedup)
         return self._run(progress, check, engine, dedup, watch, execute)
 
     def _run(
@@ -228,6 +230,20 @@ class Compiled:
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         outcome = None if not check else combine_checks(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, history.regions, outcome, seconds)
+
+    def _run_sampled(
+        self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool
+    ) -> SampledResult:
+        """Run region after region by samples, and check the values of the interpreter."""
+        start = time.perf_counter()
+        tensors, memory = self.source.tensors, self.memory()
+        run = SampledRegions(self.program, tensors, self.schedule, self.machine, memory, sample, engine, dedup, progress)
+        for number, region in enumerate(self.regions):
+            run.run(number, region)
+        outputs = tensors_to_elements(self.program.declared, {name: run.memory[name] for name in self.program.outputs})
+        seconds = Seconds(self.source.seconds, self.seconds, time.perf_counter() - start)
+        outcome, settings = self.compare(outputs) if check else None, replace(self.settings, engine=engine)
+        return SampledResult(settings, sample, outputs, tuple(run.results), outcome, run.rows_check, seconds)
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fuseflow.einsum.blocked_storage import tensors_to_elements
+from fuseflow.einsum.nodes import Program
 from fuseflow.errors import SamplingError
 from fuseflow.estimate import measure_statistics
 from fuseflow.estimate.counted.patterns import tensor_pattern
@@ -17,79 +15,58 @@ from fuseflow.estimate.program import Estimator, RegionEstimate, TensorKnowledge
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import TOLERANCE, Check, compare_arrays
 from fuseflow.run.estimator_regions import estimator_regions
-from fuseflow.run.result import Seconds
-from fuseflow.run.sampled_result import SampledRegionResult, SampledResult
+from fuseflow.run.sampled_result import SampledRegionResult
 from fuseflow.sampling.interval import SampledCycles
 from fuseflow.sampling.region import RegionSampler, require_bounded_fifos
 from fuseflow.sampling.replicates import SampledRun
 from fuseflow.sampling.sample import Sample
 from fuseflow.sampling.values import interpret_results, values_refusal
-from fuseflow.sim import Engine, simulate
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, Machine, simulate
 from fuseflow.sim.memory.layout import tensors_in_memory
 from fuseflow.sim.signature import RegionRepeat, signature
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.restriction import restrict
 
-if TYPE_CHECKING:
-    from fuseflow.run.compiled import Compiled, ProgressCallback
-
-
-def run_sampled(
-    compiled: Compiled,
-    sample: Sample,
-    progress: ProgressCallback | None = None,
-    check: bool = True,
-    engine: Engine = "auto",
-    dedup: bool = True,
-) -> SampledResult:
-    """Run a program by samples of its regions, and check its outputs.
-
-    Raises `SamplingError` for a machine or a region that cannot be sampled.
-    """
-    require_bounded_fifos(compiled.machine)
-    if compiled.schedule.intermediates == "dense":
-        raise SamplingError(
-            "a run on dense stand-ins (`intermediates: dense`) cannot be sampled: the interpreter computes real intermediates",
-            hint="run it without a sample",
-        )
-    start = time.perf_counter()
-    run = _SampledRun(compiled, sample, engine, dedup, progress)
-    for number, region in enumerate(compiled.regions):
-        run.region(number, region)
-    outputs = {name: run.memory[name] for name in compiled.program.outputs}
-    outputs = tensors_to_elements(compiled.program.declared, outputs)
-    seconds = Seconds(compiled.source.seconds, compiled.seconds, time.perf_counter() - start)
-    outcome = compiled.compare(outputs) if check else None
-    settings = replace(compiled.settings, engine=engine)
-    return SampledResult(settings, sample, outputs, tuple(run.results), outcome, run.rows_check, seconds)
-
 
 @dataclass(slots=True)
-class _SampledRun:
-    """A sampled run so far: what is in memory, what is known of it, and the results of the regions."""
+class SampledRegions:
+    """The regions of a program as they are sampled, one after the other: what is in memory, what is known of it, and the results so far.
 
-    compiled: Compiled
+    `tensors` are the inputs of the user, and `memory` is what a run begins with. Raises `SamplingError` for a machine on which nothing is
+    to be sampled, and for dense stand-ins.
+    """
+
+    program: Program
+    tensors: Mapping[str, Tensor]
+    schedule: Schedule
+    machine: Machine
+    memory: dict[str, Tensor]
     sample: Sample
     engine: Engine
     dedup: bool
-    progress: ProgressCallback | None
+    progress: Callable[[str, int], None] | None
     estimator: Estimator = field(default_factory=Estimator)
     results: list[SampledRegionResult] = field(default_factory=list)
-    rows_check: Check = Check("interpreter, sampled rows", True, 0.0)
-    memory: dict[str, Tensor] = field(init=False)
+    rows_check: Check = field(default_factory=lambda: Check("interpreter, sampled rows", True, 0.0))
     knowledge: TensorKnowledge = field(init=False)
     _first: dict[Hashable, tuple[int, CompiledRegion]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.memory = self.compiled.memory()
-        self.knowledge = self.estimator.knowledge(self.compiled.program, self.compiled.source.tensors)
+        require_bounded_fifos(self.machine)
+        if self.schedule.intermediates == "dense":
+            raise SamplingError(
+                "a run on dense stand-ins (`intermediates: dense`) cannot be sampled: the interpreter computes real intermediates",
+                hint="run it without a sample",
+            )
+        self.knowledge = self.estimator.knowledge(self.program, self.tensors)
 
-    def region(self, number: int, region: CompiledRegion) -> None:
+    def run(self, number: int, region: CompiledRegion) -> None:
         """Run one region."""
         for step in region.views_before:
             self.memory[step.name] = step.of(self.memory[step.source])
         (estimated,) = estimator_regions([region])
-        counts = self.estimator.region(estimated, self.compiled.machine, self.knowledge)
+        counts = self.estimator.region(estimated, self.machine, self.knowledge)
         read = {name: self.memory[name] for name in region.graph.inputs}
         key = signature(region.graph, read) if self.dedup else None
         if key is not None and key in self._first and values_refusal(region) is None:
@@ -112,24 +89,21 @@ class _SampledRun:
     ) -> None:
         """Sample a region, or run it as it is."""
         report = None if self.progress is None else _region_progress(self.progress, region.name)
-        sampler = RegionSampler(
-            self.compiled.schedule, self.compiled.machine, self.sample, self.engine, self.estimator.memo
-        )
+        sampler = RegionSampler(self.schedule, self.machine, self.sample, self.engine, self.estimator.memo)
         sampled = sampler.run(region, read, self.knowledge.patterns, number, report)
         cycles: SampledCycles | int
         if sampled is None:
-            simulation = simulate(region.graph, read, self.compiled.machine, report, engine=self.engine)
+            sample = None
+            simulation = simulate(region.graph, read, self.machine, report, engine=self.engine)
             cycles, results = simulation.cycles, dict(simulation.outputs)
         else:
-            cycles = sampled.sample.cycles
+            sample, cycles = sampled.sample, sampled.sample.cycles
             results = interpret_results(region, self.memory, counts.work.patterns)
             self._compare_rows(region, sampled, results)
         if key is not None:
             self._first.setdefault(key, (len(self.results), region))
         index = region.fused.order[0] if region.fused.order else ""
-        self.results.append(
-            SampledRegionResult(region.name, region.einsums, index, cycles, sampled and sampled.sample, counts)
-        )
+        self.results.append(SampledRegionResult(region.name, region.einsums, index, cycles, sample, counts))
         self._store(results)
 
     def _store(self, results: Mapping[str, Tensor]) -> None:
@@ -162,5 +136,5 @@ def _row_error(computed: Tensor, expected: Tensor) -> float:
     return compare_arrays(computed.to_dense(), expected.to_dense())[0]
 
 
-def _region_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:
+def _region_progress(progress: Callable[[str, int], None], region: str) -> Callable[[int], None]:
     return lambda firings: progress(region, firings)

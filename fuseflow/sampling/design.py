@@ -1,8 +1,8 @@
 """The design of a sample: which coordinates of a loop are always taken, and which disjoint replicates are drawn from the others.
 
-The coordinates are put in the order of their weights, and cut into strata of equal numbers. A replicate has one coordinate of each stratum, so
-that every replicate has small, middling and large ones as the loop has them. Coordinates of equal weight stay in their own order, so that
-a replicate of a loop whose coordinates are all alike comes from everywhere in it.
+The coordinates are put in the order of their weights, and cut into strata of equal numbers. A replicate has one coordinate of each
+stratum, so that every replicate has small, middling and large ones as the loop has them. Coordinates of equal weight stay in their own
+order, so that a replicate of a loop whose coordinates are all alike comes from everywhere in it.
 
 All coordinates of a stratum are equally likely. With probabilities by weight each would have to be counted by the cycles that it takes
 itself, and a run of many has one number for all of them.

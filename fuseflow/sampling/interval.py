@@ -3,7 +3,9 @@
     T(S) = a + the cycles of the coordinates in S      a: the fill of the pipeline, its drain, and what is computed once
 
 Each of R replicates is run by itself, and all of them in one run. The coordinates are the same, so the sum of the R runs exceeds the other
-run by R - 1 times `a`. What remains is in proportion to the weights, and the replicates say how well.
+run by R - 1 times `a`. A replicate of average weight is read off the line through the replicates (the regression estimator): where cycles
+are in proportion to weights the line goes through all of them, and where they are not the interval says so. The further the average
+weight is from the weights of the replicates, the wider the interval: so heavy coordinates that no replicate has are not forgotten.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 
@@ -71,11 +74,11 @@ def sampled_sum(parts: Sequence[tuple[int, SampledCycles]], exact: int, confiden
 
 @dataclass(frozen=True, slots=True)
 class Replicates:
-    """The measured cycles of replicates, each by itself and `together` in one run, with the weight of each.
+    """The measured cycles of replicates of equal numbers of coordinates, each by itself and `together` in one run, with their weights.
 
-    `certain` are the cycles of the coordinates that are always taken, in a run of their own, if there are any. `weight` is that of all
-    other coordinates, of which the replicates have the share `drawn`. `pause` is how long a run may be off, because it ends just before
-    or just after the memory refreshes itself.
+    `certain` are the cycles of the coordinates that are always taken, in a run of their own, if there are any. The replicates have the
+    share `drawn` of all others, which weigh `weight`. `pause` is how long a run may be off, because it ends just before or just after the
+    memory refreshes itself.
     """
 
     cycles: Sequence[int]
@@ -88,12 +91,45 @@ class Replicates:
 
     def interval(self, confidence: float) -> SampledCycles:
         """Return the cycles of all coordinates, with the interval of this confidence by Student's t."""
-        count, sampled = len(self.cycles), sum(self.weights)
+        count = len(self.cycles)
         constant = (sum(self.cycles) - self.together) / (count - 1)
-        slope = (self.together - constant) / sampled
-        estimate = (constant if self.certain is None else self.certain) + slope * self.weight
-        residuals = [t - constant - slope * w for t, w in zip(self.cycles, self.weights, strict=True)]
-        variance = float(np.square(residuals).sum()) / (count - 1) / count * max(0.0, 1 - self.drawn) / (sampled / count) ** 2
-        ends = self.pause**2 / 12 * (1 + 1 / count) / (sampled - sampled / count) ** 2
-        quantile = float(stats.t.ppf((1 + confidence) / 2, count - 1))
-        return SampledCycles(estimate, quantile * self.weight * math.sqrt(variance + ends), confidence)
+        stands_for = count / self.drawn  # how many replicates all coordinates are
+        line = _fitted_line(np.array(self.weights), np.array(self.cycles, dtype=float))
+        average = line.at(self.weight / stands_for)
+        estimate = (constant if self.certain is None else self.certain) + stands_for * (average - constant)
+        ends = self.pause**2 / 12 * (1 + 1 / count) / (1 - 1 / count) ** 2 / count**2
+        variance = line.variance(self.weight / stands_for, max(0.0, 1 - self.drawn)) + ends
+        quantile = float(stats.t.ppf((1 + confidence) / 2, line.freedom))
+        return SampledCycles(estimate, quantile * stands_for * math.sqrt(variance), confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line through measured points by least squares, with the variance of a point about it, by so many degrees of freedom."""
+
+    center: float
+    height: float
+    slope: float
+    spread: float
+    points: int
+    scatter: float
+    freedom: int
+
+    def at(self, x: float) -> float:
+        return self.height + self.slope * (x - self.center)
+
+    def variance(self, x: float, remaining: float) -> float:
+        """Return the variance of the line at `x`. `remaining` is the share of the population that no point is about."""
+        leverage = (x - self.center) ** 2 / self.spread if self.spread else 0.0
+        return self.scatter * (remaining / self.points + leverage)
+
+
+def _fitted_line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> _Line:
+    """Return the line through points. Points above one another, or only two, give a level line."""
+    center, height = float(x.mean()), float(y.mean())
+    spread = float(np.square(x - center).sum())
+    if len(x) < 3 or spread <= (1e-9 * center) ** 2:
+        return _Line(center, height, 0.0, 0.0, len(x), float(y.var(ddof=1)), len(x) - 1)
+    slope = float((x - center) @ (y - height)) / spread
+    residuals = y - height - slope * (x - center)
+    return _Line(center, height, slope, spread, len(x), float(np.square(residuals).sum()) / (len(x) - 2), len(x) - 2)

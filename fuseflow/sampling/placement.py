@@ -1,7 +1,7 @@
 """The memory of a restricted region: its arrays begin where those of the region itself begin.
 
-Which banks two arrays share follows from where they begin. So the rows of a matrix lie at the start of the place of the matrix, and the rest
-of that place stays empty. A tensor that is read whole and restricted lies in one place.
+Which banks two arrays share follows from where they begin. So the rows of a matrix lie at the start of the place of the matrix, and
+the rest of that place stays empty. A tensor that is read whole and restricted lies in one place.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ class PlacedController(Controller):
         return self.places
 
 
-def placed(
-    graph: Graph, read: Mapping[str, Tensor], machine: Machine, sources: Mapping[str, str]
-) -> ControllerFactory:
+def placed(graph: Graph, read: Mapping[str, Tensor], machine: Machine, sources: Mapping[str, str]) -> ControllerFactory:
     """Return what makes the memory of a restriction of `graph`, which reads `read` when it is whole."""
 
     def attach() -> Controller | None:

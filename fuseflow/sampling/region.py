@@ -82,5 +82,3 @@ def require_bounded_fifos(machine: Machine) -> None:
             "from counts alone",
             hint="`fuseflow estimate` counts them without running anything",
         )
-
-

@@ -82,7 +82,7 @@ def sample_region(weights: Weights, machine: Machine, sample: Sample, run: RowRu
             return None
         first = run(design.replicate(0))
         if wanted == sample.shortest and first.cycles >= sample.shortest:
-            return _measured(design, machine, sample, run, first)
+            return _measured(design, machine, sample, run, first, rng)
         scale = first.cycles / design.weight(design.replicate(0))
         scale *= 0.95 if wanted == sample.shortest else 1
         wanted = sample.shortest
@@ -100,7 +100,7 @@ def _share(design: SampleDesign, replicates: int) -> float:
 
 
 def _measured(
-    design: SampleDesign, machine: Machine, sample: Sample, run: RowRunner, first: Simulation
+    design: SampleDesign, machine: Machine, sample: Sample, run: RowRunner, first: Simulation, rng: np.random.Generator
 ) -> SampledRun | None:
     """Return the sample with as many replicates as the error takes: the number is doubled until it holds.
 
@@ -129,6 +129,10 @@ def _measured(
             share = (design.weight(rows) + design.weight(design.certain)) / float(design.weights.sum())
             return SampledRun(RegionSample(interval, len(design.weights), taken, always, count, share), rows, together)
         count *= 2
+        larger = design_sample(design.weights, len(design.strata), count, rng)
+        if len(larger.certain) > len(design.certain):  # a larger sample always takes more: its replicates are others
+            design, cycles = larger, []
+            certain = run(design.certain).cycles
     return None
 
 

@@ -73,7 +73,9 @@ def refusal(region: CompiledRegion) -> str | None:
         if outermost not in result.indices:
             return f"has the outermost index `{outermost}`, which its result `{result.name}` lacks"
         if result.levels and result.levels[0] != outermost:
-            return f"stores its result `{result.name}` in another order than it computes it: it is written when all of it is there"
+            return (
+                f"stores its result `{result.name}` in another order than it computes it: it is written when all of it is there"
+            )
     return None
 
 
@@ -154,7 +156,9 @@ def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, sched
     graph = mark_fiber_fifos(graph)
     verify_graph(graph)
     if _structure(graph) != _structure(region.graph):
-        raise SamplingError(f"region `{region.name}` has another graph for some of the coordinates of `{restricted.fused.order[0]}`")
+        raise SamplingError(
+            f"region `{region.name}` has another graph for some of the coordinates of `{restricted.fused.order[0]}`"
+        )
     return graph
 
 

@@ -29,9 +29,7 @@ def values_refusal(region: CompiledRegion) -> str | None:
     return None
 
 
-def interpret_results(
-    region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern]
-) -> dict[str, Tensor]:
+def interpret_results(region: CompiledRegion, memory: Mapping[str, Tensor], patterns: Mapping[str, Pattern]) -> dict[str, Tensor]:
     """Return the results of a region as it would store them. `patterns` says where, for each result whose streams could be counted.
 
     A result whose zeros are dropped stores what is not zero. Raises `SamplingError` for any other result without a pattern.
@@ -72,9 +70,7 @@ def _at_pattern(computed: Operand, decl: TensorDecl, block: Block, pattern: Patt
     return Tensor(decl.shape, decl.format, tuple(levels), values, decl.fill)
 
 
-def _values_at(
-    computed: Operand, points: npt.NDArray[np.int64], block: Block, fill: float
-) -> npt.NDArray[np.float64]:
+def _values_at(computed: Operand, points: npt.NDArray[np.int64], block: Block, fill: float) -> npt.NDArray[np.float64]:
     """Return the values, or the tiles of values, at these points."""
     if block:
         return np.asarray(split_into_tiles(_dense(computed), block, fill)[tuple(points)], dtype=np.float64)

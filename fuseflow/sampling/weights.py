@@ -81,7 +81,8 @@ class _StageTree:
 
     def _lists(self, nest: FiberNest) -> Weights:
         """Return the weight of each list: the sum of those of its elements, and a cycle for the stop behind it."""
-        return np.bincount(nest.level.owner, weights=self._elements(nest), minlength=nest.level.fibers) + 1.0
+        sums = np.bincount(nest.level.owner, weights=self._elements(nest), minlength=nest.level.fibers)
+        return np.asarray(sums + 1.0, dtype=np.float64)
 
 
 def _counted_streams(graph: Graph, patterns: Mapping[str, Pattern], memo: CountMemo) -> Iterator[tuple[Port, CountedStream]]:

@@ -87,9 +87,10 @@ def simulate(
 
     `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs.
     `progress` is called now and then with the number of firings so far. With `check` every stream is verified after the run, and with
-    `record` all streams are returned. The memory is that of the machine, or one that `attach` makes. Raises `GraphError` if the engine gets a graph that does not verify, `MachineError` if the machine
-    does not model what the graph asks for, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no
-    node can move before the end, and `SimulationError` if the streams do not fit together.
+    `record` all streams are returned. The memory is that of the machine, or one that `attach` makes. Raises `GraphError` if the engine
+    gets a graph that does not verify, `MachineError` if the machine does not model what the graph asks for, `TensorError` if a tensor is
+    missing or is not what the graph declares, `DeadlockError` if no node can move before the end, and `SimulationError` if the streams
+    do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)

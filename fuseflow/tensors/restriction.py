@@ -1,6 +1,6 @@
 """The restriction of a tensor: some coordinates of one mode, numbered again from 0, with all that is stored below them.
 
-    rows 1 and 3 of a matrix in (dense, compressed)     a matrix of two rows in (dense, compressed)
+rows 1 and 3 of a matrix in (dense, compressed)     a matrix of two rows in (dense, compressed)
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def restrict(tensor: Tensor, mode: int, coordinates: Ints) -> Tensor:
         levels.append(level.append(shape[d], len(refs), ends, crds))
         refs = below
     tail = [shape[d] for d in tensor.format.order[reached:]]
-    entries, below = tensor.levels[reached - 1].entries, math.prod(tail)
-    values = tensor.values.reshape(entries, below, *tensor.tile)[refs].reshape(len(refs) * below, *tensor.tile)
+    entries, each = tensor.levels[reached - 1].entries, math.prod(tail)
+    values = tensor.values.reshape(entries, each, *tensor.tile)[refs].reshape(len(refs) * each, *tensor.tile)
     return Tensor(shape, tensor.format, (*levels, *_dense_levels(tensor, reached, len(refs), tail)), values, tensor.fill)
 
 
 def _levels_above_dense_tail(tensor: Tensor, mode: int) -> int:
-    """Return how many levels there are down to the mode and to the last level that is not dense. The dense levels below stay as they are."""
+    """Return how many levels there are down to the mode and to the last level that is not dense. Those below stay as they are."""
     kinds = zip(tensor.format.levels, tensor.format.order, strict=True)
     return max(p + 1 for p, (level, d) in enumerate(kinds) if d == mode or not level.full)
 

@@ -1,10 +1,9 @@
-"""A region restricted to all coordinates of its outermost index runs like the region itself, to the cycle; and to some, it computes them."""
+"""A region restricted to all coordinates of its outermost index runs like the region, to the cycle; to some, it computes them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 import program_fuzz
@@ -14,7 +13,6 @@ from random_programs import Case
 from sampled_regions import RegionRun, random_machine, region_runs
 
 import fuseflow as ff
-from fuseflow.errors import FuseFlowError
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sim import Simulation, simulate
 

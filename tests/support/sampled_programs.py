@@ -1,4 +1,4 @@
-"""Random programs whose outermost index is free, with random patterns of rows, formats, orders, lanes, FIFOs and memories: large enough to be
+"""Random programs whose outermost index is free, with random patterns of rows, formats, lanes, FIFOs and memories: large enough to be
 sampled, and small enough to be run exactly."""
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def random_program(seed: int, kind: str | None = None) -> SampledProgram:
     """A random program, with rows of one kind if one is asked for."""
     rng, draw = np.random.default_rng([17, seed]), random.Random(f"sampled program {seed}")
     name, kind = draw.choice(list(PROGRAMS)), kind or draw.choice(DEGREES)
-    rows, features, mean = draw.choice((600, 1200, 2500)), draw.choice((3, 8, 20)), draw.choice((6, 12, 24))
+    rows, features, mean = draw.choice((1500, 3000, 6000)), draw.choice((3, 8, 20)), draw.choice((6, 12, 24))
     tensors = {
         "A": square(kind, rows, mean, rng),
         "B": square("uniform", rows, mean, rng),
