@@ -47,7 +47,8 @@ class PartitionTrial:
     """A partition that was considered.
 
     `name` lists the regions that fuse something, and `regions` is how many regions there are in all. `cycles` is None if the partition
-    was not simulated as a whole, and `sampled` is None if it was not sampled. `refused` says why it cannot be compiled or run; it is empty if it can.
+    was not simulated as a whole, and `sampled` is None if it was not sampled. `refused` says why it cannot be compiled or run; it is
+    empty if it can.
     """
 
     name: str
@@ -180,7 +181,9 @@ def choose_schedule(
 ) -> ScheduleChoice:
     """Choose what the schedule of a loaded program leaves to `auto`.
 
-    With a `sample`, candidates are sampled instead of simulated. `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data.
+    With a `sample`, candidates are sampled instead of simulated.
+
+    `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data.
     Raises `ScheduleError` for a schedule that leaves nothing to choose, and for one that names regions which are still to be chosen.
     Raises `UsageError` for inputs without data if something is to be simulated. If all candidates fail, the error of the first is raised.
     """
