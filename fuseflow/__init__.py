@@ -15,10 +15,24 @@ if TYPE_CHECKING:
     from fuseflow.errors import FuseFlowError
     from fuseflow.run.compiled import Compiled
     from fuseflow.run.result import Result
+    from fuseflow.run.sampled_result import SampledResult
+    from fuseflow.sampling.sample import Sample
     from fuseflow.schedule import Schedule
     from fuseflow.sim import Machine, load_machine
 
-__all__ = ["Compiled", "FuseFlowError", "Machine", "Program", "Result", "Schedule", "autoschedule", "compile", "load_machine"]
+__all__ = [
+    "Compiled",
+    "FuseFlowError",
+    "Machine",
+    "Program",
+    "Result",
+    "Sample",
+    "SampledResult",
+    "Schedule",
+    "autoschedule",
+    "compile",
+    "load_machine",
+]
 
 _MODULES = {
     "Compiled": "run.compiled",
@@ -26,6 +40,8 @@ _MODULES = {
     "Machine": "sim",
     "Program": "einsum.nodes",
     "Result": "run.result",
+    "Sample": "sampling.sample",
+    "SampledResult": "run.sampled_result",
     "Schedule": "schedule",
     "autoschedule": "autoscheduler.autoscheduler",
     "compile": "compiler",

@@ -123,6 +123,12 @@ class DeadlockError(SimulationError):
     code = "deadlock"
 
 
+class SamplingError(FuseFlowError):
+    """A region cannot be sampled, or not as it was asked for."""
+
+    code = "sampling"
+
+
 class CheckError(FuseFlowError):
     """An output differs from its reference."""
 

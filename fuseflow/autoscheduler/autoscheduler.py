@@ -24,6 +24,8 @@ from fuseflow.lower.partition import partition_program
 from fuseflow.lower.public import with_primitives
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
+from fuseflow.sampling.interval import SampledCycles
+from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, load_machine
 
@@ -45,7 +47,8 @@ class PartitionTrial:
     """A partition that was considered.
 
     `name` lists the regions that fuse something, and `regions` is how many regions there are in all. `cycles` is None if the partition
-    was not simulated. `refused` says why it cannot be compiled or run; it is empty if it can.
+    was not simulated as a whole, and `sampled` is None if it was not sampled. `refused` says why it cannot be compiled or run; it is
+    empty if it can.
     """
 
     name: str
@@ -55,6 +58,12 @@ class PartitionTrial:
     cycles: int | None = None
     chosen: bool = False
     refused: str = ""
+    sampled: SampledCycles | None = None
+
+    @property
+    def confirmed(self) -> float | None:
+        """The cycles by which partitions are compared: those of a simulation, or of the middle of an interval. None without either."""
+        return self.cycles if self.sampled is None else self.sampled.estimate
 
     def to_json(self) -> dict[str, Any]:
         """Return the partition as plain values."""
@@ -63,6 +72,7 @@ class PartitionTrial:
             "regions": self.regions,
             "estimate": None if self.estimate is None else round(self.estimate),
             "cycles": self.cycles,
+            **({} if self.sampled is None else {"sampled_cycles": self.sampled.to_json()}),
             "chosen": self.chosen,
             "refused": self.refused,
             "schedule": self.schedule.to_yaml(),
@@ -143,10 +153,12 @@ def autoschedule(
     seed: int = 0,
     fresh: bool = False,
     top: int = DEFAULT_TOP,
+    sample: Sample | None = None,
 ) -> ScheduleChoice:
     """Choose what a schedule leaves to `auto`. Without a schedule, `Schedule.fuse("auto")` is taken.
 
-    The parameters are those of `fuseflow.compile`, and `top`: how many of the best candidates by estimate are simulated, 0 for none.
+    The parameters are those of `fuseflow.compile`, and `top`: how many of the best candidates by estimate are simulated, 0 for none. With
+    a `sample`, they are sampled; orders are chosen by their estimates then.
 
     >>> import fuseflow as ff
     >>> choice = ff.autoschedule("models/paper/gcn.py", data="karate", machine="ideal")   # doctest: +SKIP
@@ -154,7 +166,7 @@ def autoschedule(
     """
     hardware = machine if isinstance(machine, Machine) else load_machine(machine)
     source = load(ModelSpec(model, inputs, data, data_dir, tensors, formats, options, seed, fresh))
-    return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top)
+    return choose_schedule(source, Schedule.fuse("auto") if schedule is None else schedule, hardware, top=top, sample=sample)
 
 
 def choose_schedule(
@@ -166,8 +178,11 @@ def choose_schedule(
     engine: Engine = "auto",
     estimator: Estimator | None = None,
     progress: ProgressCallback | None = None,
+    sample: Sample | None = None,
 ) -> ScheduleChoice:
     """Choose what the schedule of a loaded program leaves to `auto`.
+
+    With a `sample`, candidates are sampled instead of simulated.
 
     `estimator` gives the estimates. Without one, and without simulations, statistics are assumed for inputs without data.
     Raises `ScheduleError` for a schedule that leaves nothing to choose, and for one that names regions which are still to be chosen.
@@ -178,7 +193,7 @@ def choose_schedule(
     if top and without_data:
         raise UsageError(f"input `{without_data[0]}` of `{source.name}` has no data", hint="pass `--tensors FILE.yaml`")
     estimator = estimator or Estimator(assume_unknown=True)
-    search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress)
+    search = _ScheduleSearch(source, schedule, machine, top, engine, estimator, progress, sample)
     choice = ScheduleChoice(compile_source(source, search.settled, machine), top) if search.fused else search.partition()
     choice = replace(choice, without_data=tuple(without_data) if estimator.assume_unknown else ())
     return search.ordered(choice) if schedule.order_policy == "auto" else choice
@@ -218,6 +233,7 @@ class _ScheduleSearch:
     engine: Engine
     estimator: Estimator
     progress: ProgressCallback | None
+    sample: Sample | None = None
     cache: SimulationCache = field(default_factory=SimulationCache)
 
     @property
@@ -238,15 +254,14 @@ class _ScheduleSearch:
         if not programs:
             raise next(error for error in (self._error(t.schedule) for t in trials) if error is not None)
         for at, trial in enumerate(trials):
-            if trial.estimate is not None and sum(t.cycles is not None for t in trials) < self.top:
+            if trial.estimate is not None and sum(t.confirmed is not None for t in trials) < self.top:
                 try:
-                    result = programs[trial.name].run(self.progress, check=False, engine=self.engine, execute=self.cache)
-                    trials[at] = replace(trial, cycles=result.cycles)
+                    trials[at] = self._confirmed(trial, programs[trial.name])
                 except FuseFlowError as error:
-                    if all(t.refused for t in trials[at + 1 :]) and not any(t.cycles for t in trials):
+                    if all(t.refused for t in trials[at + 1 :]) and not any(t.confirmed for t in trials):
                         raise
                     trials[at] = replace(trial, refused=error.message)
-        best = min(trials, key=lambda t: (bool(t.refused), t.cycles is None, t.cycles or t.estimate or 0.0))
+        best = min(trials, key=lambda t: (bool(t.refused), t.confirmed is None, t.confirmed or t.estimate or 0.0))
         rows = tuple(replace(trial, chosen=trial is best) for trial in trials)
         return ScheduleChoice(
             programs[best.name],
@@ -258,10 +273,19 @@ class _ScheduleSearch:
             cache=self.cache,
         )
 
+    def _confirmed(self, trial: PartitionTrial, program: Compiled) -> PartitionTrial:
+        """Return a partition with the cycles of its simulation, or of a sample of it."""
+        if self.sample is None:
+            result = program.run(self.progress, check=False, engine=self.engine, execute=self.cache)
+            return replace(trial, cycles=result.cycles)
+        sampled = program.run(self.progress, check=False, engine=self.engine, sample=self.sample)
+        return replace(trial, sampled=sampled.cycles)
+
     def ordered(self, choice: ScheduleChoice) -> ScheduleChoice:
         """Return the choice with the orders of its regions chosen, too, unless the best-ranked orders run faster as a whole."""
-        compiled, orders = choose_orders(choice.compiled, self.top, self.estimator, self.cache, self.engine)
-        if not self.top:
+        top = self.top if self.sample is None else 0
+        compiled, orders = choose_orders(choice.compiled, top, self.estimator, self.cache, self.engine)
+        if not top:
             return replace(choice, compiled=compiled, orders=orders)
         before, after = (
             c.run(self.progress, check=False, engine=self.engine, execute=self.cache) for c in (choice.compiled, compiled)

@@ -24,6 +24,8 @@ from fuseflow.frontend.sources import Source, load
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
+from fuseflow.run.sampled_result import SampledResult
+from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, load_machine
 
@@ -42,6 +44,11 @@ class ScheduledProgram:
         self, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool, watch: SimulationCallback | None
     ) -> Result:
         return (self.choice or self.compiled).run(progress, check, engine, dedup, watch)
+
+    def run_sampled(
+        self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool
+    ) -> SampledResult:
+        return self.compiled.run(progress, check, engine, dedup, sample=sample)
 
     def json(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values with what `auto` tried, if it chose the schedule."""
@@ -69,8 +76,10 @@ class ProgramRequest:
         quiet: bool = False,
         estimator: Estimator | None = None,
         observe: Observe = lambda stage: None,
+        sample: Sample | None = None,
     ) -> ScheduledProgram:
-        """Compile the model, after choosing what its schedule leaves open. Print what was tried on standard error."""
+        """Compile the model, after choosing what its schedule leaves open, by a sample if one is given. Print what was tried on standard
+        error."""
         if not self.schedule.open and self.auto.flags:
             raise UsageError(
                 f"`{self.auto.flags[0]}` without `auto`", hint="leave something to it: `--fuse auto`, `--order auto` or both"
@@ -81,7 +90,7 @@ class ProgramRequest:
             observe(source)
             if not self.schedule.open:
                 return ScheduledProgram(compile_source(source, self.schedule, target.machine, observe))
-        choice = self._choose(source, target, quiet, estimator)
+        choice = self._choose(source, target, quiet, estimator, sample)
         observe(choice.compiled.program)
         for region in choice.compiled.regions:
             observe(region)
@@ -91,11 +100,20 @@ class ProgramRequest:
             print_choice(choice)
         return ScheduledProgram(choice.compiled, choice)
 
-    def _choose(self, source: Source, target: Target, quiet: bool, estimator: Estimator | None) -> ScheduleChoice:
+    def _choose(
+        self, source: Source, target: Target, quiet: bool, estimator: Estimator | None, sample: Sample | None
+    ) -> ScheduleChoice:
         top = self.auto.top
         with working("choosing", quiet or top > 0), firings_bar(quiet) as progress:
             return choose_schedule(
-                source, self.schedule, target.machine, top=top, engine=target.engine, estimator=estimator, progress=progress
+                source,
+                self.schedule,
+                target.machine,
+                top=top,
+                engine=target.engine,
+                estimator=estimator,
+                progress=progress,
+                sample=sample,
             )
 
 

@@ -12,13 +12,22 @@ from fuseflow.cli.progress import firings_bar
 from fuseflow.cli.result_output import ResultOutput, print_result, result_options
 from fuseflow.cli.target import Target, target_options
 from fuseflow.cli.trace import TraceRequest, trace_options
-from fuseflow.errors import CheckError
-from fuseflow.report.tables import check_line
+from fuseflow.errors import CheckError, UsageError
+from fuseflow.report.sampled_tables import sampled_lines, sampled_table
+from fuseflow.report.tables import check_line, print_table
+from fuseflow.run.check import Check
+from fuseflow.sampling.sample import Sample, parse_sample
 
 
 @click.command(cls=StrictCommand, short_help="Compile a model, execute it and check its outputs.")
 @program_options(simulates=True)
 @target_options
+@click.option(
+    "--sample",
+    "sample_text",
+    metavar="SHARE",
+    help="Sample long regions: `2%` of the work, or as much as `error=1%` takes. Cycles have an interval then.",
+)
 @click.option("--no-check", is_flag=True, help="Do not compare the outputs with PyTorch (or the dense interpreter).")
 @click.option("--no-dedup", is_flag=True, help="Simulate every region, those that run like one before it too.")
 @result_options("the graphs, outputs and result")
@@ -29,6 +38,7 @@ from fuseflow.report.tables import check_line
 def run(
     program: ProgramRequest,
     target: Target,
+    sample_text: str | None,
     no_check: bool,
     no_dedup: bool,
     output: ResultOutput,
@@ -40,6 +50,10 @@ def run(
 
     Prints a row for each region: cycles, nodes of the graph, firings, tokens, FLOPs and bytes. Exits with 1 if the check fails.
     """
+    if sample_text is not None:
+        _refuse_with_sample(output, trace)
+        _run_sampled(program, target, parse_sample(sample_text), not no_check, not no_dedup, output, dump, quiet)
+        return
     output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file, trace=None if trace is None else trace.file)
     scheduled = program.compile(target, quiet=quiet, observe=dump)
     compiled = scheduled.compiled
@@ -59,6 +73,50 @@ def run(
         if trace_note is not None:
             out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)
-    if result.check is not None and not result.check.passed:
-        error = f"relative error {result.check.max_rel_error:.3g}"
-        raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}: {error}")
+    if result.check is not None:
+        _require_passed(result.check)
+
+
+def _require_passed(check: Check) -> None:
+    """Raise `CheckError` for a check that failed."""
+    if not check.passed:
+        error = f"relative error {check.max_rel_error:.3g}"
+        raise CheckError(f"output `{check.worst}` differs from {check.reference}: {error}")
+
+
+def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None) -> None:
+    """Raise `UsageError` for an option that needs every cycle of a run."""
+    needs = {"--trace": trace is not None, "--top": output.top is not None, "--memory": output.memory}
+    for option, given in needs.items():
+        if given:
+            raise UsageError(
+                f"`{option}` needs every cycle of a run, and `--sample` runs a part of it", hint="leave one of them out"
+            )
+
+
+def _run_sampled(
+    program: ProgramRequest,
+    target: Target,
+    sample: Sample,
+    check: bool,
+    dedup: bool,
+    output: ResultOutput,
+    dump: StageDump,
+    quiet: bool,
+) -> None:
+    output.require_writable(dump_dir=dump.directory, auto_schedule=program.auto.file)
+    scheduled = program.compile(target, quiet=quiet, observe=dump, sample=sample)
+    with firings_bar(quiet) as progress:
+        result = scheduled.run_sampled(sample, progress, check, target.engine, dedup)
+    if output.directory is not None:
+        scheduled.compiled.save(output.directory, result)
+    output.json.write(lambda: scheduled.json(result.to_json()))
+    out = output.json.console()
+    if not quiet:
+        print_table(out, sampled_table(result))
+        for line in sampled_lines(result):
+            out.print(line, soft_wrap=True)
+        print_notices(out, result.settings.notices)
+    for outcome in (result.check, result.rows_check):
+        if outcome is not None:
+            _require_passed(outcome)

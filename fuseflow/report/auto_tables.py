@@ -36,11 +36,18 @@ def _table(first: str, choice: ScheduleChoice, rows: list[tuple[str, str, Partit
     table = plain_table(first, second, *columns, numbers_from=numbers)
     for name, number, trial in rows:
         estimate = "" if trial.estimate is None else f"{trial.estimate:,.0f}"
-        cycles = [] if not choice.top else ["" if trial.cycles is None else f"{trial.cycles:,}"]
+        cycles = [] if not choice.top else [_confirmed(trial)]
         note = "chosen" if trial.chosen else escape(trial.refused)
         table.add_row(name, number, estimate, *cycles, note)
     table.columns[-1].justify = "left"
     return table
+
+
+def _confirmed(trial: PartitionTrial | OrderTrial) -> str:
+    """Return the cycles of a trial: exact ones, or sampled ones with their interval; nothing if it was not run."""
+    if isinstance(trial, PartitionTrial) and trial.sampled is not None:
+        return str(trial.sampled)
+    return "" if trial.cycles is None else f"{trial.cycles:,}"
 
 
 def _short(trial: PartitionTrial) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fuseflow.errors import UsageError
 from fuseflow.report.sweep_table import Record, records
 from fuseflow.sweep.sweep import Sweep
 
@@ -25,6 +26,10 @@ class PlotSeries:
     @classmethod
     def of(cls, sweep: Sweep) -> PlotSeries:
         """Return the simulations of a sweep that simulates every point, else its estimates."""
+        if sweep.modes == ("sample",):
+            raise UsageError(
+                "a figure has no intervals, so sampled points are not drawn", hint="`fuseflow sweep show` prints them with theirs"
+            )
         expected = "estimate" in sweep.modes
         rows = records(sweep)
         axes = tuple(axis for axis in rows.axes if axis in sweep.space.axes)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from fuseflow.sweep.digests import code_version
 from fuseflow.sweep.point import Mode
-from fuseflow.sweep.progress import SweepProgress, duration
+from fuseflow.sweep.progress import MODE_WORDS, SweepProgress, duration
 from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
 
@@ -64,7 +64,7 @@ def _best(sweep: Sweep, tally: SweepProgress) -> Iterator[str]:
     if not modes:
         return
     objective = sweep.file.content.objective
-    expected = "expected " if modes[-1] == "estimate" else ""
+    expected = MODE_WORDS[modes[-1]]
     for (_, mode), (value, place) in sorted(tally.best.items(), key=lambda item: sweep.space.points.index(item[1][1])):
         if mode == modes[-1]:
             where = place.name(sweep.space.axes)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.report.tables import plain_table
-from fuseflow.sweep.point import Mode, TaskOutcome
+from fuseflow.sweep.point import ALL_MODES, Mode, TaskOutcome, value_name
 from fuseflow.sweep.store import ResultRow
 from fuseflow.sweep.sweep import Sweep
 
@@ -24,8 +24,17 @@ Record = dict[str, Cell]
 
 ESTIMATED = ("cycles", "bytes", "flops")
 SIMULATED = ("cycles", "bytes", "bytes_read", "bytes_written", "flops", "firings", "tokens", "nodes", "roofline")
+SAMPLED = ("sampled_cycles", "sampled_low", "sampled_high", "bytes", "flops", "firings")
 CLOCKED = ("seconds", "peak_mb")
 """The columns that differ from run to run. A table has them only if it is asked for them."""
+
+
+_COLUMNS: dict[str, dict[str, str]] = {
+    "estimate": {f"estimated_{name}": name for name in ESTIMATED},
+    "sample": {name: name for name in SAMPLED},
+    "simulate": {name: name for name in SIMULATED},
+}
+"""The columns of a table by mode, each with the name of its value in a row of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +54,10 @@ def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepR
         _line(place.labels, {mode: rows.get(place.point.key(mode)) for mode in modes}, modes) for place in sweep.space.points
     ]
     if others:
-        inside = {place.point.key(mode) for place in sweep.space.points for mode in ("estimate", "simulate")}
+        inside = {place.point.key(mode) for place in sweep.space.points for mode in ALL_MODES}
         lines += [_line(row.labels, {row.mode: row}, modes) for key, row in rows.items() if key not in inside]
     axes = tuple(dict.fromkeys(axis for place in sweep.space.points for axis in place.labels))
-    values = (*(f"estimated_{name}" for name in ESTIMATED if "estimate" in modes), *(SIMULATED if "simulate" in modes else ()))
+    values = [column for mode in modes for column in _COLUMNS[mode]]
     return SweepRows(
         axes, (*axes, "status", *values, "to_best", *(CLOCKED if clocked else ()), "reason", "error"), _related(sweep, lines)
     )
@@ -56,7 +65,7 @@ def records(sweep: Sweep, clocked: bool = False, others: bool = False) -> SweepR
 
 def objective_column(sweep: Sweep) -> str:
     objective = sweep.file.content.objective
-    return f"estimated_{objective}" if sweep.modes == ("estimate",) else objective
+    return f"estimated_{objective}" if sweep.modes == ("estimate",) else value_name(sweep.modes[-1], objective)
 
 
 def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None], modes: Sequence[Mode]) -> Record:
@@ -75,9 +84,7 @@ def _line(labels: Mapping[str, str], rows: Mapping[str, ResultRow | None], modes
 def _values(mode: str, outcome: TaskOutcome) -> Record:
     if not outcome.ok:
         return {}
-    if mode == "estimate":
-        return {f"estimated_{name}": outcome.values[name] for name in ESTIMATED}
-    return {name: outcome.values[name] for name in SIMULATED}
+    return {column: outcome.values[name] for column, name in _COLUMNS[mode].items()}
 
 
 def _related(sweep: Sweep, lines: list[Record]) -> tuple[Record, ...]:

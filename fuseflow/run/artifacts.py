@@ -16,6 +16,7 @@ from fuseflow.fusion import text as fusion_text
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.manifest import MANIFEST, manifest, write_artifact
 from fuseflow.run.result import Result, json_text
+from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.samml import dot, protobuf
 from fuseflow.samml import text as samml_text
@@ -59,6 +60,9 @@ REGION_FILE = "region.json"
 """The file in the folder of a region that holds its loops, its table and its lanes for programs to read."""
 REGION_SCHEMA = 1
 
+RESULT_FILES: dict[type[Result | SampledResult], str] = {Result: "result.json", SampledResult: "sampled.json"}
+"""The file of the numbers of a run, by kind: who reads exact numbers finds no sampled ones."""
+
 STAGES = ("linalg", "einsum", *REGION_STAGES)
 
 MLIR_FORMS = ("einsum-mlir", "table-mlir")
@@ -97,7 +101,7 @@ def save_program(
     program: Program,
     regions: Sequence[CompiledRegion],
     settings: Settings,
-    result: Result | None = None,
+    result: Result | SampledResult | None = None,
 ) -> None:
     """Write a directory of artifacts.
 
@@ -117,7 +121,7 @@ def save_program(
             write_artifact(inside / REGION_FILE, json_text(region_values(region)))
         if result is not None:
             result.save_outputs(folder)
-            write_artifact(folder / "result.json", json_text(result.to_json()))
+            write_artifact(folder / RESULT_FILES[type(result)], json_text(result.to_json()))
         added = {"compiler_inputs": [t.name for t in program.inputs if t.name not in source.program.declared]}
         write_artifact(folder / MANIFEST, json_text({**manifest(settings, regions), **added, "files": list_files(folder)}))
 

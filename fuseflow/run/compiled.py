@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, overload
 
 from fuseflow.einsum.blocked_storage import tensors_to_blocks, tensors_to_elements
 from fuseflow.einsum.format_inference import infer
@@ -24,10 +24,13 @@ from fuseflow.run.check import Check, check_outputs
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.history import RunHistory
 from fuseflow.run.result import Result, Seconds
+from fuseflow.run.sampled import SampledRegions
+from fuseflow.run.sampled_result import SampledResult
 from fuseflow.run.settings import Settings
 from fuseflow.run.stand_ins import check_region, combine_checks, stand_in
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Graph
+from fuseflow.sampling.sample import Sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.tensors import Tensor, repack
@@ -85,7 +88,7 @@ class Compiled:
         """
         return artifacts.emit_stage(self.source, self.program, self.regions, stage)
 
-    def save(self, directory: str | Path, result: Result | None = None) -> None:
+    def save(self, directory: str | Path, result: Result | SampledResult | None = None) -> None:
         """Write every stage, and the result of a run, into a directory that describes itself. The directory appears when it is complete.
 
         A directory that was written this way and holds nothing else is replaced. Raises `FileError` for any other directory.
@@ -137,6 +140,7 @@ class Compiled:
             tensors |= auxiliary_tensors(region.graph)
         return tensors | {t.name: guard_data(t) for t in self.program.inputs if t.name not in tensors}
 
+    @overload
     def run(
         self,
         progress: ProgressCallback | None = None,
@@ -145,14 +149,57 @@ class Compiled:
         dedup: bool = True,
         watch: SimulationCallback | None = None,
         execute: GraphExecutor = simulate,
-    ) -> Result:
+        sample: None = None,
+    ) -> Result: ...
+
+    @overload
+    def run(
+        self,
+        progress: ProgressCallback | None = None,
+        check: bool = True,
+        engine: Engine = "auto",
+        dedup: bool = True,
+        watch: None = None,
+        execute: GraphExecutor = simulate,
+        *,
+        sample: Sample,
+    ) -> SampledResult: ...
+
+    def run(
+        self,
+        progress: ProgressCallback | None = None,
+        check: bool = True,
+        engine: Engine = "auto",
+        dedup: bool = True,
+        watch: SimulationCallback | None = None,
+        execute: GraphExecutor = simulate,
+        sample: Sample | None = None,
+    ) -> Result | SampledResult:
         """Execute region after region on the intermediates of the regions before, and check every model output.
 
         If the schedule puts dense stand-ins in the place of intermediates, the outputs of every region are checked instead. `engine` is
         the simulator, `reference` or `fast`, which give the same; `auto` takes the reference for small regions. With `dedup`, a region
         that runs like one before it (`repeats`) counts like that one, and only its values are computed. `watch` is called after every
-        simulation. `execute` runs each graph.
+        simulation. `execute` runs each graph. With a `sample`, regions are sampled, and cycles have an interval (`SampledResult`).
         """
+        if sample is not None:
+            if watch is not None or execute is not simulate:
+                raise UsageError(
+                    "a sampled run simulates no whole region, so nothing can watch it", hint="run it without a sample"
+                )
+            return self._run_sampled(sample, progress, check, engine, dedup)
+        return self._run(progress, check, engine, dedup, watch, execute)
+
+    def _run(
+        self,
+        progress: ProgressCallback | None,
+        check: bool,
+        engine: Engine,
+        dedup: bool,
+        watch: SimulationCallback | None,
+        execute: GraphExecutor,
+    ) -> Result:
+        """Execute region after region as a whole."""
         stand_ins = self.schedule.intermediates == "dense"
         if check and not stand_ins and self.source.expected is not None:
             dict(self.source.expected)  # a model that PyTorch cannot run is refused before it is simulated
@@ -183,6 +230,20 @@ class Compiled:
         seconds = Seconds(self.source.seconds, self.seconds, simulated)
         outcome = None if not check else combine_checks(checks) if stand_ins else self.compare(outputs)
         return Result(replace(self.settings, engine=engine), outputs, history.regions, outcome, seconds)
+
+    def _run_sampled(
+        self, sample: Sample, progress: ProgressCallback | None, check: bool, engine: Engine, dedup: bool
+    ) -> SampledResult:
+        """Run region after region by samples, and check the values of the interpreter."""
+        start = time.perf_counter()
+        tensors, memory = self.source.tensors, self.memory()
+        run = SampledRegions(self.program, tensors, self.schedule, self.machine, memory, sample, engine, dedup, progress)
+        for number, region in enumerate(self.regions):
+            run.run(number, region)
+        outputs = tensors_to_elements(self.program.declared, {name: run.memory[name] for name in self.program.outputs})
+        seconds = Seconds(self.source.seconds, self.seconds, time.perf_counter() - start)
+        outcome, settings = self.compare(outputs) if check else None, replace(self.settings, engine=engine)
+        return SampledResult(settings, sample, outputs, tuple(run.results), outcome, run.rows_check, seconds)
 
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""

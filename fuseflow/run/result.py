@@ -78,7 +78,7 @@ class Result:
     @property
     def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
         """Every model output, as a dense array, or as a scipy array where it is sparse."""
-        return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in self.tensors.items()}
+        return output_arrays(self.tensors)
 
     @property
     def cycles(self) -> int:
@@ -132,13 +132,22 @@ class Result:
 
     def save_outputs(self, directory: str | Path) -> list[Path]:
         """Write each output to `outputs/NAME.npy`, or to `.npz` where it is sparse, and return the files."""
-        folder = Path(directory) / "outputs"
-        written = []
-        for name, array in self.outputs.items():
-            path = folder / f"{name}.{'npz' if is_scipy(array) else 'npy'}"
-            save_array(path, array)
-            written.append(path)
-        return written
+        return save_tensors(Path(directory), self.tensors)
+
+
+def save_tensors(directory: Path, tensors: Mapping[str, Tensor]) -> list[Path]:
+    """Write each tensor to `outputs/NAME.npy` in a directory, or to `.npz` where it is sparse, and return the files."""
+    written = []
+    for name, array in output_arrays(tensors).items():
+        path = directory / "outputs" / f"{name}.{'npz' if is_scipy(array) else 'npy'}"
+        save_array(path, array)
+        written.append(path)
+    return written
+
+
+def output_arrays(tensors: Mapping[str, Tensor]) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
+    """Return tensors as dense arrays, or as scipy arrays where they are sparse."""
+    return {name: tensor.to_scipy() if is_sparse(tensor) else tensor.to_dense() for name, tensor in tensors.items()}
 
 
 def json_text(values: dict[str, Any]) -> str:

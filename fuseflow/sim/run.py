@@ -10,6 +10,7 @@ from fuseflow.samml import tokens
 from fuseflow.samml.auxiliary import auxiliary_tensors
 from fuseflow.samml.nodes import Edge, Graph, Port, TensorDecl
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.memory.statistics import MemoryStatistics
 from fuseflow.sim.outcome.deadlock import Deadlock, deadlock_error, sufficient_depths
 from fuseflow.sim.outcome.lane_depths import collector_depths, final_depths, lane_copies
@@ -80,14 +81,16 @@ def simulate(
     engine: Engine = "auto",
     check: bool = False,
     record: bool = False,
+    attach: ControllerFactory | None = None,
 ) -> Simulation:
     """Execute a verified graph on `machine` and return its outputs and statistics.
 
     `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs.
     `progress` is called now and then with the number of firings so far. With `check` every stream is verified after the run, and with
-    `record` all streams are returned. Raises `GraphError` if the engine gets a graph that does not verify, `MachineError` if the machine
-    does not model what the graph asks for, `TensorError` if a tensor is missing or is not what the graph declares, `DeadlockError` if no
-    node can move before the end, and `SimulationError` if the streams do not fit together.
+    `record` all streams are returned. The memory is that of the machine, or one that `attach` makes. Raises `GraphError` if the engine
+    gets a graph that does not verify, `MachineError` if the machine does not model what the graph asks for, `TensorError` if a tensor is
+    missing or is not what the graph declares, `DeadlockError` if no node can move before the end, and `SimulationError` if the streams
+    do not fit together.
     """
     if machine.rules == "comal":
         _refuse_depths(graph, machine)
@@ -101,7 +104,7 @@ def simulate(
     copies = lane_copies(graph) if auto else {}
     while True:
         deepened = graph.with_depths(depths)
-        outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record=record or check)
+        outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record or check, attach)
         if not isinstance(outcome, Deadlock):
             break
         if not auto:

@@ -12,6 +12,7 @@ from fuseflow.errors import UsageError, did_you_mean
 from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.sim.machine.machine import Machine
+from fuseflow.sim.memory.controller import ControllerFactory
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as execute_reference
@@ -36,15 +37,16 @@ def run_graph(
     engine: Engine = "auto",
     progress: Callable[[int], None] | None = None,
     record: bool = False,
+    attach: ControllerFactory | None = None,
 ) -> tuple[Outcome | Deadlock, Engine]:
     """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
-    on the reference, and starts again on the engine if the run takes more than `REFERENCE_FIRINGS` firings. Raises `UsageError` for
-    an unknown engine."""
+    on the reference, and starts again on the engine if the run takes more than `REFERENCE_FIRINGS` firings. The memory is that of the
+    machine, or one that `attach` makes. Raises `UsageError` for an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
     def fast(depths: Mapping[Edge, int]) -> Outcome | Deadlock:
-        return _fast(graph.with_depths(depths), tensors, machine, progress, record)
+        return _fast(graph.with_depths(depths), tensors, machine, progress, record, attach)
 
     if engine != "fast":
         work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
@@ -52,18 +54,23 @@ def run_graph(
         entries = sum(tensors[name].stored for name in graph.inputs)
         if limit is None or FIRINGS_PER_ENTRY * entries <= limit:
             with suppress(FiringLimitError):
-                outcome = execute_reference(graph, tensors, machine, progress, record, limit)
+                outcome = execute_reference(graph, tensors, machine, progress, record, limit, attach)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
     return fast({}), "fast"
 
 
 def _fast(
-    graph: Graph, tensors: Mapping[str, Tensor], machine: Machine, progress: Callable[[int], None] | None, record: bool
+    graph: Graph,
+    tensors: Mapping[str, Tensor],
+    machine: Machine,
+    progress: Callable[[int], None] | None,
+    record: bool,
+    attach: ControllerFactory | None,
 ) -> Outcome | Deadlock:
     verify(graph)  # kernels trust in what that proves
     from fuseflow.sim.engine.execute import execute  # loads the compiler, which small graphs never need
 
-    return execute(graph, tensors, machine, progress, record)
+    return execute(graph, tensors, machine, progress, record, attach=attach)
 
 
 def _advised(

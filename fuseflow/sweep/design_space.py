@@ -85,7 +85,7 @@ def build_space(file: SweepFile) -> DesignSpace:
     for (source_labels, source_fields), (machine_labels, machine), (schedule_labels, schedule) in product(
         sources, machines, labeled_schedules
     ):
-        point = Point(schedule=schedule, machine=machine, check=file.content.check, **source_fields)
+        point = Point(schedule=schedule, machine=machine, check=file.content.check, sample=file.content.sample, **source_fields)
         points.setdefault(point.key("simulate"), LabeledPoint({**source_labels, **machine_labels, **schedule_labels}, point))
     distinct = tuple(points.values())
     axes = [axis for axis in distinct[0].labels if len({place.labels[axis] for place in distinct}) > 1]

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from fuseflow.errors import FuseFlowError, SweepError, did_you_mean
+from fuseflow.errors import FuseFlowError, SweepError, UsageError, did_you_mean
 from fuseflow.filesystem import read_text
+from fuseflow.sampling.sample import parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.schedule.entries import SETTINGS
 from fuseflow.schedule.file import Sections, read_document
@@ -20,8 +21,8 @@ from fuseflow.yaml_text import YamlText, read_yaml
 
 OBJECTIVES = ("cycles", "bytes", "flops")
 """The values by which points are compared."""
-MODES = ("estimate", "simulate", "prune")
-"""The ways to measure points. `prune` estimates all of them and simulates those with the best estimates."""
+MODES = ("estimate", "sample", "simulate", "prune")
+"""The ways to measure points. `sample` samples them, and `prune` estimates all of them and simulates those with the best estimates."""
 
 
 def _as_list(value: Any) -> Any:
@@ -54,6 +55,7 @@ class SweepContent(BaseModel):
     objective: str = "cycles"
     limit: Annotated[float, Field(gt=0)] | None = None
     check: bool = True
+    sample: Annotated[str, Field(min_length=1)] = "error=1%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,13 @@ def read_sweep(path: Path) -> SweepFile:
     _check_choice(text, "objective", content.objective, OBJECTIVES)
     if "top" in content.model_fields_set and content.mode != "prune":
         raise SweepError("`top` is for `mode: prune`", hint="leave it out", span=text.place("top"))
+    if "sample" in content.model_fields_set and content.mode != "sample":
+        raise SweepError("`sample` is for `mode: sample`", hint="leave it out", span=text.place("sample"))
+    try:
+        parse_sample(content.sample)
+    except UsageError as error:
+        error.span = text.place("sample")
+        raise
     schedules = _schedules(text, content, path.absolute().parent)
     return SweepFile(path, content, text, schedules, _axes(text, content, schedules))
 

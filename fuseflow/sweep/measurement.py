@@ -16,9 +16,10 @@ from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.run.compiled import Compiled, GraphExecutor
+from fuseflow.sampling.sample import Sample, parse_sample
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, simulate
-from fuseflow.sweep.point import Point
+from fuseflow.sweep.point import Mode, Point
 
 KEPT_SOURCES = 2
 """How many traced models a process keeps. Neighbouring points of a sweep share one, and large data must not pile up."""
@@ -79,12 +80,15 @@ def _forget_modules(folder: Path) -> None:
             del sys.modules[name]
 
 
-def compile_point(loaded: SourceEstimator, point: Point, top: int) -> tuple[Compiled, GraphExecutor]:
-    """Compile a point; returns the program and what runs its graphs. `top` is how many candidates `auto` simulates, if it has a choice."""
+def compile_point(
+    loaded: SourceEstimator, point: Point, top: int, sample: Sample | None = None
+) -> tuple[Compiled, GraphExecutor]:
+    """Compile a point; returns the program and what runs its graphs. `top` is how many candidates `auto` simulates, or samples, if it
+    has a choice."""
     schedule = replace(Schedule.from_yaml(point.schedule), places={})  # no file of the user has these lines
     machine = Machine.model_validate(point.machine)
     if schedule.open:
-        choice = choose_schedule(loaded.source, schedule, machine, top=top, estimator=loaded.estimator)
+        choice = choose_schedule(loaded.source, schedule, machine, top=top, estimator=loaded.estimator, sample=sample)
         return choice.compiled, choice.cache.exactly()
     return compile_source(loaded.source, schedule, machine), simulate
 
@@ -133,11 +137,40 @@ def simulate_point(loaded: SourceEstimator, point: Point) -> RowValues:
     }
 
 
+def sample_point(loaded: SourceEstimator, point: Point) -> RowValues:
+    """Sample a point, and return the values of its row, none of which is called `cycles`. Raises `CheckError` for wrong values."""
+    sample = parse_sample(point.sample)
+    program, _ = compile_point(loaded, point, DEFAULT_TOP, sample)
+    result = program.run(check=point.check, sample=sample)
+    for check in (result.check, result.rows_check):
+        if check is not None and not check.passed:
+            raise CheckError(f"output `{check.worst}` differs from {check.reference}")
+    cycles, regions = result.cycles, [region.to_json() for region in result.regions]
+    return {
+        "sampled_cycles": round(cycles.estimate),
+        "sampled_low": cycles.low,
+        "sampled_high": cycles.high,
+        "confidence": cycles.confidence,
+        "bytes": result.bytes("read") + result.bytes("write"),
+        "flops": result.flops,
+        "firings": result.firings,
+        "counted": result.counted,
+        "checked": result.check is not None,
+        "notices": list(loaded.source.notices),
+        **_chosen_schedule(point, program),
+        "regions": [{key: r[key] for key in ("name", "times", "exact_cycles", "sampled_cycles") if key in r} for r in regions],
+    }
+
+
 def _chosen_schedule(point: Point, program: Compiled) -> RowValues:
     """Return the schedule that `auto` chose, as a value of the row; nothing if the point has it in full."""
     chosen = program.schedule.to_yaml()
     return {} if chosen == point.schedule else {"schedule": chosen}
 
 
-MEASURES: dict[str, Callable[[SourceEstimator, Point], RowValues]] = {"estimate": estimate_point, "simulate": simulate_point}
+MEASURES: dict[Mode, Callable[[SourceEstimator, Point], RowValues]] = {
+    "estimate": estimate_point,
+    "sample": sample_point,
+    "simulate": simulate_point,
+}
 """The function that measures a point, by mode."""

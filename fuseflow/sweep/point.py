@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from fuseflow.sweep.digests import package_version
 
-Mode = Literal["estimate", "simulate"]
+Mode = Literal["estimate", "sample", "simulate"]
 """How a point is measured."""
+ALL_MODES: tuple[Mode, ...] = get_args(Mode)
 Scalar = str | int | float | bool | None
 """The value of an option."""
 
@@ -35,6 +36,8 @@ class Point:
     options: Mapping[str, Scalar] = field(default_factory=dict)
     seed: int = 0
     check: bool = True
+    sample: str = ""
+    """The sample that is taken in mode `sample`, as a user writes it."""
 
     @property
     def source(self) -> str:
@@ -49,7 +52,8 @@ class Point:
     def key(self, mode: Mode) -> str:
         """Return the key of the row of the point. It is equal for points with equal numbers, whatever files and machines are called."""
         checked = mode == "estimate" or self.check
-        return _hashed([package_version(), mode, self._read(), self._hardware(), self.schedule, checked])
+        asked = [self.sample] if mode == "sample" else []
+        return _hashed([package_version(), mode, self._read(), self._hardware(), self.schedule, checked, *asked])
 
     def _read(self) -> list[Any]:
         return [self.content, self.data, dict(self.options), self.seed]
@@ -60,6 +64,15 @@ class Point:
     def to_json(self) -> dict[str, Any]:
         """Return the point as plain values."""
         return asdict(self)
+
+
+def value_name(mode: Mode, objective: str) -> str:
+    """Return the name of a value in a row of this mode. Sampled cycles have a name of their own: they are no exact ones.
+
+    >>> value_name("sample", "cycles"), value_name("simulate", "cycles")
+    ('sampled_cycles', 'cycles')
+    """
+    return f"sampled_{objective}" if mode == "sample" and objective == "cycles" else objective
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fuseflow.sweep.design_space import LabeledPoint
-from fuseflow.sweep.point import Mode, TaskOutcome
+from fuseflow.sweep.point import Mode, TaskOutcome, value_name
+
+MODE_WORDS: dict[Mode, str] = {"estimate": "expected ", "sample": "sampled ", "simulate": ""}
+"""What stands before the name of a value, by the mode in which it was measured."""
 
 
 @dataclass(slots=True)
@@ -43,7 +46,7 @@ class SweepProgress:
         if not outcome.ok:
             self.failed += 1
             return
-        value, key = outcome.values[self.objective], (labeled.point.workload, mode)
+        value, key = outcome.values[value_name(mode, self.objective)], (labeled.point.workload, mode)
         if key not in self.best or value < self.best[key][0]:
             self.best[key] = value, labeled
 
@@ -62,7 +65,7 @@ class SweepProgress:
         if self.best:
             (_, mode), (value, labeled) = list(self.best.items())[-1]
             name = labeled.name(axes)
-            expected = "expected " if mode == "estimate" else ""
+            expected = MODE_WORDS[mode]
             parts.append(f"best {value:,} {expected}{self.objective}{f' at {name}' if name else ''}")
         return ", ".join(parts)
 

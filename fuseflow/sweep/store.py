@@ -25,7 +25,7 @@ APPLICATION = 0x66756673
 _TABLE = """
 CREATE TABLE IF NOT EXISTS rows (
     key TEXT PRIMARY KEY,   -- of the point and the mode
-    mode TEXT NOT NULL,     -- estimate or simulate
+    mode TEXT NOT NULL,     -- estimate, sample or simulate
     source TEXT NOT NULL,   -- what points that share a traced model have in common
     point TEXT NOT NULL,    -- JSON
     labels TEXT NOT NULL,   -- JSON: what the point was called on the axes of its sweep

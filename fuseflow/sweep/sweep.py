@@ -33,6 +33,8 @@ class Sweep:
                 return ("estimate",)
             case "simulate":
                 return ("simulate",)
+            case "sample":
+                return ("sample",)
             case "prune":
                 return ("estimate", "simulate")
             case unknown:

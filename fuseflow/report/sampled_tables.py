@@ -1,0 +1,56 @@
+"""The table and the lines about a sampled run. Numbers with `~` are not exact, and each has its interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from fuseflow.report.tables import plain_table
+
+if TYPE_CHECKING:
+    from fuseflow.run.check import Check
+    from fuseflow.run.sampled_result import SampledRegionResult, SampledResult
+
+
+def sampled_table(result: SampledResult) -> Table:
+    """Return a table with a row for each region, and the totals. Regions that run alike share one row, with the numbers of one."""
+    columns = ("cycles", "sampled", "replicates", "firings", "FLOPs", "bytes\nread", "bytes\nwritten")
+    table = plain_table("region", *columns, numbers_from=1, footer=True)
+    for region in result.regions:
+        name = region.name if region.times == 1 else f"{region.name} x{region.times}"
+        table.add_row(escape(name), *_cells(region))
+    mark = "" if result.counted else "~"
+    counts = (result.firings, result.flops, result.bytes("read"), result.bytes("write"))
+    cells = ("total", str(result.cycles), "", "", *(f"{mark}{n:,}" for n in counts))
+    for column, cell in zip(table.columns, cells, strict=True):
+        column.footer = cell
+    return table
+
+
+def _cells(region: SampledRegionResult) -> tuple[str, ...]:
+    counts, sample = region.counts, region.sample
+    mark = "" if counts.work.exact else "~"
+    numbers = (counts.firings, counts.flops, counts.bytes("read"), counts.bytes("write"))
+    cycles = f"{region.cycles:,}" if isinstance(region.cycles, int) else str(region.cycles)
+    taken = "all, exactly" if sample is None else f"{sample.taken:,} of {sample.coordinates:,} {region.index}"
+    replicates = "" if sample is None else str(sample.replicates)
+    return (cycles, taken, replicates, *(f"{mark}{n:,.0f}" for n in numbers))
+
+
+def sampled_lines(result: SampledResult) -> tuple[str, ...]:
+    """Return what the interval means, and the outcomes of the checks, one line each."""
+    cycles = result.cycles
+    meaning = (
+        f"cycles with ~ are sampled ({result.sample.text}, seed {result.sample.seed}): the true number is in the interval with "
+        f"{100 * cycles.confidence:g} % confidence, here {100 * cycles.error:.2g} % of it; the other numbers are "
+        + ("counted" if result.counted else "counted, or expected where they have a ~")
+    )
+    checked = "check: switched off" if result.check is None else _check_line(result.check)
+    return meaning, checked, _check_line(result.rows_check)
+
+
+def _check_line(check: Check) -> str:
+    outcome = "[green]passed[/]" if check.passed else "[red]FAILED[/]"
+    return f"check against {check.reference}: {outcome}, largest relative error {check.max_rel_error:.2g}"

@@ -1,0 +1,140 @@
+"""A sampled run of a compiled program: region after region, each sampled where it is long, and run as it is where it is short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fuseflow.einsum.nodes import Program
+from fuseflow.errors import SamplingError
+from fuseflow.estimate import measure_statistics
+from fuseflow.estimate.counted.patterns import tensor_pattern
+from fuseflow.estimate.program import Estimator, RegionEstimate, TensorKnowledge
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.run.check import TOLERANCE, Check, compare_arrays
+from fuseflow.run.estimator_regions import estimator_regions
+from fuseflow.run.sampled_result import SampledRegionResult
+from fuseflow.sampling.interval import SampledCycles
+from fuseflow.sampling.region import RegionSampler, require_bounded_fifos
+from fuseflow.sampling.replicates import SampledRun
+from fuseflow.sampling.sample import Sample
+from fuseflow.sampling.values import interpret_results, values_refusal
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, Machine, simulate
+from fuseflow.sim.memory.layout import tensors_in_memory
+from fuseflow.sim.signature import RegionRepeat, signature
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.restriction import restrict
+
+
+@dataclass(slots=True)
+class SampledRegions:
+    """The regions of a program as they are sampled, one after the other: what is in memory, what is known of it, and the results so far.
+
+    `tensors` are the inputs of the user, and `memory` is what a run begins with. Raises `SamplingError` for a machine on which nothing is
+    to be sampled, and for dense stand-ins.
+    """
+
+    program: Program
+    tensors: Mapping[str, Tensor]
+    schedule: Schedule
+    machine: Machine
+    memory: dict[str, Tensor]
+    sample: Sample
+    engine: Engine
+    dedup: bool
+    progress: Callable[[str, int], None] | None
+    estimator: Estimator = field(default_factory=Estimator)
+    results: list[SampledRegionResult] = field(default_factory=list)
+    rows_check: Check = field(default_factory=lambda: Check("interpreter, sampled rows", True, 0.0))
+    knowledge: TensorKnowledge = field(init=False)
+    _first: dict[Hashable, tuple[int, CompiledRegion]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_bounded_fifos(self.machine)
+        if self.schedule.intermediates == "dense":
+            raise SamplingError(
+                "a run on dense stand-ins (`intermediates: dense`) cannot be sampled: the interpreter computes real intermediates",
+                hint="run it without a sample",
+            )
+        self.knowledge = self.estimator.knowledge(self.program, self.tensors)
+
+    def run(self, number: int, region: CompiledRegion) -> None:
+        """Run one region."""
+        for step in region.views_before:
+            self.memory[step.name] = step.of(self.memory[step.source])
+        (estimated,) = estimator_regions([region])
+        counts = self.estimator.region(estimated, self.machine, self.knowledge)
+        read = {name: self.memory[name] for name in region.graph.inputs}
+        key = signature(region.graph, read) if self.dedup else None
+        if key is not None and key in self._first and values_refusal(region) is None:
+            self._repeat(key, region, counts)
+        else:
+            self._measure(number, region, read, counts, key)
+        for step in region.views_after:
+            self.memory[step.name] = step.of(self.memory[step.source])
+
+    def _repeat(self, key: Hashable, region: CompiledRegion, counts: RegionEstimate) -> None:
+        """Count a region that runs like an earlier one, whose cycles are its own."""
+        at, before = self._first[key]
+        names = dict(zip(tensors_in_memory(before.graph), tensors_in_memory(region.graph), strict=True))
+        repeat = RegionRepeat(region.name, region.einsums, names)
+        self.results[at] = replace(self.results[at], repeats=(*self.results[at].repeats, repeat))
+        self._store(interpret_results(region, self.memory, counts.work.patterns))
+
+    def _measure(
+        self, number: int, region: CompiledRegion, read: Mapping[str, Tensor], counts: RegionEstimate, key: Hashable | None
+    ) -> None:
+        """Sample a region, or run it as it is."""
+        report = None if self.progress is None else _region_progress(self.progress, region.name)
+        sampler = RegionSampler(self.schedule, self.machine, self.sample, self.engine, self.estimator.memo)
+        sampled = sampler.run(region, read, self.knowledge.patterns, number, report)
+        cycles: SampledCycles | int
+        if sampled is None:
+            sample = None
+            simulation = simulate(region.graph, read, self.machine, report, engine=self.engine)
+            cycles, results = simulation.cycles, dict(simulation.outputs)
+        else:
+            sample, cycles = sampled.sample, sampled.sample.cycles
+            results = interpret_results(region, self.memory, counts.work.patterns)
+            self._compare_rows(region, sampled, results)
+        if key is not None:
+            self._first.setdefault(key, (len(self.results), region))
+        index = region.fused.order[0] if region.fused.order else ""
+        self.results.append(SampledRegionResult(region.name, region.einsums, index, cycles, sample, counts))
+        self._store(results)
+
+    def _store(self, results: Mapping[str, Tensor]) -> None:
+        """Put results into memory, and what they store to what is known, where it could not be counted."""
+        self.memory |= results
+        for name, tensor in results.items():
+            if name not in self.knowledge.patterns:
+                self.knowledge.patterns[name] = tensor_pattern(tensor)
+                self.knowledge.statistics[name] = measure_statistics(tensor)
+
+    def _compare_rows(self, region: CompiledRegion, sampled: SampledRun, results: Mapping[str, Tensor]) -> None:
+        """Compare the sampled rows of every result with those of the interpreter."""
+        for result in region.fused.results:
+            computed = sampled.simulation.outputs[result.name]
+            expected = restrict(results[result.name], result.indices.index(region.fused.order[0]), sampled.rows)
+            error = _row_error(computed, expected)
+            worse = error > self.rows_check.max_rel_error
+            self.rows_check = replace(
+                self.rows_check,
+                passed=self.rows_check.passed and error <= TOLERANCE.get(computed.dtype.char, 0.0),
+                max_rel_error=max(error, self.rows_check.max_rel_error),
+                worst=result.name if worse or not self.rows_check.worst else self.rows_check.worst,
+            )
+
+
+def _row_error(computed: Tensor, expected: Tensor) -> float:
+    """Return the largest relative error of stored values; infinite where other coordinates are stored, but for zeros that are dropped."""
+    if computed.stored == expected.stored and np.array_equal(computed.coordinates(), expected.coordinates()):
+        return compare_arrays(computed.values, expected.values)[0]
+    return compare_arrays(computed.to_dense(), expected.to_dense())[0]
+
+
+def _region_progress(progress: Callable[[str, int], None], region: str) -> Callable[[int], None]:
+    return lambda firings: progress(region, firings)

@@ -1,0 +1,158 @@
+"""The result of a sampled run: cycles with their intervals, exact counts, and the values of the interpreter.
+
+It is no `Result`, and shares no key of cycles with one: whoever means an exact number does not find a sampled one in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from fuseflow.run.check import Check
+from fuseflow.run.result import Seconds, check_json, output_arrays, save_tensors
+from fuseflow.run.settings import Settings, versions
+from fuseflow.sampling.interval import SampledCycles, sampled_sum
+from fuseflow.sampling.replicates import RegionSample
+from fuseflow.sampling.sample import Sample
+from fuseflow.sim.signature import RegionRepeat
+
+if TYPE_CHECKING:
+    from fuseflow.estimate.program import RegionEstimate
+    from fuseflow.tensors import Tensor
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRegionResult:
+    """A region of a sampled run, and the regions that run like it.
+
+    `cycles` are sampled, over coordinates of the loop `index`, or exact where the region was short or most of it was needed; then `sample`
+    is None. FLOPs, bytes and firings are those of `counts`, whether it was sampled or not.
+    """
+
+    name: str
+    einsums: tuple[str, ...]
+    index: str
+    cycles: SampledCycles | int
+    sample: RegionSample | None
+    counts: RegionEstimate
+    repeats: tuple[RegionRepeat, ...] = ()
+
+    @property
+    def times(self) -> int:
+        """How many regions of the program run alike."""
+        return 1 + len(self.repeats)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the region as plain values. Exact cycles have another key than sampled ones."""
+        values: dict[str, Any] = {
+            "name": self.name,
+            "einsums": list(self.einsums),
+            "times": self.times,
+            "repeats": [repeat.name for repeat in self.repeats],
+            "counted": self.counts.work.exact,
+            "flops": round(self.counts.flops),
+            "firings": round(self.counts.firings),
+            "bytes": {direction: round(self.counts.bytes(direction)) for direction in ("read", "write")},
+        }
+        if self.sample is None or isinstance(self.cycles, int):
+            return {**values, "exact_cycles": self.cycles}
+        sample = {
+            "index": self.index,
+            "coordinates": self.sample.coordinates,
+            "taken": self.sample.taken,
+            "always": self.sample.certain,
+            "replicates": self.sample.replicates,
+            "share": round(self.sample.share, 6),
+        }
+        return {**values, "sampled_cycles": self.cycles.to_json(), "sample": sample}
+
+
+@dataclass(frozen=True, slots=True)
+class SampledResult:
+    """A sampled run of a compiled program. `tensors` are the outputs of the interpreter.
+
+    `check` compares them with PyTorch, and `rows_check` the values of all rows that were sampled with those of the interpreter.
+    """
+
+    settings: Settings
+    sample: Sample
+    tensors: Mapping[str, Tensor]
+    regions: tuple[SampledRegionResult, ...]
+    check: Check | None
+    rows_check: Check
+    seconds: Seconds
+
+    @property
+    def outputs(self) -> dict[str, npt.NDArray[np.generic] | sparse.coo_array]:
+        """Every model output, as a dense array, or as a scipy array where it is sparse."""
+        return output_arrays(self.tensors)
+
+    @property
+    def cycles(self) -> SampledCycles:
+        """The cycles of all regions together, with their interval."""
+        sampled = [(r.times, r.cycles) for r in self.regions if isinstance(r.cycles, SampledCycles)]
+        exact = sum(r.times * r.cycles for r in self.regions if isinstance(r.cycles, int))
+        return sampled_sum(sampled, exact, self.sample.confidence)
+
+    @property
+    def flops(self) -> int:
+        """The FLOPs of all regions together, as they are counted."""
+        return round(sum(r.times * r.counts.flops for r in self.regions))
+
+    @property
+    def firings(self) -> int:
+        """The firings of all regions together, as they are counted."""
+        return round(sum(r.times * r.counts.firings for r in self.regions))
+
+    def bytes(self, direction: str) -> int:
+        """Return the bytes that all regions read or write together, as they are counted."""
+        return round(sum(r.times * r.counts.bytes(direction) for r in self.regions))
+
+    @property
+    def counted(self) -> bool:
+        """Whether FLOPs, bytes and firings were counted; else they are expected from statistics."""
+        return all(r.counts.work.exact for r in self.regions)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as plain values. It has `sampled_cycles` in the place of the `cycles` of an exact run."""
+        s = self.settings
+        return {
+            "kind": "sampled",
+            "schema": SCHEMA,
+            "model": s.model,
+            "data": s.data,
+            "options": s.plain_options,
+            "schedule": s.schedule,
+            "machine": s.machine.name,
+            "machine_settings": s.machine.settings,
+            "engine": s.engine,
+            "seed": s.seed,
+            "sample": {"asked": self.sample.text, "confidence": self.sample.confidence, "seed": self.sample.seed},
+            "sampled_cycles": self.cycles.to_json(),
+            "regions": [region.to_json() for region in self.regions],
+            "counted": self.counted,
+            "flops": self.flops,
+            "firings": self.firings,
+            "bytes": {direction: self.bytes(direction) for direction in ("read", "write")},
+            "check": check_json(self.check),
+            "rows_check": check_json(self.rows_check),
+            "notices": list(s.notices),
+            "versions": versions(),
+            "seconds": {
+                "frontend": round(self.seconds.frontend, 3),
+                "compile": round(self.seconds.compile, 3),
+                "simulate": round(self.seconds.simulate, 3),
+            },
+        }
+
+    def save_outputs(self, directory: str | Path) -> list[Path]:
+        """Write each output to `outputs/NAME.npy`, or to `.npz` where it is sparse, and return the files."""
+        return save_tensors(Path(directory), self.tensors)

@@ -1,0 +1,84 @@
+"""A region as it is sampled: what is run at which coordinates, what is counted, and what is interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fuseflow.errors import SamplingError
+from fuseflow.estimate import CountMemo
+from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.sampling.placement import placed
+from fuseflow.sampling.replicates import SampledRun, sample_region
+from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
+from fuseflow.sampling.sample import LARGEST_SHARE, Sample
+from fuseflow.sampling.values import values_refusal
+from fuseflow.sampling.weights import outer_weights
+from fuseflow.schedule import Schedule
+from fuseflow.sim import Engine, Machine, Simulation, simulate
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels.base import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSampler:
+    """A sampler of the regions of a program on a machine."""
+
+    schedule: Schedule
+    machine: Machine
+    sample: Sample
+    engine: Engine
+    memo: CountMemo
+
+    def run(
+        self,
+        region: CompiledRegion,
+        read: Mapping[str, Tensor],
+        patterns: Mapping[str, Pattern],
+        stream: int,
+        progress: Callable[[int], None] | None = None,
+    ) -> SampledRun | None:
+        """Return a sample of a region, or None if it is to be run as it is: if it is short, or if too much of it would be needed.
+
+        `patterns` are those of the tensors that it reads, and `stream` tells its random choices from those of other regions. Raises
+        `SamplingError` for a long region that cannot be sampled.
+        """
+        why = refusal(region) or values_refusal(region)
+        if why is None and coordinate_count(region.fused) > 0:
+            weights = outer_weights(region.table, coordinate_count(region.fused), patterns, self.machine, self.memo)
+            return sample_region(weights, self.machine, self.sample, self._runner(region, read, progress), stream)
+        if why is not None and region.estimate.cycles > self.shortest_sampled:
+            raise SamplingError(
+                f"region `{region.name}` cannot be sampled: it {why}",
+                hint="ask for another order of its loops (`--order`), or run it without a sample",
+            )
+        return None
+
+    @property
+    def shortest_sampled(self) -> float:
+        """The cycles of the shortest region of which replicates that are long enough are a share that is small enough."""
+        return self.sample.replicates * self.sample.shortest / LARGEST_SHARE
+
+    def _runner(
+        self, region: CompiledRegion, read: Mapping[str, Tensor], progress: Callable[[int], None] | None
+    ) -> Callable[[Ints], Simulation]:
+        def run(rows: Ints) -> Simulation:
+            restricted = restrict_region(region.fused, len(rows))
+            graph = restricted_graph(region, restricted, self.schedule)
+            sources = {name: tensor.source for name, tensor in restricted.tensors.items()}
+            attach = placed(region.graph, read, self.machine, sources)
+            tensors = restricted.read(graph, read, rows)
+            return simulate(graph, tensors, self.machine, progress, engine=self.engine, attach=attach)
+
+        return run
+
+
+def require_bounded_fifos(machine: Machine) -> None:
+    """Raise `SamplingError` for a machine on which nothing is to be sampled: without full FIFOs, cycles follow from the counts alone."""
+    if machine.fifo_depth is None:
+        raise SamplingError(
+            f"the FIFOs of machine `{machine.name}` are unbounded: all rows of a region are in flight at once, and its cycles follow "
+            "from counts alone",
+            hint="`fuseflow estimate` counts them without running anything",
+        )

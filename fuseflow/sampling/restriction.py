@@ -1,0 +1,177 @@
+"""The restriction of a region to some coordinates of its outermost index.
+
+    Y[i, j] = sum(k) A[i, k] * X[k, j], order i,k,j, rows 1 and 3     the same graph, with two rows of A, all of X, and two rows of Y
+
+Every access with that index reads the sampled coordinates only; every other access reads the whole tensor, also of the same tensor. So the
+extents of the graph shrink and nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+
+from fuseflow.einsum.nodes import TensorType
+from fuseflow.errors import SamplingError
+from fuseflow.fusion.region import FusedRegion
+from fuseflow.fusion.tree import Reduction, Tree, TreeTable, View, nodes, reductions
+from fuseflow.lower.lanes import with_lanes
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.samml.nodes import Graph
+from fuseflow.samml.verify import verify as verify_graph
+from fuseflow.schedule import Schedule
+from fuseflow.table import build_table, emit
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.levels.base import Ints
+from fuseflow.tensors.restriction import restrict
+from fuseflow.transform import mark_fiber_fifos
+from fuseflow.transform.public import public_form
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedTensor:
+    """A tensor of a restricted region: the modes of `source` at which the region has its outermost index."""
+
+    source: str
+    modes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedRegion:
+    """A region with fewer coordinates of its outermost index.
+
+    `tensors` says of what it reads how it follows from the tensors in memory, by name.
+    """
+
+    fused: FusedRegion
+    tensors: Mapping[str, RestrictedTensor]
+
+    def read(self, graph: Graph, memory: Mapping[str, Tensor], coordinates: Ints) -> dict[str, Tensor]:
+        """Return the tensors that the graph of the region reads, given those in memory."""
+        read: dict[str, Tensor] = {}
+        for name in graph.inputs:
+            origin = self.tensors.get(name)
+            if origin is None:
+                read |= {name: memory[name]} if name in memory else {}
+                continue
+            read[name] = memory[origin.source]
+            for mode in origin.modes:
+                read[name] = restrict(read[name], mode, coordinates)
+        return read
+
+
+def refusal(region: CompiledRegion) -> str | None:
+    """Return why a region cannot be sampled, in words that follow its name; None if it can."""
+    fused = region.fused
+    if not fused.order:
+        return "has no loop: there is nothing to sample"
+    outermost = fused.order[0]
+    for node in reductions(*fused.trees):
+        if outermost in node.over:
+            return f"reduces `{outermost}`, the outermost index of its order {','.join(fused.order)}: its results need all of it at once"
+    for result in fused.results:
+        if outermost not in result.indices:
+            return f"has the outermost index `{outermost}`, which its result `{result.name}` lacks"
+        if result.levels and result.levels[0] != outermost:
+            return (
+                f"stores its result `{result.name}` in another order than it computes it: it is written when all of it is there"
+            )
+    return None
+
+
+def restrict_region(fused: FusedRegion, count: int) -> RestrictedRegion:
+    """Return a region with its outermost index restricted to so many coordinates, or blocks of coordinates where it runs over blocks."""
+    outermost = fused.order[0]
+    size = _restricted_extent(fused, count)
+    modes = {view: tuple(d for d, v in enumerate(view.indices) if v == outermost) for view in fused.views}
+    uses: dict[str, set[tuple[int, ...]]] = {}
+    for view in fused.views:
+        uses.setdefault(view.tensor, set()).add(modes[view])
+    stored, tensors, renamed = dict(fused.declared), dict[str, RestrictedTensor](), dict[View, str]()
+    for view in (v for v in fused.views if modes[v]):
+        alone = len(uses[view.tensor]) == 1
+        name = view.tensor if alone else restriction_name(view.tensor, modes[view])
+        declared = fused.declared[view.tensor]
+        shape = tuple(size if d in modes[view] else extent for d, extent in enumerate(declared.shape))
+        stored[name] = replace(declared, name=name, shape=shape)
+        tensors[name] = RestrictedTensor(view.tensor, modes[view])
+        renamed |= {} if alone else {view: name}
+    return RestrictedRegion(_with_tensors(fused, stored, renamed, {**fused.sizes, outermost: size}), tensors)
+
+
+def restriction_name(tensor: str, modes: Iterable[int]) -> str:
+    """Return the name of a tensor that is restricted along some modes, beside the whole tensor. No name of a program has an `@`.
+
+    >>> restriction_name("A", (0,))
+    'A@restricted_0'
+    """
+    return f"{tensor}@restricted" + "".join(f"_{mode}" for mode in modes)
+
+
+def _restricted_extent(fused: FusedRegion, count: int) -> int:
+    """Return the extent of so many coordinates. All of them have the extent of the region, of which the last block may not be full."""
+    outermost = fused.order[0]
+    return fused.sizes[outermost] if count == coordinate_count(fused) else count * fused.blocks.get(outermost, 1)
+
+
+def coordinate_count(fused: FusedRegion) -> int:
+    """Return how many coordinates, or blocks of coordinates, the outermost index has."""
+    outermost = fused.order[0]
+    return -(-fused.sizes[outermost] // fused.blocks.get(outermost, 1))
+
+
+def _with_tensors(
+    fused: FusedRegion, stored: Mapping[str, TensorType], renamed: Mapping[View, str], sizes: Mapping[str, int]
+) -> FusedRegion:
+    """Return the region with other extents, which reads other tensors where `renamed` says so."""
+    table, memo = TreeTable(), dict[Tree, Tree]()
+
+    def new(tree: Tree) -> Tree:
+        return table.rename(tree, {}, memo, renamed)
+
+    results = tuple(
+        replace(r, tree=new(r.tree), tensor=replace(r.tensor, shape=tuple(sizes[v] for v in r.indices))) for r in fused.results
+    )
+    merges = tuple((_reduction(new(node)), index) for node, index in fused.merges)
+    fill = {new(tree): fused.fill[tree] for tree in nodes(*fused.trees)}
+    return replace(fused, results=results, sizes=sizes, stored=stored, fill=fill, merges=merges, copies=())
+
+
+def _reduction(tree: Tree) -> Reduction:
+    assert isinstance(tree, Reduction)
+    return tree
+
+
+def restricted_graph(region: CompiledRegion, restricted: RestrictedRegion, schedule: Schedule) -> Graph:
+    """Return the graph of a restricted region: that of the region, with smaller extents.
+
+    Raises `SamplingError` if the compiler makes another graph for the smaller extents.
+    """
+    table = build_table(restricted.fused)
+    graph = emit(table)
+    if region.einsums and schedule.parallel:
+        graph = with_lanes(graph, table, restricted.fused, schedule).graph
+    if schedule.primitives == "public":
+        graph = public_form(graph).graph
+    graph = mark_fiber_fifos(graph)
+    verify_graph(graph)
+    if _structure(graph) != _structure(region.graph):
+        raise SamplingError(
+            f"region `{region.name}` has another graph for some of the coordinates of `{restricted.fused.order[0]}`"
+        )
+    return graph
+
+
+def _structure(graph: Graph) -> object:
+    """Return what graphs of the same region share, whatever the extents are and the tensors are called."""
+    place = {node.name: n for n, node in enumerate(graph.nodes)}
+    nodes = [
+        (
+            type(node),
+            [(place[port.node], port.output) for port in node.inputs],
+            [getattr(node, f.name) for f in fields(node) if f.name not in ("name", "inputs", "tensor", "size")],
+        )
+        for node in graph.nodes
+    ]
+    fifos = [[(place[edge.node], edge.input) for edge in edges] for edges in (graph.fiber_fifos, (e for e, _ in graph.depths))]
+    return nodes, fifos, len(graph.outputs)

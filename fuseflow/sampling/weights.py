@@ -1,0 +1,101 @@
+"""The weight of each coordinate of an outermost loop: the cycles that its slowest stage is expected to take, fiber by fiber.
+
+    row i of A X, order i,k,j     for each k of row i of A, the elements of row k of X; or 1 if there is nothing; and 1 for the stop behind
+
+A dataflow graph is a pipeline whose FIFOs hold a part of a fiber, so that each fiber takes as long as its slowest stage. The weight of an
+element is therefore the largest of the weights of the lists below it, and that of a list the sum over its elements. Lists that are equal
+are held once (`estimate.counted`), and so is their weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fuseflow.estimate import CountMemo
+from fuseflow.estimate.counted.memo import Uncountable
+from fuseflow.estimate.counted.nests import CountedStream, FiberNest
+from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
+from fuseflow.samml.nodes import Graph, Port
+from fuseflow.sim import Machine
+from fuseflow.sim.machine.timing import node_timing
+from fuseflow.table import FusionTable, emit
+from fuseflow.transform.stream_levels import stream_levels
+
+Weights = npt.NDArray[np.float64]
+
+
+def outer_weights(
+    table: FusionTable, coordinates: int, patterns: Mapping[str, Pattern], machine: Machine, memo: CountMemo
+) -> Weights:
+    """Return the weight of each of the coordinates of the outermost loop of a region. `patterns` are those of what it reads."""
+    graph = emit(table)
+    levels, stages, types = stream_levels(graph, table.loops), _StageTree(), graph.types()
+    intervals = dict[Port, int]()
+    for node in graph.nodes:
+        tiles = [types[port].tile for port in node.inputs if types[port].kind == "val"]
+        interval = node_timing(node, graph, machine, tiles)[1]
+        for port in (*node.inputs, *(Port(node.name, k) for k in range(len(node.port_names())))):
+            intervals[port] = max(interval, intervals.get(port, 1))
+    for port, stream in _counted_streams(graph, patterns, memo):
+        if stream.nest is not None and table.order[0] in levels[port][0]:
+            stages.add(stream.nest, intervals[port])
+    return stages.outer_weights(coordinates)
+
+
+@dataclass(slots=True)
+class _StageTree:
+    """The lists of the streams of a region, each below the lists that it is nested in. `cycles` are those of one element, by list."""
+
+    cycles: dict[FiberNest, int] = field(default_factory=dict)
+    inside: dict[FiberNest | None, list[FiberNest]] = field(default_factory=dict)
+
+    def add(self, innermost: FiberNest, cycles: int) -> None:
+        """Add the lists of a stream, whose innermost elements take so many cycles each."""
+        for nest in innermost.chain:
+            if nest not in self.cycles:
+                self.cycles[nest] = 1
+                self.inside.setdefault(nest.above, []).append(nest)
+        self.cycles[innermost] = max(cycles, self.cycles[innermost])
+
+    def outer_weights(self, coordinates: int) -> Weights:
+        """Return the weight of each coordinate of the outermost level; 1 for one that no stream has."""
+        weights = np.ones(coordinates)
+        for nest in self.inside.get(None, []):
+            _, at = nest.level.expanded(nest.link)
+            crds = nest.level.crd[at]
+            weights[crds] = np.maximum(weights[crds], self._elements(nest)[at])
+        return weights
+
+    def _elements(self, nest: FiberNest) -> Weights:
+        """Return the weight of each element of a list: the largest of those of the lists below it."""
+        weights = np.full(len(nest.level.crd), float(self.cycles[nest]))
+        for below in self.inside.get(nest, []):
+            lists = self._lists(below)
+            weights = np.maximum(weights, np.where(below.link >= 0, lists[below.link], 1.0) if len(lists) else 1.0)
+        return weights
+
+    def _lists(self, nest: FiberNest) -> Weights:
+        """Return the weight of each list: the sum of those of its elements, and a cycle for the stop behind it."""
+        sums = np.bincount(nest.level.owner, weights=self._elements(nest), minlength=nest.level.fibers)
+        return np.asarray(sums + 1.0, dtype=np.float64)
+
+
+def _counted_streams(graph: Graph, patterns: Mapping[str, Pattern], memo: CountMemo) -> Iterator[tuple[Port, CountedStream]]:
+    """Yield the streams of a graph, as far as they can be counted."""
+    rules = StreamRules(memo, patterns, graph.types(), wanted_coordinates(graph, patterns))
+    streams: dict[Port, CountedStream] = {}
+    for node in graph.nodes:
+        if not all(port in streams for port in node.inputs):
+            continue
+        try:
+            outputs = rules.make(node, [streams[port] for port in node.inputs]).streams
+        except Uncountable:
+            continue
+        for k, stream in enumerate(outputs):
+            streams[Port(node.name, k)] = stream
+            yield Port(node.name, k), stream

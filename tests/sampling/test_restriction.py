@@ -1,0 +1,68 @@
+"""A region restricted to all coordinates of its outermost index runs like the region, to the cycle; to some, it computes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import program_fuzz
+import pytest
+from program_levels import Checked, Difference, agree
+from random_programs import Case
+from sampled_regions import RegionRun, random_machine, region_runs
+
+import fuseflow as ff
+from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
+from fuseflow.sim import Simulation, simulate
+
+SEEDS, EXAMPLES = range(6), 25
+
+
+def restricted(run: RegionRun, coordinates: np.ndarray) -> Simulation:
+    """The simulation of a region at some coordinates."""
+    smaller = restrict_region(run.region.fused, len(coordinates))
+    graph = restricted_graph(run.region, smaller, run.schedule)
+    return simulate(graph, smaller.read(graph, run.memory, coordinates), run.machine, engine="reference")
+
+
+def differences(run: RegionRun) -> list[str]:
+    """What differs between the exact run and the restriction to all coordinates, and between the values of some coordinates."""
+    exact, whole = run.simulation, restricted(run, np.arange(coordinate_count(run.region.fused)))
+    told = [
+        f"{field} of region `{run.region.name}`: {getattr(whole, field)}, not {getattr(exact, field)}"
+        for field in ("cycles", "firings", "tokens", "operators")
+        if getattr(whole, field) != getattr(exact, field)
+    ]
+    for a, b in zip(exact.nodes, whole.nodes, strict=True):
+        if replace(a, name="") != replace(b, name=""):
+            told.append(f"a node of region `{run.region.name}`: {b}, not {a}")
+    some = np.arange(coordinate_count(run.region.fused))[1::2]
+    part = restricted(run, some)
+    for result in run.region.fused.results:
+        at = result.indices.index(run.region.fused.order[0])
+        rows = exact.outputs[result.name].to_dense().take(some, at)
+        agree("restricted region", result.name, part.outputs[result.name].to_dense(), rows.astype(np.float64))
+    return told
+
+
+def check(case: Case, machine: ff.Machine, counts: Counter[str]) -> Checked:
+    """Compare every region of a program that can be sampled."""
+    for run in region_runs(case, machine):
+        why = refusal(run.region)
+        counts["refused" if why else "sampled"] += 1
+        told = [] if why else differences(run)
+        counts["read in two ways"] += not why and any("@restricted" in n for n in restrict_region(run.region.fused, 1).tensors)
+        if told:
+            raise Difference("; ".join(told))
+    return Checked(case.schedule, ())
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_all_coordinates_are_the_region_itself(seed: int, wide: bool) -> None:
+    counts: Counter[str] = Counter()
+    machine = random_machine(seed + 100 * wide)
+    tally = program_fuzz.run(seed, EXAMPLES, lambda case: check(case, machine, counts), smaller=False, wide=wide)
+    assert not tally.differing, f"{tally.differing[0].differs}\n{tally.differing[0].case!r}"
+    assert counts["sampled"] >= 5, counts
