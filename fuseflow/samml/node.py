@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
+from fuseflow.ops import canonical
 from fuseflow.tensors import Format
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape
@@ -59,6 +60,9 @@ class TensorDecl:
     dtype: str = "f32"
     fill: float = 0.0
     tile: TileShape = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fill", canonical(self.fill))
 
     def size(self, level: int) -> int:
         """Return the number of coordinates that a storage level can have."""
