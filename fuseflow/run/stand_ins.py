@@ -17,7 +17,7 @@ from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import Check, check_outputs
+from fuseflow.run.check import Check, check_program
 from fuseflow.tensors import Tensor
 from fuseflow.tensors.blocks import Block, split_into_tiles, tile_shape
 
@@ -56,8 +56,10 @@ def check_region(
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
     part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
-    expected = evaluate_operands(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()})
-    return check_outputs(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
+    arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()}
+    expected = evaluate_operands(part, arrays)
+    written = tensors_to_elements(program.declared, outputs)
+    return check_program(part, lambda: arrays, written, {name: expected[name] for name in part.outputs}, "")
 
 
 def combine_checks(checks: Sequence[Check]) -> Check:
