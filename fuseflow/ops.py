@@ -105,6 +105,18 @@ class Reducer:
         return _pow(value, count) if self.name == "prod" else value
 
 
+def canonical(value: float) -> float:
+    """Return a number of a program or a graph. All NaN become the one object `math.nan`, so that what holds one equals itself.
+
+    IEEE 754 has many NaN, with signs and payloads, and says that none equals itself. In a declaration they mean one thing: not a number.
+    Tuples and data classes compare an object with itself before they ask for its value.
+
+    >>> (canonical(float("-nan")),) == (canonical(float("nan")),)
+    True
+    """
+    return math.nan if value != value else value
+
+
 def _guarded(function: Callable[..., float]) -> Callable[..., float]:
     """Return the function with NaN, NumPy's IEEE result, as its value where `math` raises an exception."""
 

@@ -21,11 +21,25 @@ from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
 from fuseflow.report.tables import print_table
-from fuseflow.run.saved import load_saved
+from fuseflow.run.saved import load_saved, load_schedule
+from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
 
 DIRECTORY_OPTIONS = frozenset(
-    ("model", "tensors", "name", "settings", "stats", "statistics_only", "by", "against", "json_file", "quiet", "debug")
+    (
+        "model",
+        "tensors",
+        "name",
+        "settings",
+        "stats",
+        "statistics_only",
+        "by",
+        "against",
+        "json_file",
+        "print_schedule",
+        "quiet",
+        "debug",
+    )
 )
 """The parameters that an estimate of a directory of artifacts takes. What else the command has is for models."""
 MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "part", "seed"))
@@ -34,8 +48,13 @@ MODEL_OPTIONS = frozenset(("data", "adj", "data_dir", "option_texts", "small", "
 TABLES = {"operator": flops_table, "tensor": traffic_table}
 
 
+def _saved_schedule(directory: Path) -> Schedule:
+    _refuse_options(directory)
+    return load_schedule(directory)
+
+
 @click.command(cls=StrictCommand, short_help="FLOPs, bytes and cycles of a model, without running it.")
-@program_options()
+@program_options(saved_schedule=_saved_schedule)
 @machine_options
 @click.option(
     "--stats", multiple=True, metavar="SPEC", help="Statistics in the place of a tensor: A.density=0.001,degree=powerlaw:2.3"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import click
+
 from fuseflow.autoscheduler.autoscheduler import ScheduleChoice, choose_schedule
 from fuseflow.cli.auto import AutoOptions, auto_options, print_choice
 from fuseflow.cli.common import write_out
@@ -117,14 +119,22 @@ class ProgramRequest:
             )
 
 
-def program_options(simulates: bool = False) -> Callable[[Command], Command]:
+def program_options(
+    simulates: bool = False, saved_schedule: Callable[[Path], Schedule] | None = None
+) -> Callable[[Command], Command]:
     """Return a decorator that adds MODEL with the options of models, schedules and `auto`, and passes them on as `program`, a
-    `ProgramRequest`. A command that `simulates` has the options of simulated trials, too."""
+    `ProgramRequest`. `--print-schedule` prints the schedule and ends the command. A command that `simulates` has the options of simulated
+    trials, too. If MODEL may be a directory of artifacts, `saved_schedule` returns the schedule in it."""
 
     def wrap(command: Command) -> Command:
         @functools.wraps(command)
-        def build(*args: Any, spec: ModelSpec, schedule: Schedule, auto: AutoOptions, **kwargs: Any) -> Any:
-            return command(*args, program=ProgramRequest(spec, schedule, auto), **kwargs)
+        def build(*args: Any, spec: ModelSpec, schedule: Schedule, print_schedule: bool, auto: AutoOptions, **kwargs: Any) -> Any:
+            request = ProgramRequest(spec, schedule, auto)
+            if not print_schedule:
+                return command(*args, program=request, **kwargs)
+            if saved_schedule is not None and request.path.is_dir():
+                schedule = saved_schedule(request.path)
+            return click.echo(str(schedule), nl=False)
 
         return model_options(schedule_options(auto_options(simulates)(build)))  # type: ignore[return-value]
 

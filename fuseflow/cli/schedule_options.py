@@ -17,7 +17,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def schedule_options(command: Command) -> Command:
-    """Add the options of a schedule, and pass them on as `schedule`, a `Schedule`. `--print-schedule` prints it and ends the command."""
+    """Add the options of a schedule, and pass them on as `schedule`, a `Schedule`, and `print_schedule`, which asks to print it and end."""
     options = [
         click.option(
             "--fuse", multiple=True, metavar="REGION", help="none, layerwise, full, auto, or a module or Einsum; repeatable."
@@ -65,7 +65,6 @@ def schedule_options(command: Command) -> Command:
         no_copies: bool,
         drop_zeros: tuple[str, ...],
         file: Path | None,
-        print_schedule: bool,
         **kwargs: Any,
     ) -> Any:
         base = None if file is None else Schedule.load(file)
@@ -73,8 +72,6 @@ def schedule_options(command: Command) -> Command:
         settings["primitives"] = primitives
         lowering = {**settings, "copies": False if no_copies else None, "vector": vector, "drop_zeros": drop_zeros}
         schedule = Schedule.from_flags(fuse, order, formats, par, block, base, **lowering)
-        if print_schedule:
-            return click.echo(str(schedule), nl=False)
         return command(*args, schedule=schedule, **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]

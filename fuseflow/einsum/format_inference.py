@@ -16,7 +16,7 @@ from fuseflow.einsum.nodes import Access, Apply, Const, Einsum, Expr, Program, R
 from fuseflow.einsum.text import show_einsum, show_number
 from fuseflow.einsum.verify import shapes_and_extents, verify
 from fuseflow.errors import ProgramError
-from fuseflow.ops import OPERATORS, operator, reducer
+from fuseflow.ops import OPERATORS, canonical, operator, reducer
 from fuseflow.tensors import Format
 
 
@@ -97,7 +97,7 @@ def _type_of(einsum: Einsum, declared: TensorType, scope: Scope) -> TensorType:
     fill = declared.fill if format.all_dense else fill_of(einsum.body, scope.fills, scope.extents)
     if declared.dtype.startswith("i") and not is_integral(einsum.body, scope):
         _refuse_integers(einsum, declared, scope)
-    if declared.fill not in (0, fill) and not (math.isnan(declared.fill) and math.isnan(fill)):
+    if declared.fill not in (0, canonical(fill)):
         _refuse_fill(einsum, declared, fill)
     return replace(declared, format=declared.format or format, fill=fill)
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TypeAlias, assert_never
 
 from fuseflow.errors import Span
+from fuseflow.ops import canonical
 from fuseflow.tensors import Format
 from fuseflow.tensors.blocks import Block, block_counts, tile_shape
 from fuseflow.tensors.dtypes import DTYPES
@@ -69,6 +70,9 @@ class Const:
 
     value: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", canonical(self.value))
+
 
 @dataclass(frozen=True, slots=True)
 class Apply:
@@ -116,6 +120,9 @@ class TensorType:
     fill: float = 0.0
     span: Span | None = field(default=None, compare=False)
     block: Block = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fill", canonical(self.fill))
 
     @property
     def stored_shape(self) -> tuple[int, ...]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, assert_never
 
 from rich.markup import escape
 from rich.table import Table
 
 from fuseflow.explain.changes import Change
-from fuseflow.explain.cycles import CyclesReport, RegionCycles, path_shares
+from fuseflow.explain.cycles import CyclesReport, PathShare, RegionCycles, path_shares
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.report.tables import plain_table
-from fuseflow.samml.nodes import Fork, Graph, Merge
+from fuseflow.samml.nodes import Edge, Fork, Graph, Merge
 from fuseflow.sim.events.critical_path import CriticalPath, PathStep
 from fuseflow.sim.events.step_totals import StepKind
 
 SCHEMA = 1
 STEP_LABELS: dict[StepKind, str] = {"work": "works", "latency": "latency", "full": "lines held", "memory": "memory"}
 KIND_LABELS: dict[StepKind, str] = {"work": "work", "latency": "latency", "full": "full FIFOs", "memory": "memory"}
+NOTABLE_SHARE = 0.25
+"""The share of a path that one node takes in one kind of step from which on the sentence about the path names it, too."""
 
 
 def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
@@ -45,32 +47,65 @@ def cycles_lines(report: CyclesReport, top: int) -> Iterator[str | Table]:
 
 def path_summary(path: CriticalPath) -> str:
     """Return a line about the kinds of steps of a path, the largest share first."""
+    shares = (f"{100 * cycles / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind, cycles in _kinds(path).items())
+    return "critical path: " + ", ".join(shares)
+
+
+def _kinds(path: CriticalPath) -> dict[StepKind, int]:
+    """Return the cycles of each kind of step of a path, the largest first."""
     cycles = {kind: sum(step.cycles for step in path.steps if step.kind == kind) for kind in KIND_LABELS}
-    kinds = sorted((kind for kind in KIND_LABELS if cycles[kind]), key=lambda kind: -cycles[kind])
-    return "critical path: " + ", ".join(f"{100 * cycles[kind] / path.cycles:.0f} % {KIND_LABELS[kind]}" for kind in kinds)
+    return {kind: cycles[kind] for kind in sorted(cycles, key=lambda kind: -cycles[kind]) if cycles[kind]}
 
 
 def bottleneck_sentence(region: RegionCycles) -> str:
-    """Return a sentence that names the node and the kind of step that take most cycles of the path."""
-    share = path_shares(region.path)[0]
+    """Return what most of the path is due to: the kind of step that takes most of it, at the node with most of that.
+
+    Another kind has a sentence of its own if one node takes a notable share of the path in it. A FIFO that limits a region is so named
+    even if some node works longer than it waits.
+    """
+    shares = path_shares(region.path)
+    kinds = _kinds(region.path)
+    largest = [next(share for share in shares if share.kind == kind) for kind in kinds]
+    named = [largest[0], *(share for share in largest[1:] if share.cycles >= NOTABLE_SHARE * region.path.cycles)]
+    return ". ".join(_share_sentence(region, share) for share in named)
+
+
+def _share_sentence(region: RegionCycles, share: PathShare) -> str:
     steps = [s for s in region.path.steps if (s.node, s.kind) == (share.node, share.kind)]
     percent = f"{100 * share.cycles / region.path.cycles:.0f} % of it"
-    stats = next(node for node in region.result.simulation.nodes if node.name == share.node)
     culprit = f"`{share.node}` ({_described(region.region.graph, share.node)})"
     times = sum(s.times for s in steps)
     match share.kind:
         case "work":
+            stats = next(node for node in region.result.simulation.nodes if node.name == share.node)
             sentence = f"{percent} is the work of {culprit}, which fires {stats.firings:,} times"
         case "latency":
             sentence = f"{percent} is the latency of {culprit}, {_each(share.cycles, times)}"
         case "full":
-            edges = sorted({s.edge.input for s in steps if s.edge is not None})
-            where = f"at its input{'s' * (len(edges) > 1)} {', '.join(map(str, edges))}" if edges else "for lines of the memory"
-            sentence = f"{percent} waits for room in front of {culprit}, {where}"
+            edges = sorted({s.edge for s in steps if s.edge is not None}, key=lambda edge: edge.input)
+            rooms = dict.fromkeys(_full_fifos(region, edge) for edge in edges)
+            sentence = (
+                f"{percent} waits for room in {' and '.join(rooms)} of {culprit}"
+                if rooms
+                else f"{percent} waits for lines of {culprit}"
+            )
         case "memory":
             ports = sorted({f"{s.port.direction}s `{s.port.tensor}` ({s.port.kind})" for s in steps if s.port is not None})
             sentence = f"{percent} waits for the memory: {culprit} {' and '.join(ports)}, {_each(share.cycles, times)}"
+        case unknown:
+            assert_never(unknown)
     return f"{sentence}{_place(region.region, share.node)}"
+
+
+def _full_fifos(region: RegionCycles, full: Edge) -> str:
+    """Name a FIFO that was full, so that the most tokens that it held are its depth, and those that were as full between the same nodes:
+    streams that are written and read in step hold each other up, and one of them alone made deeper changes nothing."""
+    inputs = region.region.graph.by_name[full.node].inputs
+    peaks = {e.input: e.peak for e in region.result.simulation.edges if e.node == full.node}
+    writer = inputs[full.input].node
+    numbers = [str(n) for n, port in enumerate(inputs) if port.node == writer and peaks[n] == peaks[full.input]]
+    fifos, plural = ("FIFOs", "s") if len(numbers) > 1 else ("FIFO", "")
+    return f"the {fifos} of {peaks[full.input]:,} tokens from `{writer}` to input{plural} {' and '.join(numbers)}"
 
 
 def _each(cycles: int, times: int) -> str:

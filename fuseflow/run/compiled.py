@@ -20,7 +20,7 @@ from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run import artifacts
-from fuseflow.run.check import Check, check_outputs
+from fuseflow.run.check import Check, check_program
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.run.history import RunHistory
 from fuseflow.run.result import Result, Seconds
@@ -254,19 +254,23 @@ class Compiled:
 
     def compare(self, outputs: Mapping[str, Tensor]) -> Check:
         """Check outputs against PyTorch, or against the dense interpreter if the program did not come from PyTorch."""
+        program = self.source.program
         if self.source.expected is not None:
-            return check_outputs(outputs, self.source.expected, "PyTorch")
-        return check_outputs(outputs, self.interpret(), "dense interpreter")
+            return check_program(program, self._arrays, outputs, self.source.expected, "PyTorch")
+        return check_program(program, self._arrays, outputs, self.interpret(), "dense interpreter")
 
     def interpret(self) -> dict[str, Operand]:
         """Compute the outputs of the program with the dense interpreter. A large output that stores little is a `SparseArray`.
 
         Raises `ProgramError` for integers that the interpreter, which computes as the simulators do, might have rounded.
         """
-        arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in self.inputs().items()}
+        arrays = self._arrays()
         refuse_rounded_integers(infer(self.source.program), arrays)
         results = evaluate_operands(self.source.program, arrays, outputs_only=True)
         return {name: results[name] for name in self.program.outputs}
+
+    def _arrays(self) -> dict[str, Operand]:
+        return {name: to_operand(tensor, MAX_POINTS) for name, tensor in self.inputs().items()}
 
 
 def _region_progress(progress: ProgressCallback, region: str) -> Callable[[int], None]:

@@ -20,6 +20,7 @@ from fuseflow.samml import text as samml_text
 from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Graph, TensorDecl
 from fuseflow.samml.verify import verify
+from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format
 
 
@@ -36,16 +37,8 @@ class SavedProgram:
 
 def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None = None) -> SavedProgram:
     """Read a directory. Raises `FileError` for an incomplete directory, and `UsageError` for one without a compiled program."""
-    if not (directory / MANIFEST).exists():
-        raise UsageError(
-            f"`{directory}` is no directory of a compiled program: it has no {MANIFEST}",
-            hint="`fuseflow compile MODEL -o DIR` writes one",
-        )
+    _require_program(directory)
     about = _read_manifest(directory / MANIFEST)
-    if not (directory / "program.ein").exists():
-        raise UsageError(
-            f"`{directory}` holds the results of a graph, not a compiled program", hint="`fuseflow compile MODEL -o DIR`"
-        )
     source = load(ModelSpec(directory / "program.ein"))
     added = about.get("compiler_inputs", [])  # directories of before these were listed have none
     user_inputs = [t for t in source.program.inputs if t.name not in added]
@@ -56,6 +49,24 @@ def load_saved(directory: Path, tensors: str | Path | Mapping[str, Any] | None =
         raise FileError(f"`{directory}` has {len(folders)} regions, its {MANIFEST} {len(regions)}", hint="compile it again")
     graphs = [_read_graph(folder / "graph.samml") for folder in folders]
     return SavedProgram(source, tuple(_regions(source, regions, graphs)), about["model"], about["data"], tuple(about["notices"]))
+
+
+def load_schedule(directory: Path) -> Schedule:
+    """Read the schedule that a directory was compiled with. Raises as `load_saved` does."""
+    _require_program(directory)
+    return Schedule.load(directory / "schedule.yaml")
+
+
+def _require_program(directory: Path) -> None:
+    if not (directory / MANIFEST).exists():
+        raise UsageError(
+            f"`{directory}` is no directory of a compiled program: it has no {MANIFEST}",
+            hint="`fuseflow compile MODEL -o DIR` writes one",
+        )
+    if not (directory / "program.ein").exists():
+        raise UsageError(
+            f"`{directory}` holds the results of a graph, not a compiled program", hint="`fuseflow compile MODEL -o DIR`"
+        )
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

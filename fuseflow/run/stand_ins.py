@@ -10,33 +10,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fuseflow.einsum.blocked_storage import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
 from fuseflow.einsum.sparse_arrays import to_operand
 from fuseflow.lower.regions import CompiledRegion
-from fuseflow.run.check import Check, check_outputs
-from fuseflow.tensors import Tensor, pack
-from fuseflow.tensors.blocks import to_blocks
+from fuseflow.run.check import Check, check_program
+from fuseflow.tensors import Tensor
+from fuseflow.tensors.blocks import Block, split_into_tiles, tile_shape
 
 ZERO_SHARE = 0.6
 """The share of the elements of a stand-in that are zero. They are stored like the others."""
 
 
 def stand_in(type: TensorType, computed: Tensor, seed: int) -> Tensor:
-    """Return a tensor of random elements that is stored like the computed one. The elements follow from its name and the seed.
+    """Return a tensor of random elements that is stored like the computed one, in the same places. The elements follow from its name and
+    the seed.
 
     The padding of blocks keeps its values, because readers rely on them (`einsum.padding`).
     """
     rng, shape = np.random.default_rng([seed, zlib.crc32(type.name.encode())]), type.shape
     numbers = rng.integers(1, 255, shape) if computed.values.dtype.kind == "i" else 1 - rng.random(shape)
-    numbers = np.where(rng.random(shape) < ZERO_SHARE, 0, numbers)
-    tensor = to_blocks(pack(numbers.astype(computed.values.dtype), computed.format, computed.fill), type.block)
-    if not (type.block and computed.format.all_dense):
-        return tensor
-    inside = to_blocks(pack(np.ones(shape, dtype=np.int8), computed.format), type.block)
-    return replace(tensor, values=np.where(inside.values, tensor.values, computed.values))
+    numbers = np.where(rng.random(shape) < ZERO_SHARE, 0, numbers).astype(computed.values.dtype)
+    inside = _stored(np.ones(shape, dtype=np.bool_), type.block, computed)
+    return replace(computed, values=np.where(inside, _stored(numbers, type.block, computed), computed.values))
+
+
+def _stored(elements: npt.NDArray[np.generic], block: Block, like: Tensor) -> npt.NDArray[np.generic]:
+    """Return the elements of a dense array in the places that a tensor stores, as single elements or as tiles."""
+    dense = split_into_tiles(elements, block, 0) if tile_shape(block) else elements
+    stored: npt.NDArray[np.generic] = dense[tuple(like.coordinates())]
+    return stored
 
 
 def check_region(
@@ -50,8 +56,10 @@ def check_region(
     read = dict.fromkeys(name for e in einsums for name in e.operands if name not in results)
     part = Program(tuple(program.declared[name] for name in read), einsums, tuple(n for n in outputs if n in results))
     operands = tensors_to_elements(program.declared, {name: memory[name] for name in read})
-    expected = evaluate_operands(part, {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()})
-    return check_outputs(tensors_to_elements(program.declared, outputs), {name: expected[name] for name in part.outputs}, "")
+    arrays = {name: to_operand(tensor, MAX_POINTS) for name, tensor in operands.items()}
+    expected = evaluate_operands(part, arrays)
+    written = tensors_to_elements(program.declared, outputs)
+    return check_program(part, lambda: arrays, written, {name: expected[name] for name in part.outputs}, "")
 
 
 def combine_checks(checks: Sequence[Check]) -> Check:

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from fuseflow.errors import GraphError
+from fuseflow.ops import canonical
 from fuseflow.tensors import Format
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import TileShape
@@ -61,6 +62,9 @@ class TensorDecl:
     dtype: str = "f32"
     fill: float = 0.0
     tile: TileShape = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fill", canonical(self.fill))
 
     def size(self, level: int) -> int:
         """Return the number of coordinates that a storage level can have."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
-from fuseflow.ops import reducer
+from fuseflow.ops import canonical, reducer
 from fuseflow.samml.node import (
     DEFAULT_UNIT,
     MEMORY_UNIT,
@@ -271,6 +271,9 @@ class Operand:
     value: float
     constant: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", canonical(self.value))
+
 
 @dataclass(frozen=True, slots=True)
 class Alu(Pointwise):
@@ -412,6 +415,9 @@ class Drop(Node):
     grain: ClassVar[Grain] = "fiber"
 
     value: float | None = field(default=None, metadata=attribute("number or none", keyed=True))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", None if self.value is None else canonical(self.value))
 
     def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
         return tuple(inputs)

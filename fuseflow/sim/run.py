@@ -166,7 +166,7 @@ def _check_tensor(graph: Graph, decl: TensorDecl, tensors: Mapping[str, Tensor])
         ("tiles", tensor.tile, decl.tile),
         ("implicit value", tensor.fill, decl.fill),
     ):
-        if actual != declared and not (actual != actual and declared != declared):  # an implicit NaN equals itself
+        if (actual,) != (declared,):  # in a tuple an implicit NaN equals itself
             raise TensorError(f"tensor `{decl.name}` has {attribute} {actual}; graph `{graph.name}` declares {declared}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from fuseflow.ops import canonical
 from fuseflow.tensors.format import Format
 from fuseflow.tensors.levels.base import WORD_BYTES, Fibers, Ints, Kind
 
@@ -29,6 +30,9 @@ class Tensor:
     levels: tuple[Fibers, ...]
     values: npt.NDArray[np.generic]
     fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fill", canonical(self.fill))
 
     @property
     def dtype(self) -> np.dtype[np.generic]:

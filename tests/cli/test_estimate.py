@@ -79,6 +79,19 @@ def test_a_directory_is_estimated_as_its_model(tmp_path: Path):
     assert fuseflow("estimate", tmp_path / "out", *SPMM[1:]).output == fuseflow("estimate", *SPMM).output
 
 
+def test_the_schedule_of_a_directory_is_printed(tmp_path: Path):
+    schedule = ("--fuse", "none", "--order", "T1=k,i,j", "--locate", "never")
+    (tmp_path / "p.ein").write_text("tensor A[5, 7]\ntensor X[7, 6]\nT1[i, j] = sum(k) A[i, k] * X[k, j]\noutput T1\n")
+    assert fuseflow("compile", tmp_path / "p.ein", *schedule, "-o", tmp_path / "out", "-q").exit_code == 0
+    printed = fuseflow("estimate", tmp_path / "out", "--print-schedule")
+    assert (printed.exit_code, printed.output) == (0, fuseflow("run", tmp_path / "p.ein", *schedule, "--print-schedule").output)
+    assert printed.output == (tmp_path / "out" / "schedule.yaml").read_text()
+    refused = fuseflow("estimate", tmp_path / "out", "--fuse", "full", "--print-schedule")
+    assert refused.exit_code == 2 and "with the schedule in it" in refused.output
+    refused = fuseflow("estimate", tmp_path, "--print-schedule")
+    assert refused.exit_code == 2 and "no directory of a compiled program" in refused.output
+
+
 SAVED = {
     "a guarded reduction": (
         "tensor A[5, 7] csr\ntensor X[7, 6]\nY[i, j] = sum(k) A[i, k] * X[k, j]\nm[i] = max(j) Y[i, j]\noutput m\n"

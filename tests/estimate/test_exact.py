@@ -130,6 +130,39 @@ def test_writers_fire_for_every_line_that_a_tile_fills():
     checked(text, ff.Schedule.fuse("full"), MACHINES["rda"])
 
 
+@pytest.mark.parametrize("format", ["csr", "dcsr", "(dense, bitmap)", "csr block 2x4"])
+def test_a_stand_in_stores_what_was_computed(format: str):
+    """A later region reads random numbers where the user declared a format, in the places that the region before wrote."""
+    statements = "T[i, j] = A[i, j] * 2\nU[i, j] = T[i, j] * A[i, j]\nY[i] = sum(j) U[i, j]\noutput Y"
+    text = f"tensor A[6, 8] csr\ntensor T[6, 8] {format}\n{statements}"
+    checked(text, ff.Schedule.fuse("none").lower(intermediates="dense"), MACHINES["rda"])
+
+
+def test_random_programs_on_stand_ins():
+    exact, stand_ins = 0, 0
+
+    @hypothesis.seed(5)
+    @settings(max_examples=60, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(case=planned())
+    def check(case: Case) -> None:
+        nonlocal exact, stand_ins
+        try:
+            schedule, program, regions = lowered(replace(case, schedule=case.schedule.lower(intermediates="dense")))
+        except FuseFlowError as error:
+            if any(reason in error.message for reason in REASONS):
+                return
+            raise
+        source = Source("random", case.program, case.tensors)
+        compiled = Compiled(source, program, schedule, tuple(regions), MACHINES["rda"], 0.0)
+        check_estimate(compiled, compiled.run(check=False))
+        exact += compiled.estimate().exact
+        between = {name for region in regions for name in region.graph.outputs} - set(program.outputs)
+        stand_ins += any(not program.declared[name].format.all_dense for name in between if name in program.declared)
+
+    check()
+    assert exact >= 40 and stand_ins >= 5
+
+
 def test_random_programs():
     exact = dict.fromkeys(MACHINES, 0)
 

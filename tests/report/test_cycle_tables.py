@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +19,14 @@ from fuseflow.report.cycle_tables import bottleneck_sentence, cycles_json, cycle
 from fuseflow.report.tables import print_table
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.result import json_text
+from fuseflow.samml.nodes import Edge
 from fuseflow.schedule import Schedule
-from fuseflow.sim import Machine, load_machine
+from fuseflow.sim import Machine, load_machine, simulate
+from fuseflow.sim.events.critical_path import CriticalPath
+from fuseflow.tensors import Tensor
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+MODELS = Path(__file__).parents[2] / "models"
 
 
 def spmm(machine: str | Machine = "ideal", schedule: Schedule | None = None) -> Compiled:
@@ -63,6 +69,38 @@ def test_a_full_fifo_is_named():
     assert any(step.kind == "full" and step.edge is not None for step in report.regions[0].path.steps)
     (deeper,) = [change for change in report.changes if change.flags.startswith("--set fifo")]
     assert deeper.measured and deeper.cycles < report.result.cycles
+
+
+def test_the_fifo_that_limits_a_decoder_is_in_the_headline():
+    """The residual of a row goes around two products in a FIFO that holds one row, so the products of two rows never work at once. The
+    headline names it, for coordinates and for values, and a run in which these two alone are deeper shows that they limit the region."""
+    compiled = ff.compile(
+        MODELS / "gpt_bigbird.py", options={"small": "true", "part": "decoder"}, data="bigbird:block=4,length=16,features=32",
+        schedule=Schedule.fuse("layerwise"), machine=load_machine("ideal", {"fifo_depth": "auto", "fifo_depth_start": 64}),
+    )  # fmt: skip
+    runs: dict[str, Mapping[str, Tensor]] = {}
+    compiled.run(check=False, watch=lambda region, read, _: runs.update({region.name: read}))
+    report = explain_cycles(compiled, with_changes=False)
+    longest = max(report.regions, key=lambda region: region.result.cycles)
+    said = re.match(r"\d+ % of it waits for room in (.*) of `(\w+)` \(join\)$", bottleneck_sentence(longest))
+    assert said is not None and said[1] == "the FIFOs of 64 tokens from `acc_h` to inputs 2 and 3"
+    deep = replace(longest.region.graph, depths=tuple((Edge(said[2], number), 4096) for number in (2, 3)))
+    assert 1.6 * simulate(deep, runs[longest.result.name], compiled.machine).cycles <= longest.result.cycles
+
+
+def test_a_fifo_that_takes_less_than_the_work_is_in_the_headline():
+    """Work of 55 % does not hide a FIFO of 45 %, whose depth is what a user can change."""
+    machine = load_machine("ideal", {"fifo_depth": "auto", "fifo_depth_start": 1, "latency.default": 9})
+    (region,) = explain_cycles(spmm(machine), with_changes=False).regions
+    full = next(step for step in region.path.steps if step.kind == "full" and step.edge is not None)
+    work = next(step for step in region.path.steps if step.kind == "work")
+    mixed = CriticalPath(100, (replace(work, cycles=55), replace(full, cycles=45)), 1)
+    assert full.edge is not None
+    sentence = bottleneck_sentence(replace(region, path=mixed))
+    assert sentence.startswith("55 % of it is the work of")
+    assert re.search(rf"45 % of it waits for room in the FIFO.* {full.edge.input}\b.* of `{full.edge.node}`", sentence)
+    rare = CriticalPath(100, (replace(work, cycles=90), replace(full, cycles=10)), 1)
+    assert "FIFO" not in bottleneck_sentence(replace(region, path=rare))
 
 
 LANES = {

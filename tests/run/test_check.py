@@ -12,6 +12,8 @@ from fuseflow.compiler import compile
 from fuseflow.einsum.parse import parse
 from fuseflow.einsum.sparse_arrays import SparseArray
 from fuseflow.run.check import check_outputs, compare_arrays
+from fuseflow.run.compiled import Compiled
+from fuseflow.schedule import Schedule
 from fuseflow.tensors import Format, pack
 
 NAN, INF = np.nan, np.inf
@@ -89,3 +91,67 @@ def test_the_check_takes_the_time_of_what_is_stored():
     tensors = dict(result.tensors)
     tensors["y"] = replace(tensors["y"], values=np.where(np.arange(50) == 7, 2.01, tensors["y"].values).astype(np.float32))
     assert not compiled.compare(tensors).passed
+
+
+CANCELS = """
+tensor A[12, 400] {dtype}
+tensor X[400] {dtype}
+T[i] = sum(j) A[i, j] * X[j]
+Y[i] = T[i] * 3
+output Y
+"""
+
+
+def cancelling(dtype: str) -> tuple[Compiled, np.ndarray]:
+    """Rows whose exact sums are 0: each term stands there with both signs, in a random order."""
+    rng = np.random.default_rng(4)
+    half = rng.standard_normal((12, 200))
+    signed = rng.permuted(np.concatenate([half, -half], axis=1), axis=1).astype("f4" if dtype == "f32" else "f8")
+    tensors = {"A": signed, "X": np.full(400, 3.0, signed.dtype)}
+    return compile(parse(CANCELS.format(dtype=dtype)), tensors=tensors, machine="ideal"), signed
+
+
+def passes_for_rounding_alone(compiled: Compiled) -> bool:
+    """Whether the check of a run passes, and would not without the errors of rounding."""
+    result = compiled.run()
+    assert result.check is not None
+    return result.check.passed and not check_outputs(result.tensors, compiled.interpret(), "").passed
+
+
+def test_terms_that_cancel_pass():
+    assert passes_for_rounding_alone(cancelling("f64")[0])
+
+
+def test_tensors_that_cancel_pass():
+    """What is stored between regions is rounded to 32 bits."""
+    text = "tensor A[9, 50]\nT[i] = sum(j) A[i, j]\nU[i] = T[i] * 1.0000001\nY[i] = U[i] - T[i]\noutput Y"
+    data = {"A": np.random.default_rng(4).standard_normal((9, 50)).astype(np.float32)}
+    assert passes_for_rounding_alone(compile(parse(text), tensors=data, schedule=Schedule.fuse("none"), machine="ideal"))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_a_wrong_result_of_terms_that_cancel_is_found(dtype: str):
+    """An error of a thousandth of one term is more than rounding makes."""
+    compiled, signed = cancelling(dtype)
+    tensors = compiled.run(check=False).tensors
+    values = tensors["Y"].values.copy()
+    values[5] += 1e-3 * np.abs(signed).max() * 9
+    assert not compiled.compare({"Y": replace(tensors["Y"], values=values)}).passed
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("terms", [3, 400, 20_000])
+def test_one_wrong_entry_is_found_beside_entries_that_cancel(dtype: str, terms: int):
+    """The largest entry is wrong by a thousandth of its value, be its own terms of one sign or of both."""
+    rng = np.random.default_rng(terms)
+    a = rng.standard_normal((6, terms)).astype("f4" if dtype == "f32" else "f8")
+    a[0, terms // 2 :] = -a[0, : terms - terms // 2]  # cancels, but for one term if their number is odd
+    a[1] = np.abs(a[1])
+    text = f"tensor A[6, {terms}] {dtype}\nY[i] = sum(j) A[i, j]\noutput Y"
+    for rows in ([0, 1, 2], [0, 2, 3]):
+        compiled = compile(parse(text.replace("6", "3", 1)), tensors={"A": a[rows]}, machine="ideal")
+        result = compiled.run()
+        assert result.check is not None and result.check.passed
+        values = result.tensors["Y"].values.copy()
+        values[np.abs(values).argmax()] *= 1.001
+        assert not compiled.compare({"Y": replace(result.tensors["Y"], values=values)}).passed
