@@ -17,6 +17,9 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+# A test imports its models: what an earlier run of other code kept must not stand in for that. Tests of the cache turn it on.
+os.environ["FUSEFLOW_MODEL_CACHE_MB"] = "0"
+
 # Whether kernels are compiled in a test or were before is no part of what a command prints.
 logging.getLogger("fuseflow.sim.native.jit").setLevel(logging.WARNING)
 

@@ -1,4 +1,4 @@
-"""Options, output and error handling that the commands share. It imports little, because `fuseflow --version` loads it, too."""
+"""Options, output and error handling that the commands share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
+from rich.console import Console
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import refuse_foreign_files, replace_file
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from fuseflow.sim.machine.files import Setting
+from fuseflow.run.manifest import MANIFEST
+from fuseflow.sim.machine.files import Setting, load_machine
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -55,8 +55,6 @@ def machine_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def build(*args: Any, name: str, settings: tuple[str, ...], **kwargs: Any) -> Any:
-        from fuseflow.sim.machine.files import load_machine
-
         return command(*args, machine=load_machine(name, parse_settings(settings)), **kwargs)
 
     return with_options(options, build)  # type: ignore[return-value]
@@ -76,9 +74,6 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, Setting]:
 
 
 def _scalar(text: str, value: str) -> Setting:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
         scalar = YAML(typ="safe", pure=True).load(value)
     except YAMLError:
@@ -99,8 +94,6 @@ def with_options(options: list[Callable[[Any], Any]], command: Command) -> Comma
 
 def console(stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
-    from rich.console import Console
-
     terminal = Console(stderr=stderr, highlight=False)
     return terminal if terminal.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
 
@@ -126,8 +119,6 @@ def require_replaceable(directory: Path) -> None:
             "a directory cannot go to standard output", hint="name it: `-o DIR`; a stage can: `compile --emit STAGE -o -`"
         )
     try:
-        from fuseflow.run.manifest import MANIFEST
-
         refuse_foreign_files(directory, MANIFEST)
     except OSError as error:
         raise FileError(f"cannot write `{directory}`: {error.strerror}") from error

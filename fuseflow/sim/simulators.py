@@ -13,6 +13,7 @@ from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.verify import verify
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.memory.controller import ControllerFactory
+from fuseflow.sim.memory.settings import IdealMemory
 from fuseflow.sim.outcome.deadlock import Deadlock
 from fuseflow.sim.outcome.statistics import Outcome
 from fuseflow.sim.reference.execute import execute as execute_reference
@@ -22,9 +23,11 @@ from fuseflow.tensors import Tensor
 Engine: TypeAlias = Literal["auto", "reference", "fast"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
-REFERENCE_FIRINGS = 500_000
-"""The number of firings up to which the reference is not slower than loading the compiled kernels of the engine. The measurement is in
-docs/engine.md."""
+REFERENCE_FIRINGS = 100_000
+"""The number of firings up to which the reference is not slower than loading the kept kernels of the engine, at a memory that answers at
+once. The measurement is in docs/engine.md."""
+MODELLED_SHARE = 5
+"""At a memory that is modelled, a firing takes the reference this many times as long, so it runs this many times fewer."""
 FIRINGS_PER_ENTRY = 2
 """The fewest firings that a stored entry takes where no join leaves it out: one on its coordinate and one on its value. So a run that is
 probably too long for the reference is not begun there in vain."""
@@ -40,8 +43,8 @@ def run_graph(
     attach: ControllerFactory | None = None,
 ) -> tuple[Outcome | Deadlock, Engine]:
     """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
-    on the reference, and starts again on the engine if the run takes more than `REFERENCE_FIRINGS` firings. The memory is that of the
-    machine, or one that `attach` makes. Raises `UsageError` for an unknown engine."""
+    on the reference, and starts again on the engine if the run takes more than `reference_firings`. The memory is that of the machine, or
+    one that `attach` makes. Raises `UsageError` for an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
@@ -49,14 +52,20 @@ def run_graph(
         return _fast(graph.with_depths(depths), tensors, machine, progress, record, attach)
 
     if engine != "fast":
-        work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
-        limit = None if engine == "reference" else REFERENCE_FIRINGS // work
+        limit = None if engine == "reference" else reference_firings(graph, machine)
         entries = sum(tensors[name].stored for name in graph.inputs)
         if limit is None or FIRINGS_PER_ENTRY * entries <= limit:
             with suppress(FiringLimitError):
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit, attach)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
     return fast({}), "fast"
+
+
+def reference_firings(graph: Graph, machine: Machine) -> int:
+    """Return the number of firings up to which `auto` runs a graph on the reference."""
+    work = max((prod(decl.tile) for decl in graph.tensors), default=1)  # of a firing on a tile, as the reference does it
+    modelled = not isinstance(machine.memory, IdealMemory)
+    return REFERENCE_FIRINGS // (work * (MODELLED_SHARE if modelled else 1))
 
 
 def _fast(

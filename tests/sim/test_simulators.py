@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fuseflow.samml.nodes import Edge
-from fuseflow.samml.text import parse
-from fuseflow.sim import simulate, simulators
+from fuseflow.samml.text import parse, show
+from fuseflow.sim import load_machine, simulate, simulators
 from fuseflow.sim.machine.machine import Machine
 from fuseflow.sim.outcome.deadlock import Deadlock, find_remedy
 from fuseflow.tensors import pack
@@ -64,3 +64,16 @@ def test_without_copies_of_the_process_the_engine_begins_anew(monkeypatch: pytes
     anew = simulate(GRAPH, tensors, machine, engine="fast")
     assert (anew.cycles, anew.depths) == (copied.cycles, copied.depths)
     assert anew.depths
+
+
+@pytest.mark.parametrize(
+    ("machine", "rows", "engine"),
+    [("ideal", 500, "reference"), ("ideal", 4_000, "fast"), ("rda", 100, "reference"), ("rda", 1_000, "fast")],
+)
+def test_the_choice_is_by_firings_and_by_memory(machine: str, rows: int, engine: str) -> None:
+    """A row of the graph is some 60 firings. At a memory that takes time, each costs the reference five times as much."""
+    graph = parse(show(GRAPH).replace(f"[{ROWS}, 8]", f"[{rows}, 8]"))
+    tensors = {"x": pack(np.arange(1.0, 8.0 * rows + 1).reshape(rows, 8), graph.declared["x"].format)}
+    run = simulate(graph, tensors, load_machine(machine, {"fifo_depth": 64}))
+    limit = simulators.reference_firings(graph, load_machine(machine))
+    assert (run.engine, run.firings <= limit) == (engine, engine == "reference")

@@ -1,0 +1,318 @@
+"""The cache of imported models: a hit is what the import was, a change of anything that it read is a miss, and nothing foreign is read."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fuseflow as ff
+from fuseflow.einsum.text import show
+from fuseflow.frontend.import_cache.store import EntryStore
+from fuseflow.frontend.model_spec import ModelSpec
+from fuseflow.frontend.source import Source
+from fuseflow.frontend.sources import load
+
+MODELS = Path(__file__).resolve().parents[3] / "models"
+MODEL = """
+import numpy as np
+from helper import scale
+from pathlib import Path
+
+def build(data, *, size: int = 4):
+    print("imported")
+    weights = np.load(Path(__file__).with_name("weights.npy"))[:size, :size]
+    return f"tensor A[{size}, {size}] csr\\\\n tensor B[{size}, {size}] coo\\\\n C[i, j] = A[i, j] + B[i, j]\\\\n output C", {
+        "A": scale * weights, "B": weights}
+""".replace("\\\\", "\\")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FUSEFLOW_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("FUSEFLOW_MODEL_CACHE_MB")
+    return tmp_path / "cache" / "models"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model file with a module beside it and a file of data."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "model.py").write_text(MODEL)
+    (folder / "helper.py").write_text("scale = 3.0\n")
+    np.save(folder / "weights.npy", np.arange(36.0, dtype=np.float32).reshape(6, 6))
+    return folder / "model.py"
+
+
+@pytest.fixture
+def imports(capfd: pytest.CaptureFixture[str]) -> Callable[..., bool]:
+    """`imports(path)` loads a model and returns whether it was imported, and not recalled."""
+
+    def load_model(path: Path, fresh: bool = False, **arguments: object) -> bool:
+        capfd.readouterr()
+        load(ModelSpec(path, fresh=fresh, **arguments))  # type: ignore[arg-type]
+        return "imported" in capfd.readouterr().out
+
+    return load_model
+
+
+def contents(source: Source) -> tuple[object, ...]:
+    tensors = {
+        name: (t.shape, str(t.format), t.fill, t.dtype.str, t.values.tobytes(), t.coordinates().tobytes())
+        for name, t in source.tensors.items()
+    }
+    expected = None if source.expected is None else {n: (a.dtype.str, a.tobytes()) for n, a in source.expected.items()}
+    places = [(e.location.path, str(e.location.span)) for e in source.program.einsums], [t.span for t in source.program.tensors]
+    known = source.name, source.data, tuple(source.options.items()), source.seed, source.notices, source.mlir
+    return show(source.program), places, tensors, expected, known
+
+
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("gcn.py", {}),
+        ("graphsage.py", {}),
+        ("gpt_bigbird.py", {"small": True}),
+        ("paper/gpt.py", {"small": True}),
+        ("sae.py", {"small": "true"}),
+    ],
+)
+def test_a_hit_is_what_the_import_was(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, file: str, options: dict[str, object]
+) -> None:
+    spec = ModelSpec(MODELS / file, options=options)
+    with monkeypatch.context() as context:
+        context.setenv("FUSEFLOW_MODEL_CACHE_MB", "0")
+        plain = contents(load(spec))
+    assert not cache.exists()
+    first = contents(load(spec))
+    assert len(list(cache.iterdir())) == 1
+    monkeypatch.setattr("fuseflow.frontend.load_model", None)  # an import would fail
+    assert contents(load(spec)) == first == plain
+
+
+def test_reference_outputs_that_nothing_read_are_computed_later(cache: Path) -> None:
+    spec = ModelSpec(MODELS / "gcn.py")
+    load(spec)  # keeps the program alone
+    recalled = load(spec)
+    assert recalled.expected is not None
+    again = load(spec).expected
+    assert again is not None and list(recalled.expected) == list(again) == list(recalled.program.outputs)
+    for name in again:
+        np.testing.assert_array_equal(recalled.expected[name], again[name])
+
+
+def test_a_hit_runs_without_pytorch(cache: Path) -> None:
+    code = (
+        "import sys, fuseflow as ff; r = ff.compile('models/gcn.py').run(engine='reference'); assert r.check.passed and r.check.reference == 'PyTorch';"
+        "print(*sorted(sys.modules))"
+    )
+    first, second = (
+        subprocess.run([sys.executable, "-c", code], cwd=MODELS.parent, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    )
+    assert {"torch", "torch_mlir"} <= set(first)
+    assert not {"torch", "torch_mlir", "sympy", "scipy.optimize"} & set(second)
+
+
+def test_saved_directories_are_equal_to_the_byte(cache: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        compiled = ff.compile(MODELS / "gcn.py", schedule=ff.Schedule.fuse("layer1"))
+        compiled.save(tmp_path / name)
+    files = [
+        {p.relative_to(tmp_path / n): p.read_bytes() for p in (tmp_path / n).rglob("*") if p.is_file()}
+        for n in ("first", "second")
+    ]
+    assert files[0] == files[1] and files[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda folder: (folder / "model.py").write_text(MODEL + "\n"), id="the file"),
+        pytest.param(lambda folder: (folder / "helper.py").write_text("scale = 4.0\n"), id="a module beside it"),
+        pytest.param(lambda folder: np.save(folder / "weights.npy", np.ones((6, 6), dtype=np.float32)), id="its data"),
+        pytest.param(lambda folder: (folder / "scipy.py").write_text("\n"), id="a module before an installed one"),
+    ],
+)
+def test_a_change_of_anything_that_was_read_is_a_miss(
+    cache: Path, model: Path, imports: Callable[..., bool], change: Callable[[Path], object]
+) -> None:
+    assert imports(model) and not imports(model)
+    change(model.parent)
+    assert imports(model) and not imports(model)
+
+
+def test_a_change_that_keeps_size_and_time_is_a_miss(cache: Path, model: Path, imports: Callable[..., bool]) -> None:
+    helper = model.parent / "helper.py"
+    assert imports(model) and not imports(model)
+    status = helper.stat()
+    shutil.rmtree(model.parent / "__pycache__", ignore_errors=True)  # Python itself goes by size and time
+    helper.write_text("scale = 5.0\n")
+    os.utime(helper, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert imports(model)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"seed": 1}, {"options": {"size": 3}}, {"options": {"size": "3"}}, {"data": "karate:nodes=9"}]
+)
+def test_another_request_is_a_miss(cache: Path, model: Path, imports: Callable[..., bool], arguments: dict[str, object]) -> None:
+    assert imports(model)
+    assert imports(model, **arguments) and not imports(model, **arguments) and not imports(model)
+
+
+def test_fresh_imports_and_keeps_anew(cache: Path, model: Path, imports: Callable[..., bool]) -> None:
+    assert imports(model) and imports(model, fresh=True) and not imports(model)
+    with pytest.raises(ff.FuseFlowError, match="takes no `fresh`"):
+        load(ModelSpec(model.with_suffix(".ein"), fresh=True))
+
+
+def test_other_versions_are_a_miss(
+    cache: Path, model: Path, imports: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    (site / "torch-1.0.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(site))
+    assert imports(model) and not imports(model)
+    (site / "torch-1.0.dist-info").rename(site / "torch-1.1.dist-info")
+    assert imports(model)
+    monkeypatch.setattr("fuseflow.frontend.import_cache.installation.package_digest", lambda: "other sources")
+    assert imports(model) and not imports(model)
+
+
+def _damage(entry: Path) -> None:
+    content = bytearray(entry.read_bytes())
+    content[len(content) // 2] ^= 1
+    entry.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        pytest.param(_damage, id="a bit"),
+        pytest.param(lambda entry: entry.write_bytes(entry.read_bytes()[:-1]), id="cut short"),
+        pytest.param(lambda entry: entry.write_bytes(b""), id="empty"),
+        pytest.param(lambda entry: entry.chmod(0o620), id="the group may write the file"),
+        pytest.param(lambda entry: entry.chmod(0o602), id="others may write the file"),
+        pytest.param(lambda entry: (entry.rename(entry.with_name("real")), entry.symlink_to("real")), id="a link"),
+        pytest.param(lambda entry: (entry.unlink(), entry.mkdir()), id="a directory"),
+        pytest.param(lambda entry: (entry.unlink(), os.mkfifo(entry)), id="a pipe"),
+        pytest.param(lambda entry: entry.parent.chmod(0o770), id="the group may write the directory"),
+        pytest.param(lambda entry: entry.parent.chmod(0o707), id="others may write the directory"),
+    ],
+)
+def test_what_others_may_have_written_is_not_read(
+    cache: Path, model: Path, imports: Callable[..., bool], tamper: Callable[[Path], object]
+) -> None:
+    assert imports(model) and not imports(model)
+    (entry,) = cache.iterdir()
+    tamper(entry)
+    assert imports(model)
+
+
+def test_the_files_of_another_user_are_not_read(
+    cache: Path, model: Path, imports: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert imports(model)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert imports(model) and imports(model)
+
+
+def test_entries_are_private(cache: Path, model: Path) -> None:
+    before = os.umask(0)
+    try:
+        load(ModelSpec(model))
+    finally:
+        os.umask(before)
+    assert [oct(p.stat().st_mode & 0o777) for p in (cache, *cache.iterdir())] == ["0o700", "0o600"]
+
+
+def test_the_cache_is_bounded_and_forgets_what_was_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUSEFLOW_MODEL_CACHE_MB", "1")
+    store = EntryStore.open()
+    assert store is not None
+    for name in "abcde":
+        assert store.write(name, bytes(200_000))
+        os.utime(store.directory / f"{name}.import", ns=(0, ord(name)))
+    assert store.read("a") is not None  # used last
+    assert store.write("f", bytes(200_000))
+    assert sorted(p.stem for p in store.directory.iterdir()) == ["a", "c", "d", "e", "f"]
+    assert not store.write("g", bytes(300_000)), "a quarter of the bound at most"
+    monkeypatch.setenv("FUSEFLOW_MODEL_CACHE_MB", "many")
+    with pytest.raises(ff.FuseFlowError, match="FUSEFLOW_MODEL_CACHE_MB is `many`"):
+        EntryStore.open()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import time", "the clock: `time`"),
+        ("from os import environ", "the environment: `os.environ`"),
+        ("import os; HOME = os.getenv('HOME')", "the environment: `os.getenv`"),
+        ("import random", "unseeded numbers: `random`"),
+        ("import numpy.random as r; r.default_rng()", "unseeded numbers: `numpy.random.default_rng\\(\\)`"),
+        ("np.random.rand()", "draws from a generator that `--seed` does not seed"),
+        ("import socket; socket.getaddrinfo('localhost', 1)", "uses the network"),
+        ("import subprocess; subprocess.run(['true'])", "starts another program"),
+        ("Path(__file__).with_name('left').write_text('behind')", "writes `.*left`"),
+        ("from scipy.io import mmread", "files that Python does not see: `scipy.io.mmread`"),
+        ("open('/dev/zero').close()", "reads `/dev/zero`, which is no file"),
+    ],
+)
+def test_what_no_key_can_hold_is_imported_every_time(
+    cache: Path, model: Path, imports: Callable[..., bool], caplog: pytest.LogCaptureFixture, code: str, reason: str
+) -> None:
+    model.write_text(MODEL.replace("def build", f"{code}\n\ndef build"))
+    with caplog.at_level(logging.INFO, "fuseflow"):
+        assert imports(model) and imports(model)
+    assert re.search(reason, caplog.text)
+    assert not list(cache.iterdir())
+
+
+def test_a_module_beside_the_model_is_looked_at_too(cache: Path, model: Path, imports: Callable[..., bool]) -> None:
+    (model.parent / "helper.py").write_text("import time\nscale = time.time()\n")
+    assert imports(model) and imports(model)
+
+
+def test_a_listing_is_part_of_what_was_read(cache: Path, model: Path, imports: Callable[..., bool]) -> None:
+    (model.parent / "data").mkdir()
+    model.write_text(MODEL.replace("def build", "FILES = sorted(Path(__file__).with_name('data').iterdir())\n\ndef build"))
+    assert imports(model) and not imports(model)
+    (model.parent / "data" / "more.npy").touch()
+    assert imports(model) and not imports(model)
+
+
+def test_a_file_that_was_looked_for_is_part_of_what_was_read(cache: Path, model: Path, imports: Callable[..., bool]) -> None:
+    attempt = "try:\n    open(Path(__file__).with_name('extra.txt')).close()\nexcept OSError:\n    pass\n\ndef build"
+    model.write_text(MODEL.replace("def build", attempt))
+    assert imports(model) and not imports(model)
+    (model.parent / "extra.txt").touch()
+    assert imports(model) and not imports(model)
+
+
+def test_options_that_only_this_process_knows_are_not_kept(cache: Path, model: Path) -> None:
+    model.write_text(MODEL.replace("size: int = 4", "size=4, more=None"))
+    load(ModelSpec(model, options={"more": object()}))
+    assert not cache.exists() or not list(cache.iterdir())
+
+
+def _load_often(model: Path) -> bytes:
+    spec = ModelSpec(model)
+    return b"".join(t.values.tobytes() for n in range(8) for t in load(ModelSpec(spec.model, fresh=n % 2 == 0)).tensors.values())
+
+
+def test_two_processes_at_once_agree(cache: Path, model: Path) -> None:
+    with ProcessPoolExecutor(2) as pool:
+        first, second = pool.map(_load_often, [model, model])
+    assert first == second
+    assert len(list(cache.iterdir())) == 1, "no temporary file stays"
