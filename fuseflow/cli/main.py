@@ -33,7 +33,6 @@ def without_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()
         if enabled:
             gc.enable()
 
