@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fuseflow.errors import SamplingError
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.lower.lanes import scheduled_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.sampling.placement import placed
 from fuseflow.sampling.replicates import SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
+from fuseflow.sampling.units import SampleUnits
 from fuseflow.sampling.values import values_refusal
 from fuseflow.sampling.weights import outer_weights
 from fuseflow.schedule import Schedule
@@ -46,14 +48,36 @@ class RegionSampler:
         """
         why = refusal(region) or values_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
-            weights = outer_weights(region.table, coordinate_count(region.fused), patterns, self.machine, self.memo)
-            return sample_region(weights, self.machine, self.sample, self._runner(region, read, progress), stream)
+            return self._sampled(region, read, patterns, stream, progress)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",
                 hint="ask for another order of its loops (`--order`), or run it without a sample",
             )
         return None
+
+    def _sampled(
+        self,
+        region: CompiledRegion,
+        read: Mapping[str, Tensor],
+        patterns: Mapping[str, Pattern],
+        stream: int,
+        progress: Callable[[int], None] | None,
+    ) -> SampledRun | None:
+        """Return a sample of a region, whose units are single coordinates, or those that its lanes take at a time."""
+        count = coordinate_count(region.fused)
+        weights = outer_weights(region.table, count, patterns, self.machine, self.memo)
+        units = SampleUnits(count, scheduled_lanes(self.schedule, region.fused).get(region.fused.order[0], 1))
+        run = self._runner(region, read, progress)
+        drawn = sample_region(
+            units.weights(weights), self.machine, self.sample, lambda rows: run(units.coordinates(rows)), stream
+        )
+        if drawn is None:
+            return None
+        rows = units.coordinates(drawn.rows)
+        taken, always = (min(count, n * units.size) for n in (drawn.sample.taken, drawn.sample.certain))
+        sample = replace(drawn.sample, coordinates=count, taken=taken, certain=always)
+        return SampledRun(sample, rows, drawn.simulation)
 
     @property
     def shortest_sampled(self) -> float:
