@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fuseflow.errors import SamplingError
 from fuseflow.estimate import CountMemo
@@ -14,7 +14,6 @@ from fuseflow.sampling.placement import placed
 from fuseflow.sampling.replicates import SampledRun, sample_region
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sampling.sample import LARGEST_SHARE, Sample
-from fuseflow.sampling.units import SampleUnits
 from fuseflow.sampling.values import values_refusal
 from fuseflow.sampling.weights import outer_weights
 from fuseflow.schedule import Schedule
@@ -46,38 +45,27 @@ class RegionSampler:
         `patterns` are those of the tensors that it reads, and `stream` tells its random choices from those of other regions. Raises
         `SamplingError` for a long region that cannot be sampled.
         """
-        why = refusal(region) or values_refusal(region)
+        why = refusal(region) or values_refusal(region) or self._lanes_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
-            return self._sampled(region, read, patterns, stream, progress)
+            weights = outer_weights(region.table, coordinate_count(region.fused), patterns, self.machine, self.memo)
+            return sample_region(weights, self.machine, self.sample, self._runner(region, read, progress), stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",
-                hint="ask for another order of its loops (`--order`), or run it without a sample",
+                hint="ask for another order of its loops (`--order`) or other lanes (`--par`), or run it without a sample",
             )
         return None
 
-    def _sampled(
-        self,
-        region: CompiledRegion,
-        read: Mapping[str, Tensor],
-        patterns: Mapping[str, Pattern],
-        stream: int,
-        progress: Callable[[int], None] | None,
-    ) -> SampledRun | None:
-        """Return a sample of a region, whose units are single coordinates, or those that its lanes take at a time."""
-        count = coordinate_count(region.fused)
-        weights = outer_weights(region.table, count, patterns, self.machine, self.memo)
-        units = SampleUnits(count, scheduled_lanes(self.schedule, region.fused).get(region.fused.order[0], 1))
-        run = self._runner(region, read, progress)
-        drawn = sample_region(
-            units.weights(weights), self.machine, self.sample, lambda rows: run(units.coordinates(rows)), stream
-        )
-        if drawn is None:
+    def _lanes_refusal(self, region: CompiledRegion) -> str | None:
+        """Return why a part of a region is no measure of it, in words that follow its name; None if it is."""
+        fused = region.fused
+        lanes = scheduled_lanes(self.schedule, fused).get(fused.order[0], 1) if fused.order and region.einsums else 1
+        if lanes == 1 or self.sample.fraction == 1:
             return None
-        rows = units.coordinates(drawn.rows)
-        taken, always = (min(count, n * units.size) for n in (drawn.sample.taken, drawn.sample.certain))
-        sample = replace(drawn.sample, coordinates=count, taken=taken, certain=always)
-        return SampledRun(sample, rows, drawn.simulation)
+        return (
+            f"deals `{fused.order[0]}`, the outermost index of its order, over {lanes} lanes: a row waits there for rows far behind it, "
+            "which a sample does not have"
+        )
 
     @property
     def shortest_sampled(self) -> float:
