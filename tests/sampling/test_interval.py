@@ -79,5 +79,5 @@ def test_sampled_cycles_are_no_number() -> None:
     with pytest.raises(TypeError):
         cycles + 5  # type: ignore[operator]
     with pytest.raises(TypeError):
-        cycles < 2000  # type: ignore[operator]
+        assert cycles < 2000  # type: ignore[operator]
     assert str(sampled_sum([(2, cycles)], 500, 0.95)) == "~2,500 ± 20"

@@ -14,10 +14,10 @@ from fuseflow.sampling.sample import parse_sample
 PRODUCT = "tensor A[40, 40] csc\ntensor X[40, 30] csr\nY[i, j] = sum(k) A[i, k] * X[k, j]\noutput Y"
 
 
-def product(schedule: ff.Schedule | None = None, machine: str = "rda") -> ff.Compiled:
+def product(schedule: ff.Schedule | None = None, machine: str = "rda", format: str = "csc") -> ff.Compiled:
     rng = np.random.default_rng(0)
     tensors = {"A": rng.random((40, 40)) * (rng.random((40, 40)) < 0.3), "X": rng.random((40, 30)) * (rng.random((40, 30)) < 0.3)}
-    return ff.compile(parse(PRODUCT), tensors=tensors, schedule=schedule, machine=machine)
+    return ff.compile(parse(PRODUCT.replace("csc", format)), tensors=tensors, schedule=schedule, machine=machine)
 
 
 def test_a_reduced_outermost_index_is_named() -> None:
@@ -34,7 +34,7 @@ def test_a_long_region_that_cannot_be_sampled_is_refused() -> None:
 
 
 def test_lanes_of_the_outermost_index_are_refused() -> None:
-    compiled = product(ff.Schedule().order("Y", ("i", "k", "j")).par(i=2))
+    compiled = product(ff.Schedule().order("Y", ("i", "k", "j")).par(i=2), format="csr")
     with pytest.raises(SamplingError, match="deals `i`, the outermost index of its order, over 2 lanes"):
         compiled.run(sample=ff.Sample(error=0.01, shortest=10))
     assert compiled.run(sample=ff.Sample(fraction=1)).cycles.estimate == compiled.run().cycles
