@@ -137,10 +137,10 @@ def _measured(
 
 
 def end_uncertainty(machine: Machine) -> float:
-    """Return by how many cycles a run may be off because of where it ends: what a FIFO holds then, and a pause in which the memory refreshes
-    itself. Without this, coordinates that are all alike would give an interval without width.
+    """Return by how many cycles a run may be off because of where it ends: what a FIFO holds then, and a pause in which the memory
+    refreshes itself. Without this, coordinates that are all alike would give an interval without width.
     """
-    slack = float(machine.fifo_depth_start if machine.fifo_depth == "auto" else machine.fifo_depth or 0)
+    slack = float(machine.first_depth or 0)
     if not isinstance(machine.memory, Hbm2Memory):
         return slack
     return slack + HBM2_2000.nRFC / float(clock_ratio(machine.memory.clock_ghz, machine.clock_ghz))
