@@ -77,8 +77,7 @@ class Replicates:
     """The measured cycles of replicates of equal numbers of coordinates, each by itself and `together` in one run, with their weights.
 
     `certain` are the cycles of the coordinates that are always taken, in a run of their own, if there are any. The replicates have the
-    share `drawn` of all others, which weigh `weight`. `pause` is how long a run may be off, because it ends just before or just after the
-    memory refreshes itself.
+    share `drawn` of all others, which weigh `weight`. `ends` is by how many cycles a run may be off because of where it ends.
     """
 
     cycles: Sequence[int]
@@ -87,7 +86,7 @@ class Replicates:
     certain: int | None
     weight: float
     drawn: float
-    pause: float
+    ends: float
 
     def interval(self, confidence: float) -> SampledCycles:
         """Return the cycles of all coordinates, with the interval of this confidence by Student's t."""
@@ -97,7 +96,7 @@ class Replicates:
         line = _fitted_line(np.array(self.weights), np.array(self.cycles, dtype=float))
         average = line.at(self.weight / stands_for)
         estimate = (constant if self.certain is None else self.certain) + stands_for * (average - constant)
-        ends = self.pause**2 / 12 * (1 + 1 / count) / (1 - 1 / count) ** 2 / count**2
+        ends = self.ends**2 / 12 * (1 + 1 / count) / (1 - 1 / count) ** 2 / count**2
         variance = line.variance(self.weight / stands_for, max(0.0, 1 - self.drawn)) + ends
         quantile = float(stats.t.ppf((1 + confidence) / 2, line.freedom))
         return SampledCycles(estimate, quantile * stands_for * math.sqrt(variance), confidence)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fuseflow.errors import SamplingError
 from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.lower.lanes import scheduled_lanes
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.sampling.placement import placed
 from fuseflow.sampling.replicates import SampledRun, sample_region
@@ -44,16 +45,27 @@ class RegionSampler:
         `patterns` are those of the tensors that it reads, and `stream` tells its random choices from those of other regions. Raises
         `SamplingError` for a long region that cannot be sampled.
         """
-        why = refusal(region) or values_refusal(region)
+        why = refusal(region) or values_refusal(region) or self._lanes_refusal(region)
         if why is None and coordinate_count(region.fused) > 0:
             weights = outer_weights(region.table, coordinate_count(region.fused), patterns, self.machine, self.memo)
             return sample_region(weights, self.machine, self.sample, self._runner(region, read, progress), stream)
         if why is not None and region.estimate.cycles > self.shortest_sampled:
             raise SamplingError(
                 f"region `{region.name}` cannot be sampled: it {why}",
-                hint="ask for another order of its loops (`--order`), or run it without a sample",
+                hint="ask for another order of its loops (`--order`) or other lanes (`--par`), or run it without a sample",
             )
         return None
+
+    def _lanes_refusal(self, region: CompiledRegion) -> str | None:
+        """Return why a part of a region is no measure of it, in words that follow its name; None if it is."""
+        fused = region.fused
+        lanes = scheduled_lanes(self.schedule, fused).get(fused.order[0], 1) if fused.order and region.einsums else 1
+        if lanes == 1 or self.sample.fraction == 1:
+            return None
+        return (
+            f"deals `{fused.order[0]}`, the outermost index of its order, over {lanes} lanes: a row waits there for rows far behind it, "
+            "which a sample does not have"
+        )
 
     @property
     def shortest_sampled(self) -> float:

@@ -121,7 +121,7 @@ def _measured(
             certain,
             design.sampled_weight,
             len(rows) / design.drawn_from,
-            refresh_pause(machine),
+            end_uncertainty(machine),
         ).interval(1 - doubt)
         if sample.error is None or measured.error <= sample.error:
             interval = SampledCycles(measured.estimate, measured.half_width, sample.confidence)
@@ -136,8 +136,11 @@ def _measured(
     return None
 
 
-def refresh_pause(machine: Machine) -> float:
-    """Return the cycles for which the memory does not answer while it refreshes itself."""
+def end_uncertainty(machine: Machine) -> float:
+    """Return by how many cycles a run may be off because of where it ends: what a FIFO holds then, and a pause in which the memory
+    refreshes itself. Without this, coordinates that are all alike would give an interval without width.
+    """
+    slack = float(machine.first_depth or 0)
     if not isinstance(machine.memory, Hbm2Memory):
-        return 0.0
-    return HBM2_2000.nRFC / float(clock_ratio(machine.memory.clock_ghz, machine.clock_ghz))
+        return slack
+    return slack + HBM2_2000.nRFC / float(clock_ratio(machine.memory.clock_ghz, machine.clock_ghz))

@@ -62,6 +62,8 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     invoke("run", *program, "-o", str(folder / "out"))
     paths = {name: folder / "out" / name for name in ("about.json", "result.json")}
     (paths["region.json"],) = (folder / "out").glob("*/region.json")
+    paths["sampled.json"] = folder / "sampled.json"
+    invoke("run", *program, "--sample", "100%", "--json", str(paths["sampled.json"]))
     for name, words in {
         "estimate": ("estimate",),
         "explanation of cycles": ("explain", "cycles"),

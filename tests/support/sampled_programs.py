@@ -99,6 +99,6 @@ def random_program(seed: int, kind: str | None = None) -> SampledProgram:
     program = parse("\n".join([*lines, body, "output Y"]))
     schedule = ff.Schedule.fuse("full")
     if draw.random() < 0.2:
-        schedule = schedule.par(i=draw.choice((2, 4)))
+        schedule = schedule.par(k=draw.choice((2, 4)))
     compiled = ff.compile(program, tensors={t: tensors[t] for t in read}, schedule=schedule, machine=random_machine(draw))
     return SampledProgram(f"{seed} {name}, {kind}, {rows} rows", compiled)

@@ -45,7 +45,7 @@ def row(seed: int, kind: str | None, sample: Sample) -> dict[str, Any]:
         "state": "sampled",
         "memory": compiled.machine.memory.model,
         "fifo_depth": compiled.machine.fifo_depth_start,
-        "lanes": dict(compiled.schedule.parallel).get("i", 1),
+        "lanes": dict(compiled.schedule.parallel).get("k", 1),
         "exact": exact,
         "estimate": round(cycles.estimate),
         "off": cycles.estimate / exact - 1,

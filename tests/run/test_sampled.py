@@ -1,0 +1,70 @@
+"""Sampled runs: all of the work is the exact run, values are checked, counts are exact, and nothing takes the place of an exact number."""
+
+from __future__ import annotations
+
+import json
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from sampled_programs import random_program
+
+import fuseflow as ff
+from fuseflow.run import sampled
+from fuseflow.run.sampled_result import SampledResult
+from fuseflow.tensors import Tensor
+
+
+def gcn(granularity: str) -> ff.Compiled:
+    return ff.compile("models/paper/gcn.py", data="karate", schedule=ff.Schedule.fuse(granularity), machine="rda")
+
+
+@pytest.mark.parametrize("granularity", ["none", "full"])
+def test_all_of_the_work_is_the_exact_run(granularity: str) -> None:
+    program = gcn(granularity)
+    exact, whole = program.run(), program.run(sample=ff.Sample(fraction=1))
+    assert all(region.sample is not None for region in whole.regions), "no region fell back to the exact run"
+    assert [r.cycles.estimate for r in whole.regions] == [r.cycles for r in exact.regions]
+    assert (whole.cycles.low, whole.cycles.high) == (exact.cycles, exact.cycles)
+    assert (whole.flops, whole.bytes("read"), whole.bytes("write")) == (
+        exact.flops,
+        exact.stats["bytes"]["read"],
+        exact.stats["bytes"]["write"],
+    )
+    assert whole.firings == sum(r.times * r.simulation.firings for r in exact.regions) and whole.counted
+    assert whole.check is not None and whole.check.passed and whole.rows_check.passed
+    for name, tensor in exact.tensors.items():
+        assert whole.tensors[name].format == tensor.format and np.array_equal(
+            whole.tensors[name].coordinates(), tensor.coordinates()
+        )
+
+
+def sampled_run(seed: int) -> SampledResult:
+    return random_program(14).compiled.run(sample=ff.Sample(error=0.05, shortest=2000, seed=seed), engine="reference")
+
+
+def test_seeds_reproduce() -> None:
+    one, again, other = (sampled_run(seed).to_json() for seed in (1, 1, 2))
+    for values in (one, again, other):
+        del values["seconds"]
+    assert one == again and one["regions"][0]["sample"]["taken"] > 0
+    assert one["sample"] != other["sample"]
+
+
+def test_a_wrong_value_of_a_sampled_row_is_found() -> None:
+    interpret = sampled.interpret_results
+
+    def wrong(*args: object) -> dict[str, Tensor]:
+        results = interpret(*args)  # type: ignore[arg-type]
+        for tensor in results.values():
+            tensor.values[...] = tensor.values * 1.01
+        return results
+
+    with patch.object(sampled, "interpret_results", wrong):
+        result = gcn("full").run(sample=ff.Sample(fraction=1), check=False)
+    assert not result.rows_check.passed and result.rows_check.max_rel_error > 0.005
+
+
+def test_json_has_no_key_of_an_exact_number() -> None:
+    values = json.loads(json.dumps(gcn("full").run(sample=ff.Sample(fraction=1)).to_json()))
+    assert values["kind"] == "sampled" and "cycles" not in values and "cycles" not in values["regions"][0]
