@@ -25,13 +25,23 @@ class RegionRequest:
     order: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class LoweringMemo:
-    """Decisions that need no second search: how a region was fused, by `search.fusion_key`, and what a copy costs, by its source and its
-    order. The memo saves time alone.
+@dataclass(frozen=True, slots=True)
+class Precedent:
+    """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then those of its tensors. A region
+    that differs in names alone has other names in the same places.
     """
 
-    fusions: dict[Hashable, FusionCandidate] = field(default_factory=dict)
+    names: tuple[str, ...]
+    candidate: FusionCandidate
+
+
+@dataclass(slots=True)
+class LoweringMemo:
+    """Decisions that need no second search: how a region was fused, by `region_fusion.fusion_key`, and what a copy costs, by its source and
+    its order. The memo saves time alone.
+    """
+
+    fusions: dict[Hashable, Precedent] = field(default_factory=dict)
     copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
 
 
