@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import assert_never
 
 from fuseflow.einsum.nodes import (
@@ -106,24 +107,44 @@ def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
     """Return every tensor from which a group starts, with the group, in program order."""
     groups_by_root = []
     roots = {t.name: len(t.shape) for t in program.inputs} | {e.name: len(e.indices) for e in program.einsums}
+    readers: dict[str, list[int]] = {}
+    for position, einsum in enumerate(program.einsums):
+        for name in einsum.operands:
+            readers.setdefault(name, []).append(position)
     for root, rank in roots.items():
-        derived = {root: _DerivedTensor(tuple(range(rank)), False)}
-        members = set[str]()
-        for einsum in program.einsums:
-            step = _derive(einsum, derived)
-            if step is None:
-                continue
-            derived[einsum.name] = step
-            if _closes(einsum, root, derived):
-                members |= _between(einsum.name, derived, program.defined)
+        members = _reconverging(program, root, rank, readers)
         if members:
             groups_by_root.append((root, members - {root}))
     return groups_by_root
 
 
+def _reconverging(program: Program, root: str, rank: int, readers: Mapping[str, list[int]]) -> set[str]:
+    """Return the Einsums on the paths from a tensor to those that close a group. `readers` has the positions of the Einsums that read a
+    tensor, and only those that read a derived tensor are looked at, in program order.
+    """
+    derived = {root: _DerivedTensor(tuple(range(rank)), False)}
+    members = set[str]()
+    waiting = list(readers.get(root, ()))  # ascending, and so a heap
+    last = -1
+    while waiting:
+        position = heappop(waiting)
+        if position == last:
+            continue
+        last, einsum = position, program.einsums[position]
+        step = _derive(einsum, derived)
+        if step is None:
+            continue
+        derived[einsum.name] = step
+        for reader in readers.get(einsum.name, ()):
+            heappush(waiting, reader)
+        if _closes(einsum, root, derived):
+            members |= _between(einsum.name, derived, program.defined)
+    return members
+
+
 def _derive(einsum: Einsum, derived: Mapping[str, _DerivedTensor]) -> _DerivedTensor | None:
     """Return what `einsum` makes of tensors derived from the root, or None if it reads none of them or leaves the root's index space."""
-    reads = [a for a in accesses(einsum.body) if a.tensor in derived]
+    reads = [a for a in einsum.accesses if a.tensor in derived]
     if not reads or any(isinstance(i, Split) for i in (*einsum.indices, *(i for a in reads for i in a.indices))):
         return None
     along = dict[str, int]()
@@ -131,7 +152,7 @@ def _derive(einsum: Einsum, derived: Mapping[str, _DerivedTensor]) -> _DerivedTe
         for index, dimension in zip(access.names, derived[access.tensor].dimensions, strict=True):
             if along.setdefault(index, dimension) != dimension:
                 return None
-    names = set(index_names(einsum.indices)).union(*(a.names for a in accesses(einsum.body)))
+    names = set(index_names(einsum.indices)).union(*(a.names for a in einsum.accesses))
     if not names <= along.keys():
         return None
     scopes = [free_indices(einsum.body), *(free_indices(node.body) for node in walk(einsum.body) if isinstance(node, Reduce))]
@@ -147,7 +168,7 @@ def _closes(einsum: Einsum, root: str, derived: Mapping[str, _DerivedTensor]) ->
     if any(name != root and name in derived and derived[name].reduced for name in einsum.operands):
         return True
     reduced_reads = [a for node in walk(einsum.body) if isinstance(node, Reduce) for a in accesses(node) if a.tensor == root]
-    all_reads = [a for a in accesses(einsum.body) if a.tensor == root]
+    all_reads = [a for a in einsum.accesses if a.tensor == root]
     return 0 < len(reduced_reads) < len(all_reads)  # a whole softmax denominator in one Einsum
 
 
@@ -175,7 +196,7 @@ def _link(root: str, groups: list[set[str]], defined: Mapping[str, Einsum]) -> s
 
 
 def _unary(einsum: Einsum) -> bool:
-    reads = {a.indices for a in accesses(einsum.body)}
+    reads = {a.indices for a in einsum.accesses}
     if len(einsum.operands) != 1 or len(reads) != 1 or any(isinstance(n, Reduce) for n in walk(einsum.body)):
         return False
     indices = reads.pop()
