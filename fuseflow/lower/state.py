@@ -37,12 +37,17 @@ class Precedent:
 
 @dataclass(slots=True)
 class LoweringMemo:
-    """Decisions that need no second search: how a region was fused, by `region_fusion.fusion_key`, and what a copy costs, by its source and
-    its order. The memo saves time alone.
+    """What is decided or computed once. The memo saves time alone.
+
+    `fusions` has how a region was fused, by `region_fusion.fusion_key`, and `copies` what a copy costs, by its source and its order. Of
+    graphs that are equal up to names, `estimates` has the costs and the statistics of their results, and `fiber_fifos` the edges that must
+    hold a whole fiber, by the positions of the nodes.
     """
 
     fusions: dict[Hashable, Precedent] = field(default_factory=dict)
     copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
+    estimates: dict[Hashable, tuple[Estimate, tuple[TensorStatistics, ...]]] = field(default_factory=dict)
+    fiber_fifos: dict[Hashable, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
