@@ -6,7 +6,7 @@ between. So they stay together even where nothing is fused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import assert_never
@@ -111,16 +111,19 @@ def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
     for position, einsum in enumerate(program.einsums):
         for name in einsum.operands:
             readers.setdefault(name, []).append(position)
+    facts = [_EinsumFacts.of(einsum) for einsum in program.einsums]
     for root, rank in roots.items():
-        members = _reconverging(program, root, rank, readers)
+        members = _reconverging(program, root, rank, readers, facts)
         if members:
             groups_by_root.append((root, members - {root}))
     return groups_by_root
 
 
-def _reconverging(program: Program, root: str, rank: int, readers: Mapping[str, list[int]]) -> set[str]:
+def _reconverging(
+    program: Program, root: str, rank: int, readers: Mapping[str, list[int]], facts: Sequence[_EinsumFacts]
+) -> set[str]:
     """Return the Einsums on the paths from a tensor to those that close a group. `readers` has the positions of the Einsums that read a
-    tensor, and only those that read a derived tensor are looked at, in program order.
+    tensor, and only those that read a derived tensor are looked at, in program order. `facts` are those of the Einsums, by position.
     """
     derived = {root: _DerivedTensor(tuple(range(rank)), False)}
     members = set[str]()
@@ -131,7 +134,7 @@ def _reconverging(program: Program, root: str, rank: int, readers: Mapping[str, 
         if position == last:
             continue
         last, einsum = position, program.einsums[position]
-        step = _derive(einsum, derived)
+        step = _derive(einsum, facts[position], derived)
         if step is None:
             continue
         derived[einsum.name] = step
@@ -142,24 +145,47 @@ def _reconverging(program: Program, root: str, rank: int, readers: Mapping[str, 
     return members
 
 
-def _derive(einsum: Einsum, derived: Mapping[str, _DerivedTensor]) -> _DerivedTensor | None:
+@dataclass(frozen=True, slots=True)
+class _EinsumFacts:
+    """What a derivation asks of an Einsum, whatever it starts from: the indices of its left side, all of its indices, those that stand
+    together in its body or in the body of a reduction, and whether it reduces or its left side has a split.
+    """
+
+    left: tuple[str, ...]
+    names: frozenset[str]
+    scopes: tuple[tuple[str, ...], ...]
+    reduces: bool
+    splits: bool
+
+    @classmethod
+    def of(cls, einsum: Einsum) -> _EinsumFacts:
+        left = index_names(einsum.indices)
+        bodies = [node.body for node in walk(einsum.body) if isinstance(node, Reduce)]
+        return cls(
+            left=left,
+            names=frozenset(left).union(*(a.names for a in einsum.accesses)),
+            scopes=tuple(free_indices(body) for body in (einsum.body, *bodies)),
+            reduces=bool(bodies),
+            splits=any(isinstance(i, Split) for i in einsum.indices),
+        )
+
+
+def _derive(einsum: Einsum, facts: _EinsumFacts, derived: Mapping[str, _DerivedTensor]) -> _DerivedTensor | None:
     """Return what `einsum` makes of tensors derived from the root, or None if it reads none of them or leaves the root's index space."""
     reads = [a for a in einsum.accesses if a.tensor in derived]
-    if not reads or any(isinstance(i, Split) for i in (*einsum.indices, *(i for a in reads for i in a.indices))):
+    if not reads or facts.splits or any(isinstance(i, Split) for a in reads for i in a.indices):
         return None
     along = dict[str, int]()
     for access in reads:
         for index, dimension in zip(access.names, derived[access.tensor].dimensions, strict=True):
             if along.setdefault(index, dimension) != dimension:
                 return None
-    names = set(index_names(einsum.indices)).union(*(a.names for a in einsum.accesses))
-    if not names <= along.keys():
+    if not facts.names <= along.keys():
         return None
-    scopes = [free_indices(einsum.body), *(free_indices(node.body) for node in walk(einsum.body) if isinstance(node, Reduce))]
-    if any(len({along[name] for name in scope}) < len(scope) for scope in scopes):
+    if any(len({along[name] for name in scope}) < len(scope) for scope in facts.scopes):
         return None  # two indices along one dimension meet: an outer product or a matmul with itself
-    reduced = any(derived[a.tensor].reduced for a in reads) or any(isinstance(n, Reduce) for n in walk(einsum.body))
-    return _DerivedTensor(tuple(along[name] for name in index_names(einsum.indices)), reduced)
+    reduced = facts.reduces or any(derived[a.tensor].reduced for a in reads)
+    return _DerivedTensor(tuple(along[name] for name in facts.left), reduced)
 
 
 def _closes(einsum: Einsum, root: str, derived: Mapping[str, _DerivedTensor]) -> bool:
