@@ -175,6 +175,11 @@ class Program:
         return {e.name: e for e in self.einsums}
 
     @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The position of every Einsum, by name of the result."""
+        return {e.name: position for position, e in enumerate(self.einsums)}
+
+    @cached_property
     def inputs(self) -> tuple[TensorType, ...]:
         """The declared tensors that no Einsum defines."""
         return tuple(t for t in self.tensors if t.name not in self.defined)

@@ -66,8 +66,8 @@ def fuse(
 
     Raises `FusionError` if no order is left, naming the edges of the cycle.
     """
-    wanted = frozenset(einsums)
-    members = {e.name: e for e in program.einsums if e.name in wanted}
+    positions = sorted({program.positions[e] for e in einsums if e in program.positions})
+    members = {e.name: e for e in map(program.einsums.__getitem__, positions)}
     sizes = extents(program) if extents_by_einsum is None else extents_by_einsum
     fuser = _Fuser(name, program.declared, stored, frozenset(pinned), price, Inliner(name, members, sizes), merge == "lean")
     fused = fuser.inlined(results, merging=merge in ("early", "lean") and iteration == "factored")

@@ -5,13 +5,15 @@ estimate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fuseflow.estimate import Estimate, TensorStatistics, estimate_graph
 from fuseflow.fusion import Copy, FusedRegion
 from fuseflow.lower.state import LoweringState
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.nodes import Edge, Graph
+from fuseflow.samml.verify import verify
 from fuseflow.table import FusionTable, build_table, emit
+from fuseflow.transform import mark_fiber_fifos
 from fuseflow.transform.public import PublicForm, public_form
 
 
@@ -34,8 +36,35 @@ def region_graph(state: LoweringState, fused: FusedRegion) -> RegionGraph:
     table = build_table(fused)
     own = emit(table)
     form = scheduled_form(state, own)
-    cost, written = estimate_graph(form.graph, readable_statistics(state, fused))
+    cost, written = estimated(state, form.graph, fused)
     return RegionGraph(table, own, form, cost, written)
+
+
+def estimated(state: LoweringState, graph: Graph, fused: FusedRegion) -> tuple[Estimate, Mapping[str, TensorStatistics]]:
+    """Return the expected cost of a graph of a region, and the statistics of the tensors that it writes. Graphs that are equal up to names,
+    and read tensors of equal statistics, are estimated once.
+    """
+    statistics, structure, known = readable_statistics(state, fused), graph.structure, state.memo.estimates
+    place = {name: n for n, name in enumerate(structure.tensors)}
+    declared = tuple([place[name] for name in graph.declared])  # bytes are added in this order
+    key = structure.key, declared, tuple([statistics.get(name) for name in structure.tensors if name not in graph.outputs])
+    if key not in known:
+        cost, written = estimate_graph(graph, statistics)
+        known[key] = cost, tuple([written[name] for name in graph.outputs])
+    cost, results = known[key]
+    return cost, dict(zip(graph.outputs, results, strict=True))
+
+
+def verified(state: LoweringState, graph: Graph) -> Graph:
+    """Return a graph with its fiber FIFOs marked. Graphs that are equal up to names are verified once. Raises `GraphError`."""
+    key, known = graph.structure.key, state.memo.fiber_fifos
+    if key not in known:
+        marked = mark_fiber_fifos(graph)
+        verify(marked)
+        place = {node.name: n for n, node in enumerate(marked.nodes)}
+        known[key] = tuple([(place[edge.node], edge.input) for edge in marked.fiber_fifos])
+        return marked
+    return replace(graph, fiber_fifos=tuple([Edge(graph.nodes[n].name, k) for n, k in known[key]]))
 
 
 def scheduled_form(state: LoweringState, own: Graph) -> PublicForm:

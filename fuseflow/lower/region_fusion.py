@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
@@ -13,10 +14,11 @@ from fuseflow.fusion import FusedRegion, choose_order
 from fuseflow.fusion.copies import name_copies, remove_copy, requires_copy
 from fuseflow.fusion.fuse import MAX_REFUSED_ORDERS, RegionCost, candidate_limit
 from fuseflow.fusion.fusion_choices import CopyRule, FusionCandidate, FusionProblem, apply_choice, search
+from fuseflow.fusion.orders import OrderCandidate
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.copies import cost_with_copies, public_cost
 from fuseflow.lower.order_costs import OrderCosts
-from fuseflow.lower.state import LoweringState, RegionRequest
+from fuseflow.lower.state import LoweringState, Precedent, RegionRequest
 
 CostRule: TypeAlias = Callable[[OrderCosts, FusedRegion], Estimate]
 """The cost of a region in its order. It may refuse the order with a `FusionError`."""
@@ -29,14 +31,15 @@ def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
     problem = fusion_problem(state, request)
     if request.order:
         return require_candidate(search(problem, request.order)).region
-    key, candidates = fusion_key(state, request), state.memo.fusions
-    if key in candidates:
-        precedent = candidates[key].region
-        fused = apply_settings(state, apply_choice(problem, candidates[key].choice))
-        if fused.indices == precedent.indices and not (fused.copies or precedent.copies):
-            return replace(fused, order=precedent.order, compared=precedent.compared, locate=precedent.locate)
-    candidates[key] = require_candidate(search(problem))
-    return candidates[key].region
+    names, key, precedents = region_names(state, request), fusion_key(state, request), state.memo.fusions
+    if key in precedents:
+        precedent, region = precedents[key], precedents[key].candidate.region
+        fused = apply_settings(state, apply_choice(problem, precedent.candidate.choice))
+        if fused.indices == region.indices and not (fused.copies or region.copies):
+            compared = renamed_refusals(region.compared, precedent.names, names)
+            return replace(fused, order=region.order, compared=compared, locate=region.locate)
+    precedents[key] = Precedent(names, require_candidate(search(problem)))
+    return precedents[key].candidate.region
 
 
 def require_candidate(candidate: FusionCandidate | Refusal) -> FusionCandidate:
@@ -86,7 +89,7 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     """
     program, stored, declared = state.partitioned.program, state.stored, state.declared
     einsums = [program.defined[e] for e in request.einsums]
-    names = {name: n for n, name in enumerate(dict.fromkeys(n for e in einsums for n in (*e.operands, e.name)))}
+    names = {name: n for n, name in enumerate(region_names(state, request)[1:])}
     placeholders = {n: f"t{k}" for n, k in names.items()}
     bodies = tuple((names[e.name], e.indices, substitute_tensors(e.body, placeholders)) for e in einsums)
     operands = tuple(
@@ -100,6 +103,33 @@ def fusion_key(state: LoweringState, request: RegionRequest) -> Hashable:
     pinned = tuple(tuple(n in pins for n in request.results) for pins in _pins(state, request))
     dropped = tuple(n in state.partitioned.schedule.drop_zeros for n in request.results)
     return bodies, operands, are_stored, written, tuple(names[n] for n in request.results), pinned, dropped
+
+
+def region_names(state: LoweringState, request: RegionRequest) -> tuple[str, ...]:
+    """Return the name of a region, and the names of its operands and results in order of appearance."""
+    einsums = (state.partitioned.program.defined[e] for e in request.einsums)
+    return request.name, *dict.fromkeys(name for e in einsums for name in (*e.operands, e.name))
+
+
+def renamed_refusals(
+    compared: tuple[OrderCandidate, ...], old: tuple[str, ...], new: tuple[str, ...]
+) -> tuple[OrderCandidate, ...]:
+    """Return the orders that were compared for a region as those of another one, which has `new` names in the place of the `old` ones."""
+    names = dict(zip(old[1:], new[1:], strict=True))
+
+    def renamed(word: re.Match[str]) -> str:
+        """Return a word with the longest name that it begins with renamed: `softmax.max` is a reduction inside of `softmax`."""
+        parts = word[0].split(".")
+        for length in range(len(parts), 0, -1):
+            if (name := ".".join(parts[:length])) in names:
+                return ".".join((names[name], *parts[length:]))
+        return word[0]
+
+    def reason(refusal: str) -> str:
+        sentences = (re.sub(r"\w+(\.\w+)*", renamed, sentence) for sentence in refusal.split(f"region `{old[0]}`"))
+        return f"region `{new[0]}`".join(sentences)
+
+    return tuple(replace(c, refusal=reason(c.refusal)) if c.refusal else c for c in compared)
 
 
 def order_region(costs: OrderCosts, fused: FusedRegion) -> FusedRegion:

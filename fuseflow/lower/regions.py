@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from fuseflow.einsum.nodes import TensorType
-from fuseflow.estimate import Estimate, estimate_graph
+from fuseflow.estimate import Estimate
 from fuseflow.fusion import FusedRegion
 from fuseflow.fusion.verify import verify as verify_region
 from fuseflow.lower.copies import copy_region, dense_copy, permuting_region
-from fuseflow.lower.graphs import readable_statistics, region_graph, scheduled_form
+from fuseflow.lower.graphs import estimated, region_graph, scheduled_form, verified
 from fuseflow.lower.lanes import LaneAssignment, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
 from fuseflow.samml.nodes import Graph
-from fuseflow.samml.verify import verify as verify_graph
 from fuseflow.table import FusionTable, emit
 from fuseflow.transform import mark_fiber_fifos
 
@@ -103,11 +102,9 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
         parallel = with_lanes(own, lowered.table, fused, schedule)
         own, form = parallel.graph, scheduled_form(state, parallel.graph)
         places = {node: parallel.places[origin] for node, origin in form.origins().items() if origin in parallel.places}
-        cost, _ = estimate_graph(form.graph, readable_statistics(state, fused))
-    graph = form.graph
-    graph = mark_fiber_fifos(graph)
+        cost, _ = estimated(state, form.graph, fused)
     verify_region(fused)
-    verify_graph(graph)
+    graph = verified(state, form.graph)
     region = CompiledRegion(
         request.name,
         request.einsums,
@@ -116,7 +113,7 @@ def _compiled(state: LoweringState, request: RegionRequest, fused: FusedRegion) 
         graph,
         cost,
         places=places,
-        own=None if form.graph == own else mark_fiber_fifos(own),
+        own=None if form.graph is own or form.graph == own else mark_fiber_fifos(own),
         private=form.private,
     )
     return region, state.after_writing(region.result_types, lowered.written_statistics)

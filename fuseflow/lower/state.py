@@ -25,14 +25,29 @@ class RegionRequest:
     order: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class LoweringMemo:
-    """Decisions that need no second search: how a region was fused, by `search.fusion_key`, and what a copy costs, by its source and its
-    order. The memo saves time alone.
+@dataclass(frozen=True, slots=True)
+class Precedent:
+    """The outcome of a search for a way to fuse a region, with the names that the region uses: its own, then those of its tensors. A region
+    that differs in names alone has other names in the same places.
     """
 
-    fusions: dict[Hashable, FusionCandidate] = field(default_factory=dict)
+    names: tuple[str, ...]
+    candidate: FusionCandidate
+
+
+@dataclass(slots=True)
+class LoweringMemo:
+    """What is decided or computed once. The memo saves time alone.
+
+    `fusions` has how a region was fused, by `region_fusion.fusion_key`, and `copies` what a copy costs, by its source and its order. Of
+    graphs that are equal up to names, `estimates` has the costs and the statistics of their results, and `fiber_fifos` the edges that must
+    hold a whole fiber, by the positions of the nodes.
+    """
+
+    fusions: dict[Hashable, Precedent] = field(default_factory=dict)
     copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
+    estimates: dict[Hashable, tuple[Estimate, tuple[TensorStatistics, ...]]] = field(default_factory=dict)
+    fiber_fifos: dict[Hashable, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ A node names its inputs as ports of other nodes. Its method `outputs` gives the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fuseflow.samml.node import Port, StreamType, TensorDecl
+from fuseflow.samml.node import Port, StreamType, TensorDecl, TensorUser, settings
 from fuseflow.samml.primitives import Primitive
 
 
@@ -19,6 +19,16 @@ class Edge:
 
     node: str
     input: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStructure:
+    """A graph without its names. Graphs that are equal up to names have equal `key`s, and their tensors stand in the same places of
+    `tensors`.
+    """
+
+    tensors: tuple[str, ...]
+    key: Hashable
 
 
 @dataclass(frozen=True)  # with a place for what is computed once
@@ -51,6 +61,28 @@ class Graph:
     def inputs(self) -> tuple[str, ...]:
         """The names of the tensors that the graph reads from memory."""
         return tuple(t.name for t in self.tensors if t.name not in self.outputs)
+
+    @cached_property
+    def structure(self) -> GraphStructure:
+        """The graph without its names."""
+        place = {node.name: n for n, node in enumerate(self.nodes)}
+        used = dict.fromkeys(node.tensor for node in self.nodes if isinstance(node, TensorUser))
+        tensors = tuple(dict.fromkeys((*used, *self.declared)))
+        number = {name: n for n, name in enumerate(tensors)}
+        nodes = tuple(
+            [
+                (
+                    settings(node),
+                    tuple([(place[port.node], port.output) for port in node.inputs]),
+                    number[node.tensor] if isinstance(node, TensorUser) else None,
+                )
+                for node in self.nodes
+            ]
+        )
+        # The text of a number tells 0 from -0, and is the same for every NaN.
+        declared = tuple([(t.shape, t.format, t.dtype, repr(t.fill), t.tile) for t in map(self.declared.__getitem__, tensors)])
+        depths = tuple((place[edge.node], edge.input, depth) for edge, depth in self.depths)
+        return GraphStructure(tensors, (repr(nodes), declared, tuple(number[name] for name in self.outputs), depths))
 
     def with_depths(self, depths: Mapping[Edge, int]) -> Graph:
         """Return the graph with these FIFO depths; the depths of the other FIFOs stay as they are."""

@@ -284,10 +284,24 @@ def content(node: Node) -> Hashable:
     return primitive, _content_of(primitive)(node)
 
 
+def settings(node: Node) -> Hashable:
+    """Return all of a node but the names that it has or uses: its own, those of its inputs, and that of its tensor."""
+    primitive: Any = type(node)
+    read = _settings_of(primitive)
+    return primitive, None if read is None else read(node)
+
+
 @cache
 def _content_of(primitive: Any) -> Callable[[Node], Any]:
     """Return the function that reads all fields of a primitive but the name."""
     return attrgetter(*(f.name for f in fields(primitive) if f.name != "name"))
+
+
+@cache
+def _settings_of(primitive: Any) -> Callable[[Node], Any] | None:
+    """Return the function that reads the fields of a primitive that hold no names, or None if there are none."""
+    names = [f.name for f in fields(primitive) if f.name not in ("name", "inputs", "tensor")]
+    return attrgetter(*names) if names else None
 
 
 def stream_name(node: Node, output: int) -> str:

@@ -6,8 +6,9 @@ between. So they stay together even where nothing is fused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import assert_never
 
 from fuseflow.einsum.nodes import (
@@ -106,39 +107,85 @@ def _reconvergences(program: Program) -> list[tuple[str, set[str]]]:
     """Return every tensor from which a group starts, with the group, in program order."""
     groups_by_root = []
     roots = {t.name: len(t.shape) for t in program.inputs} | {e.name: len(e.indices) for e in program.einsums}
+    readers: dict[str, list[int]] = {}
+    for position, einsum in enumerate(program.einsums):
+        for name in einsum.operands:
+            readers.setdefault(name, []).append(position)
+    facts = [_EinsumFacts.of(einsum) for einsum in program.einsums]
     for root, rank in roots.items():
-        derived = {root: _DerivedTensor(tuple(range(rank)), False)}
-        members = set[str]()
-        for einsum in program.einsums:
-            step = _derive(einsum, derived)
-            if step is None:
-                continue
-            derived[einsum.name] = step
-            if _closes(einsum, root, derived):
-                members |= _between(einsum.name, derived, program.defined)
+        members = _reconverging(program, root, rank, readers, facts)
         if members:
             groups_by_root.append((root, members - {root}))
     return groups_by_root
 
 
-def _derive(einsum: Einsum, derived: Mapping[str, _DerivedTensor]) -> _DerivedTensor | None:
+def _reconverging(
+    program: Program, root: str, rank: int, readers: Mapping[str, list[int]], facts: Sequence[_EinsumFacts]
+) -> set[str]:
+    """Return the Einsums on the paths from a tensor to those that close a group. `readers` has the positions of the Einsums that read a
+    tensor, and only those that read a derived tensor are looked at, in program order. `facts` are those of the Einsums, by position.
+    """
+    derived = {root: _DerivedTensor(tuple(range(rank)), False)}
+    members = set[str]()
+    waiting = list(readers.get(root, ()))  # ascending, and so a heap
+    last = -1
+    while waiting:
+        position = heappop(waiting)
+        if position == last:
+            continue
+        last, einsum = position, program.einsums[position]
+        step = _derive(einsum, facts[position], derived)
+        if step is None:
+            continue
+        derived[einsum.name] = step
+        for reader in readers.get(einsum.name, ()):
+            heappush(waiting, reader)
+        if _closes(einsum, root, derived):
+            members |= _between(einsum.name, derived, program.defined)
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class _EinsumFacts:
+    """What a derivation asks of an Einsum, whatever it starts from: the indices of its left side, all of its indices, those that stand
+    together in its body or in the body of a reduction, and whether it reduces or its left side has a split.
+    """
+
+    left: tuple[str, ...]
+    names: frozenset[str]
+    scopes: tuple[tuple[str, ...], ...]
+    reduces: bool
+    splits: bool
+
+    @classmethod
+    def of(cls, einsum: Einsum) -> _EinsumFacts:
+        left = index_names(einsum.indices)
+        bodies = [node.body for node in walk(einsum.body) if isinstance(node, Reduce)]
+        return cls(
+            left=left,
+            names=frozenset(left).union(*(a.names for a in einsum.accesses)),
+            scopes=tuple(free_indices(body) for body in (einsum.body, *bodies)),
+            reduces=bool(bodies),
+            splits=any(isinstance(i, Split) for i in einsum.indices),
+        )
+
+
+def _derive(einsum: Einsum, facts: _EinsumFacts, derived: Mapping[str, _DerivedTensor]) -> _DerivedTensor | None:
     """Return what `einsum` makes of tensors derived from the root, or None if it reads none of them or leaves the root's index space."""
-    reads = [a for a in accesses(einsum.body) if a.tensor in derived]
-    if not reads or any(isinstance(i, Split) for i in (*einsum.indices, *(i for a in reads for i in a.indices))):
+    reads = [a for a in einsum.accesses if a.tensor in derived]
+    if not reads or facts.splits or any(isinstance(i, Split) for a in reads for i in a.indices):
         return None
     along = dict[str, int]()
     for access in reads:
         for index, dimension in zip(access.names, derived[access.tensor].dimensions, strict=True):
             if along.setdefault(index, dimension) != dimension:
                 return None
-    names = set(index_names(einsum.indices)).union(*(a.names for a in accesses(einsum.body)))
-    if not names <= along.keys():
+    if not facts.names <= along.keys():
         return None
-    scopes = [free_indices(einsum.body), *(free_indices(node.body) for node in walk(einsum.body) if isinstance(node, Reduce))]
-    if any(len({along[name] for name in scope}) < len(scope) for scope in scopes):
+    if any(len({along[name] for name in scope}) < len(scope) for scope in facts.scopes):
         return None  # two indices along one dimension meet: an outer product or a matmul with itself
-    reduced = any(derived[a.tensor].reduced for a in reads) or any(isinstance(n, Reduce) for n in walk(einsum.body))
-    return _DerivedTensor(tuple(along[name] for name in index_names(einsum.indices)), reduced)
+    reduced = facts.reduces or any(derived[a.tensor].reduced for a in reads)
+    return _DerivedTensor(tuple(along[name] for name in facts.left), reduced)
 
 
 def _closes(einsum: Einsum, root: str, derived: Mapping[str, _DerivedTensor]) -> bool:
@@ -147,7 +194,7 @@ def _closes(einsum: Einsum, root: str, derived: Mapping[str, _DerivedTensor]) ->
     if any(name != root and name in derived and derived[name].reduced for name in einsum.operands):
         return True
     reduced_reads = [a for node in walk(einsum.body) if isinstance(node, Reduce) for a in accesses(node) if a.tensor == root]
-    all_reads = [a for a in accesses(einsum.body) if a.tensor == root]
+    all_reads = [a for a in einsum.accesses if a.tensor == root]
     return 0 < len(reduced_reads) < len(all_reads)  # a whole softmax denominator in one Einsum
 
 
@@ -175,7 +222,7 @@ def _link(root: str, groups: list[set[str]], defined: Mapping[str, Einsum]) -> s
 
 
 def _unary(einsum: Einsum) -> bool:
-    reads = {a.indices for a in accesses(einsum.body)}
+    reads = {a.indices for a in einsum.accesses}
     if len(einsum.operands) != 1 or len(reads) != 1 or any(isinstance(n, Reduce) for n in walk(einsum.body)):
         return False
     indices = reads.pop()

@@ -1,0 +1,47 @@
+"""Regions that differ in names alone are searched for once, and what is said of each has its own names."""
+
+from __future__ import annotations
+
+import pytest
+
+from fuseflow.einsum.parse import parse
+from fuseflow.fusion.orders import OrderCandidate
+from fuseflow.lower import region_fusion
+from fuseflow.lower.program import lower
+from fuseflow.lower.region_fusion import renamed_refusals
+from fuseflow.schedule import Schedule
+
+LAYERS = """
+    tensor A[6, 6] csr
+    tensor X[6, 4] dense
+    T0[i, j] = sum(k) A[i, k] * X[k, j]
+    Y0[i, j] = relu(T0[i, j])
+    T1[i, j] = sum(k) A[i, k] * Y0[k, j]
+    Y1[i, j] = relu(T1[i, j])
+    T2[i, j] = sum(k) A[i, k] * Y1[k, j]
+    Y2[i, j] = relu(T2[i, j])
+    output Y2
+"""
+
+
+def test_the_last_of_equal_layers_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    search = region_fusion.search
+
+    def recorded(problem: region_fusion.FusionProblem, order: tuple[str, ...] = ()) -> object:
+        searched.append(problem.region)
+        return search(problem, order)
+
+    monkeypatch.setattr(region_fusion, "search", recorded)
+    schedule = Schedule.fuse("b", "c").region("b", "T1", "Y1").region("c", "T2", "Y2").format("Y1", "dense").format("Y2", "dense")
+    _, regions = lower(parse(LAYERS), schedule.format("Y0", "dense"), {})
+    assert [region.name for region in regions] == ["T0", "Y0", "b", "c"]
+    assert searched == ["T0", "Y0", "b"]
+    assert regions[2].fused.order == regions[3].fused.order
+
+
+def test_a_refusal_has_the_names_of_its_own_region() -> None:
+    refusal = "order i,d,j of region `a-2` reads a.softmax.max[i, j] and a.soft[d] inside loop d, `a` lacks it"
+    compared = (OrderCandidate(("i", "d", "j"), None, refusal),)
+    (renamed,) = renamed_refusals(compared, ("a-2", "a.softmax", "a.soft"), ("b", "b.softmax", "other"))
+    assert renamed.refusal == "order i,d,j of region `b` reads b.softmax.max[i, j] and other[d] inside loop d, `a` lacks it"
