@@ -14,15 +14,13 @@ from functools import reduce
 import numpy as np
 
 from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest
+from fuseflow.estimate.counted.scan_fibers import Piece
 from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.stream_walk import GraphStreams, ResultLevel, StreamWalk
 from fuseflow.samml import nodes as n
 
 MOST_PIECES = 64
 """The most pieces in which a graph is counted. Beyond them its streams are expected from statistics."""
-
-Piece = tuple[int, int]
-"""The first coordinate of a piece, and the one behind its last."""
 
 
 def count_pieces(graph: n.Graph, walk_of: Callable[[Piece], StreamWalk], budget: int) -> GraphStreams | None:

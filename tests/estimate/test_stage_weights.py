@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from numpy.testing import assert_array_equal
 
-import fuseflow as ff
 from fuseflow.estimate.counted.nests import FiberLevel, FiberNest
-from fuseflow.estimate.stage_weights import largest_stages, outer_weights
-from fuseflow.samml.text import parse
-from fuseflow.sim import load_machine, simulate
-from fuseflow.tensors import Format, Tensor, pack
+from fuseflow.estimate.stage_weights import largest_stages
 
 
 def test_the_largest_stage_of_every_batch_counts():
