@@ -136,13 +136,13 @@ def _count_streams(
     types, wanted = graph.types(), wanted_coordinates(graph, patterns)
     walk = StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted))
     streams = walk.run()
-    if not walk.exceeded or not patterns.keys() >= set(graph.inputs):
+    if not walk.exceeded or memo.pieces == 1 or not patterns.keys() >= set(graph.inputs):
         return streams
 
     def piece_walk(piece: Piece) -> StreamWalk:
         return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.budget), patterns, types, wanted, piece))
 
-    return count_pieces(graph, piece_walk, memo.budget) or streams
+    return count_pieces(graph, piece_walk, memo) or streams
 
 
 def _traffic(graph: n.Graph, accesses: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 
 COUNT_BUDGET = 1 << 26
-"""The most distinct elements that one count may take at once. Beyond it, the graph is counted in pieces."""
+"""The most distinct elements that one count may take at once."""
+MOST_PIECES = 64
+"""The most pieces in which a graph is counted that takes more at once, where nobody waits for many estimates."""
 
 
 class Uncountable(Exception):
@@ -22,9 +24,13 @@ class TooMany(Uncountable):
 
 @dataclass(slots=True)
 class CountMemo:
-    """A memo of counts, so that graphs that read the same tensors share what was counted of them."""
+    """A memo of counts, so that graphs that read the same tensors share what was counted of them.
+
+    `budget` is the most distinct elements that one count may take at once. A graph that takes more is counted in up to `pieces` pieces.
+    """
 
     budget: int = COUNT_BUDGET
+    pieces: int = 1
     _results: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)
 
     def once(self, kind: Hashable, objects: Iterable[Any], count: Callable[[], Value]) -> Value:
