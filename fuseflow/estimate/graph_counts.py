@@ -140,7 +140,7 @@ def _count_streams(
         return streams
 
     def piece_walk(piece: Piece) -> StreamWalk:
-        return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.budget), patterns, types, wanted, piece))
+        return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.piece_budget), patterns, types, wanted, piece))
 
     return count_pieces(graph, piece_walk, memo) or streams
 

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 COUNT_BUDGET = 1 << 26
 """The most distinct elements that one count may take at once."""
-MOST_PIECES = 64
+MOST_PIECES = 512
 """The most pieces in which a graph is counted that takes more at once, where nobody waits for many estimates."""
 
 
@@ -26,7 +26,8 @@ class TooMany(Uncountable):
 class CountMemo:
     """A memo of counts, so that graphs that read the same tensors share what was counted of them.
 
-    `budget` is the most distinct elements that one count may take at once. A graph that takes more is counted in up to `pieces` pieces.
+    `budget` is the most distinct elements that one count may take at once. A graph that takes more is counted in up to `pieces` pieces,
+    which are smaller, so that no more memory is needed than before.
     """
 
     budget: int = COUNT_BUDGET
@@ -42,6 +43,11 @@ class CountMemo:
             self._results[key] = (objects, count())
         result: Value = self._results[key][1]
         return result
+
+    @property
+    def piece_budget(self) -> int:
+        """The most distinct elements that a count may take in a piece."""
+        return -(-self.budget // 8)
 
     def forget(self, limit: int) -> None:
         """Forget all results if there are more than `limit`."""
