@@ -66,12 +66,12 @@ def test_random_graphs_in_pieces():
     assert in_pieces > 2
 
 
-def test_a_piece_that_has_a_coordinate_too_many_is_noticed():
+def test_a_piece_that_has_a_coordinate_too_few_is_noticed():
     tensors = sparse_tensors()
     run = simulate(GRAPH, tensors, IDEAL)
 
     def inside(level: FiberLevel, piece: tuple[int, int]) -> object:
-        return (level.crd >= piece[0]) & (level.crd <= piece[1])
+        return (level.crd > piece[0]) & (level.crd < piece[1])
 
     with patch.object(scan_fibers, "_inside", inside):
         work = counted(GRAPH, tensors, memo=CountMemo(400, pieces=64))
