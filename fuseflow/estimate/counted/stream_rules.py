@@ -172,7 +172,7 @@ class StreamRules:
         (values, fibers), which = distinct_tuples([value, fiber])
         self.memo.afford(int(take(signal.level.lengths, fibers, 0).sum()))
         row, at = signal.level.expanded(fibers)
-        if len(at) == len(signal.level.crd) and (at == np.arange(len(at))).all() and len(fibers) == signal.level.fibers:
+        if len(fibers) == signal.level.fibers and (fibers == np.arange(len(fibers))).all():
             level = signal.level
         else:
             level = FiberLevel(group_positions(row, len(fibers)), signal.level.crd[at], signal.level.size)
