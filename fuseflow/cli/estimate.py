@@ -17,6 +17,7 @@ from fuseflow.cli.progress import working
 from fuseflow.cli.target import Target
 from fuseflow.errors import FileError, UsageError
 from fuseflow.estimate import Assumptions
+from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.filesystem import read_text
 from fuseflow.report.estimate_tables import comparison_table, estimate_table, exact_line, flops_table, traffic_table
@@ -84,7 +85,7 @@ def estimate(
     """
     json_file.require_writable()
     run = None if against is None else _run(against)
-    estimator = Estimator(statistics_only, Assumptions.parse(stats))
+    estimator = Estimator(statistics_only, Assumptions.parse(stats), CountMemo(pieces=MOST_PIECES))
     scheduled: ScheduledProgram | None = None
     if program.path.is_dir():
         with working("estimating", quiet):

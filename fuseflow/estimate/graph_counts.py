@@ -11,11 +11,12 @@ from functools import partial
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
+from fuseflow.estimate.counted.scan_fibers import Piece
 from fuseflow.estimate.counted.stream_rules import StreamRules, wanted_coordinates
 from fuseflow.estimate.expected.stream_shapes import Overlap, result_statistics
 from fuseflow.estimate.flows import Flow, Number
 from fuseflow.estimate.node_work import elements_read, elements_written, node_flops
-from fuseflow.estimate.pieces import Piece, count_pieces
+from fuseflow.estimate.pieces import count_pieces
 from fuseflow.estimate.statistics import TensorStatistics, auxiliary_statistics
 from fuseflow.estimate.stream_walk import GraphStreams, StreamWalk, written_levels, written_values
 from fuseflow.samml import nodes as n
@@ -135,13 +136,13 @@ def _count_streams(
     types, wanted = graph.types(), wanted_coordinates(graph, patterns)
     walk = StreamWalk(graph, statistics, overlap, StreamRules(memo, patterns, types, wanted))
     streams = walk.run()
-    if not walk.exceeded or not patterns.keys() >= set(graph.inputs):
+    if not walk.exceeded or memo.pieces == 1 or not patterns.keys() >= set(graph.inputs):
         return streams
 
     def piece_walk(piece: Piece) -> StreamWalk:
-        return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.budget), patterns, types, wanted, piece))
+        return StreamWalk(graph, statistics, overlap, StreamRules(CountMemo(memo.piece_budget), patterns, types, wanted, piece))
 
-    return count_pieces(graph, piece_walk, memo.budget) or streams
+    return count_pieces(graph, piece_walk, memo) or streams
 
 
 def _traffic(graph: n.Graph, accesses: Mapping[tuple[str, str, str], list[tuple[Number, bool]]]) -> tuple[ArrayTraffic, ...]:

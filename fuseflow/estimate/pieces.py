@@ -13,23 +13,19 @@ from functools import reduce
 
 import numpy as np
 
+from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import EMPTY, FiberLevel, FiberNest
+from fuseflow.estimate.counted.scan_fibers import Piece
 from fuseflow.estimate.flows import Flow
 from fuseflow.estimate.stream_walk import GraphStreams, ResultLevel, StreamWalk
 from fuseflow.samml import nodes as n
 
-MOST_PIECES = 64
-"""The most pieces in which a graph is counted. Beyond them its streams are expected from statistics."""
 
-Piece = tuple[int, int]
-"""The first coordinate of a piece, and the one behind its last."""
+def count_pieces(graph: n.Graph, walk_of: Callable[[Piece], StreamWalk], memo: CountMemo) -> GraphStreams | None:
+    """Count a graph in pieces, given the walk of each. A piece that has too many elements for `memo` is halved.
 
-
-def count_pieces(graph: n.Graph, walk_of: Callable[[Piece], StreamWalk], budget: int) -> GraphStreams | None:
-    """Count a graph in pieces, given the walk of each. A piece that has too many elements is halved.
-
-    None if the graph does not come apart, or takes more than `MOST_PIECES`. The pattern of a result with more than `budget` elements is
-    not put together.
+    None if the graph does not come apart, or takes more pieces than `memo` allows. The pattern of a result with more elements than one
+    count may take is not put together.
     """
     size = _outer_size(graph)
     if size is None:
@@ -37,7 +33,7 @@ def count_pieces(graph: n.Graph, walk_of: Callable[[Piece], StreamWalk], budget:
     pieces, waiting = list[GraphStreams](), [(0, size)]
     while waiting:
         first, end = waiting.pop()
-        if len(pieces) + len(waiting) >= MOST_PIECES:
+        if len(pieces) + len(waiting) >= memo.pieces:
             return None
         walk = walk_of((first, end))
         streams = walk.run()
@@ -48,7 +44,7 @@ def count_pieces(graph: n.Graph, walk_of: Callable[[Piece], StreamWalk], budget:
             return None
         else:
             pieces.append(replace(streams, streams={}, comparisons={}))
-    return _together(pieces, budget)
+    return _together(pieces, memo.budget)
 
 
 def _outer_size(graph: n.Graph) -> int | None:

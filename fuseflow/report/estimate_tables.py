@@ -18,7 +18,8 @@ ABOUT = "~"
 
 def estimate_table(estimate: ProgramEstimate) -> Table:
     """Return a table with a row for each region, as `fuseflow run` prints it, and what bounds the region."""
-    columns = ("cycles", "compute", "control", "memory", "bound by", "firings", "FLOPs", "bytes\nread", "bytes\nwritten")
+    bounds = ("compute", "imbalance", "control", "memory", "bound by")
+    columns = ("cycles", *bounds, "firings", "FLOPs", "bytes\nread", "bytes\nwritten")
     table = plain_table("region", "Einsums", *columns, numbers_from=1, footer=True)
     for region in estimate.regions:
         limits, exact = region.bound, region.work.exact
@@ -26,7 +27,7 @@ def estimate_table(estimate: ProgramEstimate) -> Table:
         table.add_row(
             escape(name),
             f"{len(region.einsums):,}",
-            *(f"{number:,.0f}" for number in (limits.cycles, limits.compute, limits.control, limits.memory)),
+            *(f"{number:,.0f}" for number in (limits.cycles, limits.compute, limits.imbalance, limits.control, limits.memory)),
             limits.limit,
             *(_number(number, exact) for number in (region.firings, region.flops, region.bytes("read"), region.bytes("write"))),
         )
@@ -34,7 +35,7 @@ def estimate_table(estimate: ProgramEstimate) -> Table:
     totals = [_number(number, estimate.exact) for number in (estimate.firings, estimate.flops, bytes_["read"], bytes_["write"])]
     einsums = sum(region.times * len(region.einsums) for region in estimate.regions)
     for column, cell in zip(
-        table.columns, ("total", f"{einsums:,}", f"{estimate.cycles:,.0f}", "", "", "", "", *totals), strict=True
+        table.columns, ("total", f"{einsums:,}", f"{estimate.cycles:,.0f}", *[""] * len(bounds), *totals), strict=True
     ):
         column.footer = cell
     return table

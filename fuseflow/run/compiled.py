@@ -16,6 +16,7 @@ from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
 from fuseflow.einsum.sparse_arrays import Operand, to_operand
 from fuseflow.errors import UsageError
+from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.sources import Source
 from fuseflow.lower.regions import CompiledRegion
@@ -248,7 +249,7 @@ class Compiled:
     def estimate(self, estimator: Estimator | None = None) -> ProgramEstimate:
         """Estimate what a run would do. An `Estimator` that is passed again reuses what it counted for the same tensors."""
         source = self.source
-        return (estimator or Estimator()).estimate(
+        return (estimator or Estimator(memo=CountMemo(pieces=MOST_PIECES))).estimate(
             estimator_regions(self.regions), self.program, source.tensors, self.machine, self.name, source.data, self.notices
         )
 

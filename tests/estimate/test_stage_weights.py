@@ -1,12 +1,31 @@
-"""The largest stages of batches against sums by hand, and against the cycles of runs."""
+"""The largest stages of batches: sums by hand, and the cycles of runs on a machine whose FIFOs and memory hardly matter."""
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 
+import fuseflow as ff
+from fuseflow.einsum.parse import parse
+from fuseflow.errors import UsageError
+from fuseflow.estimate import CountMemo
 from fuseflow.estimate.counted.nests import FiberLevel, FiberNest
-from fuseflow.estimate.stage_weights import largest_stages
+from fuseflow.estimate.stage_weights import largest_stages, outer_weights
+from fuseflow.run.compiled import Compiled
+from fuseflow.sim import Machine, load_machine
+
+ROWS = 60
+TWO_PRODUCTS = f"""
+tensor A[{ROWS}, {ROWS}] csr
+tensor X[{ROWS}, 100]
+tensor W[100, 12]
+T[i, f] = sum(k) A[i, k] * X[k, f]
+Y[i, h] = sum(f) T[i, f] * W[f, h]
+output Y
+"""
 
 
 def test_the_largest_stage_of_every_batch_counts():
@@ -14,3 +33,57 @@ def test_the_largest_stage_of_every_batch_counts():
     stages = [np.array([3, 1, 4, 1]), np.array([2, 7, 1, 8])]
     assert_array_equal(largest_stages(rows, stages, 1), [3, 7, 4, 8])
     assert_array_equal(largest_stages(rows, stages, 2), [9, 0, 9, 0])  # max(3 + 1, 2 + 7) and max(4 + 1, 1 + 8)
+    assert_array_equal(largest_stages(rows, stages, 1.5), [6, 4, 6, 4])  # half of each: 3 + 9, 7 + 0, 4 + 9, 8 + 0
+
+
+def fused(degrees: np.ndarray[tuple[int], np.dtype[np.int64]], machine: Machine, density: float = 1.0) -> Compiled:
+    """Return two products as one region, of which row i of the first adds up so many rows."""
+    rng = np.random.default_rng(0)
+    a = np.zeros((ROWS, ROWS))
+    for row, degree in enumerate(degrees):
+        a[row, rng.choice(ROWS, degree, replace=False)] = 1.0
+    x = np.where(rng.random((ROWS, 100)) < density, 1.0, 0.0)
+    tensors = {"A": a, "X": x, "W": rng.random((100, 12))}
+    text = TWO_PRODUCTS if density == 1 else TWO_PRODUCTS.replace(f"X[{ROWS}, 100]", f"X[{ROWS}, 100] csr")
+    return ff.compile(parse(text), tensors=tensors, schedule=ff.Schedule.fuse("full"), machine=machine)
+
+
+def weights(compiled: Compiled, memo: CountMemo | None = None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    (region,) = compiled.regions
+    return outer_weights(region.graph, compiled.memory(), compiled.machine, memo)
+
+
+SHALLOW = load_machine("ideal").model_copy(update={"fifo_depth": "auto", "fifo_depth_start": 4})
+
+
+@pytest.mark.parametrize("hubs", [0, 6, 20])
+def test_rows_take_the_larger_of_two_products(hubs: int):
+    """The first product takes 100 cycles for each row that it adds up, the second one about 1300 for each row."""
+    degrees = np.where(np.arange(ROWS) % 7 < 3, 1, 4)
+    degrees[:hubs] = 40
+    compiled = fused(degrees, SHALLOW)
+    by_hand = np.maximum(101 * degrees, 13 * 100)
+    assert weights(compiled) == pytest.approx(by_hand, rel=0.02)
+    run, estimate = compiled.run(check=False), compiled.estimate()
+    (region,) = estimate.regions
+    assert estimate.cycles == pytest.approx(run.cycles, rel=0.05)
+    assert (region.bound.imbalance > 0.1 * region.bound.compute) == (hubs > 0)
+
+
+def test_unbounded_fifos_let_stages_drift_apart():
+    compiled = fused(np.array([40] * 20 + [1] * (ROWS - 20)), SHALLOW.model_copy(update={"fifo_depth": None}))
+    (region,) = compiled.estimate().regions
+    assert region.bound.imbalance == 0
+
+
+def test_a_stage_that_is_left_out_is_noticed():
+    degrees = np.array([40] * 6 + [1] * (ROWS - 6))
+    compiled, by_hand = fused(degrees, SHALLOW), np.maximum(101 * degrees, 13 * 100)
+    for stage in (0, -1):
+        with patch("fuseflow.estimate.stage_weights.largest_stages", lambda nest, stages, ahead, stage=stage: stages[stage]):
+            assert weights(compiled) != pytest.approx(by_hand, rel=0.02)
+
+
+def test_weights_that_take_too_much_are_refused():
+    with pytest.raises(UsageError, match="cannot be weighed"):
+        weights(fused(np.full(ROWS, 4), SHALLOW, density=0.5), CountMemo(budget=2))

@@ -31,6 +31,7 @@ def check_estimate(compiled: ff.Compiled, result: ff.Result) -> None:
     for name, estimator in (
         ("counted", Estimator()),
         (f"with a budget of {FEW}", Estimator(memo=CountMemo(budget=FEW))),
+        (f"in pieces of {FEW}", Estimator(memo=CountMemo(budget=8 * FEW, pieces=16))),
         ("from statistics", Estimator(statistics_only=True)),
     ):
         lines = list(differences(compiled, compiled.estimate(estimator), result))

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
@@ -35,6 +36,9 @@ GRANULARITIES = ("unfused", "partial", "full")
 COLUMNS = (("FLOPs", "tensors"), ("FLOPs", "statistics"), ("bytes", "tensors"), ("bytes", "statistics"), ("cycles", "tensors"))
 BARS = {"flops": (0.0, 2.8), "bytes": (1.0, 11.5)}
 """Percent that the mean error may be, from tensors and from statistics: the latter as published for Collab-size data."""
+CYCLE_BARS = {"median": 5.0, "worst": 12.0}
+"""Percent that the cycles from tensors may be off on `rda`, over all points of CYCLE_MODELS."""
+CYCLE_MODELS = ("gcn", "graphsage", "sae")
 
 
 def runs(path: Path, only: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -118,7 +122,7 @@ def summary(rows: Iterable[dict[str, Any]]) -> str:
         data = " ".join([f"`{point['data']}`", *point["options"]])
         times = [f"{row['tensors'][key]:,.0f}" for key in ("first_ms", "again_ms")]
         lines.append(f"| {' | '.join([NAMES[point['model']], data, point['granularity'], point['machine'], *errors, *times])} |")
-    return "\n".join([*lines, "", *_means(kept), "", *_ranks(kept)]) + "\n"
+    return "\n".join([*lines, "", *_means(kept), "", *_ranks(kept), "", *_cycles(kept)]) + "\n"
 
 
 def _means(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -151,9 +155,31 @@ def _ranks(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield f"Ranked as the runs are: {right['tensors']} of {all_} from tensors, {right['statistics']} of {all_} from statistics."
 
 
+def cycle_errors(rows: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """The median and the worst error of the cycles on `rda` from tensors, in percent; nothing without such runs."""
+    points = [row for row in rows if row["run"] and row["point"]["machine"] == "rda" and row["point"]["model"] in CYCLE_MODELS]
+    errors = [abs(error(row, "tensors", "cycles")) for row in points]
+    return {"points": len(errors), "median": median(errors), "worst": max(errors)} if errors else {}
+
+
+def _cycles(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+    if found := cycle_errors(rows):
+        models = ", ".join(NAMES[model] for model in CYCLE_MODELS)
+        yield (
+            f"Cycles on `rda` from tensors, {models}: median error {found['median']:.2f} %, worst {found['worst']:.2f} %, "
+            f"of {found['points']} points."
+        )
+
+
 def misses(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Means over the granularities that are above a bar."""
-    found = []
+    """Means over the granularities, and errors of cycles, that are above a bar."""
+    rows = list(rows)
+    cycles = cycle_errors(rows)
+    found = [
+        f"rda: the {what} error of cycles is {cycles[what]:.2f} %, more than {bar:g} %"
+        for what, bar in CYCLE_BARS.items()
+        if cycles and cycles[what] > bar
+    ]
     for place, group in groupby(sorted((row for row in rows if row["run"]), key=position), key=lambda row: position(row)[:4]):
         points = list(group)
         for what, bars in BARS.items():

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 
 COUNT_BUDGET = 1 << 26
-"""The most distinct elements that one count may take at once. Beyond it, the graph is counted in pieces."""
+"""The most distinct elements that one count may take at once."""
+MOST_PIECES = 512
+"""The most pieces in which a graph is counted that takes more at once, where nobody waits for many estimates."""
 
 
 class Uncountable(Exception):
@@ -22,9 +24,14 @@ class TooMany(Uncountable):
 
 @dataclass(slots=True)
 class CountMemo:
-    """A memo of counts, so that graphs that read the same tensors share what was counted of them."""
+    """A memo of counts, so that graphs that read the same tensors share what was counted of them.
+
+    `budget` is the most distinct elements that one count may take at once. A graph that takes more is counted in up to `pieces` pieces,
+    which are smaller, so that no more memory is needed than before.
+    """
 
     budget: int = COUNT_BUDGET
+    pieces: int = 1
     _results: dict[Hashable, tuple[Any, Any]] = field(default_factory=dict)
 
     def once(self, kind: Hashable, objects: Iterable[Any], count: Callable[[], Value]) -> Value:
@@ -36,6 +43,11 @@ class CountMemo:
             self._results[key] = (objects, count())
         result: Value = self._results[key][1]
         return result
+
+    @property
+    def piece_budget(self) -> int:
+        """The most distinct elements that a count may take in a piece."""
+        return -(-self.budget // 8)
 
     def forget(self, limit: int) -> None:
         """Forget all results if there are more than `limit`."""

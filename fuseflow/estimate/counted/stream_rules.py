@@ -27,6 +27,7 @@ from fuseflow.estimate.counted.nests import (
     take,
 )
 from fuseflow.estimate.counted.patterns import Pattern
+from fuseflow.estimate.counted.scan_fibers import Piece, outermost_level, scanned_fibers
 from fuseflow.samml import nodes as n
 
 
@@ -52,7 +53,7 @@ class StreamRules:
     patterns: Mapping[str, Pattern]
     types: Mapping[n.Port, n.StreamType]
     wanted: frozenset[n.Port]
-    piece: tuple[int, int] | None = None
+    piece: Piece | None = None
 
     def make(self, node: n.Primitive, inputs: Sequence[CountedStream]) -> NodeStreams:
         """Count the outputs of a node. Raises `Uncountable` if that takes too many elements, or if a tensor has no pattern."""
@@ -62,8 +63,7 @@ class StreamRules:
             case n.Scan():
                 return self._scan(node, inputs[0])
             case n.Range():
-                level, _ = self._outer_piece(inputs[0], full_level(node.size), None)
-                return NodeStreams((self._below(inputs[0], level, ("range", node.size), None, keep_absent=True),))
+                return NodeStreams((self._range(node, inputs[0]),))
             case n.Locate():
                 below = self._pattern(node.tensor).below[node.level]
                 key = (below, self._pattern(node.tensor).levels[node.level], *_memo_key(inputs))
@@ -108,38 +108,27 @@ class StreamRules:
     def _together(self, *streams: CountedStream) -> tuple[FiberNest | None, tuple[ElementMap, ...]]:
         return common_refinement(self.memo, [stream.nest for stream in streams])
 
-    def _below(
-        self, ref: CountedStream, level: FiberLevel, kind: object, below: Ints | None, keep_absent: bool = False
-    ) -> CountedStream:
-        """Return a stream that is one level deeper, with the fiber that the label of each reference names below it."""
+    def _below(self, ref: CountedStream, label: Ints | None, level: FiberLevel) -> FiberNest:
+        """Return a nest that is one level deeper, with the fiber that the label of each reference names below it."""
 
         def build() -> FiberNest:
-            link = np.zeros(distinct_elements(ref.nest), dtype=np.int64) if ref.label is None else ref.label
-            return FiberNest(ref.nest, np.zeros_like(link) if keep_absent else link, level)
+            link = np.zeros(distinct_elements(ref.nest), dtype=np.int64) if label is None else label
+            return FiberNest(ref.nest, link, level)
 
-        return CountedStream(self.memo.once(kind, (ref.nest, ref.label, None if keep_absent else level), build), below)
-
-    def _outer_piece(self, ref: CountedStream, level: FiberLevel, below: Ints | None) -> tuple[FiberLevel, Ints | None]:
-        """Return what the piece has of an outermost level, and the links below it. Any other level is whole."""
-        if self.piece is None or ref.nest is not None:
-            return level, below
-        first, end = self.piece
-        kept = (level.crd >= first) & (level.crd < end)
-        return FiberLevel(group_positions(level.owner[kept], level.fibers), level.crd[kept], level.size), (
-            None if below is None else below[kept]
-        )
+        return self.memo.once("scan", (ref.nest, label, level), build)
 
     def _scan(self, node: n.Scan, ref: CountedStream) -> NodeStreams:
-        pattern = self._pattern(node.tensor)
-        level, below = self._outer_piece(ref, pattern.levels[node.level], pattern.below[node.level])
-        scanned = self._below(ref, level, "scan", below)
-        nest, words = scanned.nest, pattern.words[node.level]
-        assert nest is not None
-        if (
-            words is not None and level is not pattern.levels[node.level]
-        ):  # the words of the whole fiber are those of its first piece
-            words = words if self.piece is not None and self.piece[0] == 0 else np.zeros_like(words)
-        return NodeStreams((CountedStream(nest), scanned), read=nest.elements if words is None else int(nest.times @ words))
+        fibers = scanned_fibers(self.memo, ref, self._pattern(node.tensor), node.level, self.piece)
+        nest, words = self._below(ref, fibers.label, fibers.level), fibers.words
+        read = nest.elements if words is None else int(nest.times @ words)
+        return NodeStreams((CountedStream(nest), CountedStream(nest, fibers.below)), read=read)
+
+    def _range(self, node: n.Range, ref: CountedStream) -> CountedStream:
+        """Count a range. It gives all coordinates for an `N`, too."""
+        level = full_level(node.size)
+        if ref.nest is None:
+            level = self.memo.once(("outermost", node.size), (), lambda: outermost_level(level, self.piece))
+        return CountedStream(self._below(ref, None, level))
 
     def _locate(self, node: n.Locate, inputs: Sequence[CountedStream]) -> CountedStream:
         pattern = self._pattern(node.tensor)
@@ -183,7 +172,7 @@ class StreamRules:
         (values, fibers), which = distinct_tuples([value, fiber])
         self.memo.afford(int(take(signal.level.lengths, fibers, 0).sum()))
         row, at = signal.level.expanded(fibers)
-        if len(at) == len(signal.level.crd) and (at == np.arange(len(at))).all() and len(fibers) == signal.level.fibers:
+        if len(fibers) == signal.level.fibers and (fibers == np.arange(len(fibers))).all():
             level = signal.level
         else:
             level = FiberLevel(group_positions(row, len(fibers)), signal.level.crd[at], signal.level.size)

@@ -1,0 +1,78 @@
+"""Graphs that are counted in pieces against their runs, number for number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from counted_graphs import IDEAL, SPMM, counted, differences, stored
+from random_graphs import random_case
+
+from fuseflow.estimate import CountMemo, pieces
+from fuseflow.estimate.counted import scan_fibers
+from fuseflow.estimate.counted.nests import FiberLevel
+from fuseflow.estimate.counted.patterns import tensor_pattern
+from fuseflow.samml.text import parse
+from fuseflow.sim import simulate
+from fuseflow.tensors import Format, Tensor, pack
+
+LARGER = SPMM.replace("[3, 4]", "[30, 40]").replace("[4, 5]", "[40, 50]").replace("[3, 5]", "[30, 50]")
+GRAPH = parse(LARGER.format(a="csr", x="csr"))
+
+
+def sparse_tensors() -> dict[str, Tensor]:
+    rng = np.random.default_rng(0)
+    shapes = {"A": (30, 40), "X": (40, 50)}
+    arrays = {name: np.where(rng.random(shape) < 0.1, 1.0 + rng.random(shape), 0.0) for name, shape in shapes.items()}
+    tensors = {name: pack(array, Format.parse("csr", 2)) for name, array in arrays.items()}
+    return {name: replace(tensor, values=tensor.values.astype("f4")) for name, tensor in tensors.items()}
+
+
+def test_a_product_in_pieces_is_that_of_the_run():
+    tensors = sparse_tensors()
+    run, smallest = simulate(GRAPH, tensors, IDEAL), dict[str, int]()
+    for budget in reversed(range(20, 900, 20)):
+        work = counted(GRAPH, tensors, memo=CountMemo(budget, pieces=64))
+        if work.exact:
+            smallest["in pieces"] = budget
+            assert not differences(work, run), f"budget {budget}"
+        if "Y" in work.patterns:
+            assert stored(work.patterns["Y"]) == stored(tensor_pattern(run.outputs["Y"]))
+        with patch("fuseflow.estimate.graph_counts.count_pieces", lambda *given: None):
+            if counted(GRAPH, tensors, memo=CountMemo(budget, pieces=64)).exact:
+                smallest["at once"] = budget
+    assert smallest["in pieces"] < smallest["at once"]
+
+
+def test_random_graphs_in_pieces():
+    in_pieces, count = 0, pieces.count_pieces
+
+    def counting(*given: Any) -> object:
+        nonlocal in_pieces
+        streams = count(*given)
+        in_pieces += streams is not None
+        return streams
+
+    with patch("fuseflow.estimate.graph_counts.count_pieces", counting):
+        for seed in range(200):
+            case = random_case(seed)
+            graph, machine = replace(case.graph, depths=()), case.machine.model_copy(update={"fifo_depth": None})
+            for budget in (16, 64, 256):
+                work = counted(graph, case.tensors, machine, CountMemo(budget, pieces=64))
+                if work.exact:
+                    assert not differences(work, simulate(graph, case.tensors, machine)), f"seed {seed}, budget {budget}"
+    assert in_pieces > 2
+
+
+def test_a_piece_that_has_a_coordinate_too_few_is_noticed():
+    tensors = sparse_tensors()
+    run = simulate(GRAPH, tensors, IDEAL)
+
+    def inside(level: FiberLevel, piece: tuple[int, int]) -> object:
+        return (level.crd > piece[0]) & (level.crd < piece[1])
+
+    with patch.object(scan_fibers, "_inside", inside):
+        work = counted(GRAPH, tensors, memo=CountMemo(400, pieces=64))
+    assert work.exact and differences(work, run)
