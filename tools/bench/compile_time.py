@@ -1,5 +1,5 @@
 """How long compilation takes, from Linalg MLIR or program text to verified graphs: every model of the repository at its small
-size under every schedule, and chains of 64 Einsums that reuse their results.
+size under every schedule, 12 decoders, and chains of 64 Einsums that reuse their results.
 
     python tools/bench/compile_time.py [--case NAME] [--repeats 7] [--json FILE|-]
 
@@ -33,6 +33,8 @@ from fuseflow.tensors import Tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 CHOICES = ("none", "layerwise", "full")
+DEEP = "12 decoders of gpt_bigbird.py"
+"""The name of the deepest model."""
 HELPERS = ("weights.py",)
 """Files beside the models that are none."""
 LAYER = {
@@ -69,6 +71,9 @@ def cases(wanted: str) -> list[Case]:
         if path.name not in HELPERS and any(wanted in f"{name} {choice}" for choice in (*CHOICES, "global")):
             source = load(ModelSpec(path, options={"small": True}))
             made += scheduled(name, source.program, dict(source.tensors), reading(source))
+    if any(wanted in f"{DEEP} {choice}" for choice in (*CHOICES, "global")):
+        source = load(ModelSpec(ROOT / "models" / "gpt_bigbird.py", options={"small": True, "decoders": 12}))
+        made += scheduled(DEEP, source.program, dict(source.tensors), reading(source))
     return [case for case in made + [chain(name) for name in LAYER] if wanted in case.name]
 
 
