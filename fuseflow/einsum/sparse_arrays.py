@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 LARGEST_SIZE = 1 << 62
 """The most elements of an array whose positions fit 64-bit integers."""
-STORED_SHARE = 1 / 2
-"""The largest share of elements that a sparse array may store. With more, its dense form is smaller."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,15 +101,6 @@ class SparseArray:
 
 Operand: TypeAlias = Array | SparseArray
 """An operand of an Einsum: a dense array, or one that stores little."""
-
-
-def to_operand(tensor: Tensor, largest: int) -> Operand:
-    """Return the numbers of a tensor. It stays sparse if it has more than `largest` elements and stores few of them."""
-    size = math.prod(tensor.shape)
-    is_sparse = not tensor.tile and not tensor.format.all_dense and largest < size < LARGEST_SIZE
-    if is_sparse and tensor.stored <= STORED_SHARE * size:
-        return SparseArray.of_tensor(tensor)
-    return tensor.to_dense().astype(np.float64)
 
 
 def flat_positions(shape: tuple[int, ...], points: Ints) -> Ints:

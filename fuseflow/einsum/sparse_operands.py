@@ -85,12 +85,12 @@ def sparse_product(
         return None
     (reduced,) = over
     kept = next(name for name in first.names if name != reduced)
-    left = matrix.tocsr() if first.names[1] == reduced else matrix.tocsr().T.tocsr()
+    left = matrix.tocsr() if first.names[1] == reduced else matrix.tocsr().T
     rest = tuple(name for name in second.names if name != reduced)
     if isinstance(other, SparseArray):
         if not _is_matrix(other):
             return None
-        product = left @ (other.tocsr() if second.names[0] == reduced else other.tocsr().T.tocsr())
+        product = left.tocsr() @ (other.tocsr() if second.names[0] == reduced else other.tocsr().T.tocsr())
         if not np.isfinite(product.data).all():
             return None
         if math.prod(product.shape) <= largest:

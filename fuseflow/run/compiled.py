@@ -14,7 +14,8 @@ from fuseflow.einsum.integer_range import refuse_rounded_integers
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program
 from fuseflow.einsum.padding import guard_data
-from fuseflow.einsum.sparse_arrays import Operand, to_operand
+from fuseflow.einsum.sparse_arrays import Operand
+from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import UsageError
 from fuseflow.estimate.counted.memo import MOST_PIECES, CountMemo
 from fuseflow.estimate.program import Estimator, ProgramEstimate

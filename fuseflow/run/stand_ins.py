@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fuseflow.einsum.blocked_storage import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
 from fuseflow.einsum.nodes import Program, TensorType
-from fuseflow.einsum.sparse_arrays import to_operand
+from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.run.check import Check, check_program
 from fuseflow.tensors import Tensor

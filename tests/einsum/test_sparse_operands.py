@@ -7,7 +7,8 @@ from scipy import sparse
 from fuseflow.einsum import interpret
 from fuseflow.einsum.interpret import evaluate, evaluate_operands
 from fuseflow.einsum.parse import parse
-from fuseflow.einsum.sparse_arrays import Operand, SparseArray, to_operand
+from fuseflow.einsum.sparse_arrays import Operand, SparseArray
+from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.tensors import Format, pack
 
 DECLARED = "tensor A[5, 7] csr\ntensor B[7, 6] csr\ntensor C[6, 7] csr\ntensor D[7, 3] dense\ntensor E[2, 7, 3] dense\ntensor v[7] dense\n"

@@ -114,7 +114,8 @@ def test_reference_outputs_that_nothing_read_are_computed_later(cache: Path) -> 
 
 def test_a_hit_runs_without_pytorch(cache: Path) -> None:
     code = (
-        "import sys, fuseflow as ff; r = ff.compile('models/gcn.py').run(engine='reference'); assert r.check.passed and r.check.reference == 'PyTorch';"
+        "import sys, fuseflow as ff; r = ff.compile('models/gcn.py').run(engine='reference');"
+        "assert r.check.passed and r.check.reference == 'PyTorch';"
         "print(*sorted(sys.modules))"
     )
     first, second = (

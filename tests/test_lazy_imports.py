@@ -1,0 +1,27 @@
+"""`import fuseflow`, and the front end on its own, load no package that takes long, before something needs it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SLOW = {"torch", "torch_mlir", "numba", "sympy", "networkx", "scipy.sparse", "scipy.optimize", "pydantic", "rich", "ruamel.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "needed"),
+    [
+        ("import fuseflow", set()),
+        ("import fuseflow; fuseflow.FuseFlowError", set()),
+        ("import fuseflow.frontend.import_cache.cache", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.frontend.sources", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.tensors.array_files, fuseflow.tensors.tensor_listing", {"ruamel.yaml", "pydantic"}),
+        ("import fuseflow.compiler, fuseflow.run.compiled", {"ruamel.yaml", "pydantic", "networkx", "rich"}),
+    ],
+)
+def test_slow_packages_are_not_loaded(statement: str, needed: set[str]) -> None:
+    code = f"{statement}\nimport sys; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not (SLOW - needed) & set(done.stdout.split())
