@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from fuseflow.einsum.blocked_storage import tensors_to_elements
 from fuseflow.einsum.interpret import MAX_POINTS, evaluate_operands
-from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions, to_operand
+from fuseflow.einsum.sparse_arrays import Operand, SparseArray, flat_positions
+from fuseflow.einsum.tensor_arrays import to_operand
 from fuseflow.errors import SamplingError
 from fuseflow.estimate.counted.patterns import Pattern
 from fuseflow.fusion.region_program import as_program

@@ -26,7 +26,7 @@ from fuseflow.estimate.counted.patterns import tensor_pattern
 from fuseflow.estimate.program import Estimator, ProgramEstimate
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.lower.program import lower
+from fuseflow.lower.public import lower_for
 from fuseflow.run.estimator_regions import estimator_regions
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine, load_machine
@@ -75,8 +75,9 @@ def estimates(rows: list[dict[str, Any]], data_dir: Path | None) -> Iterator[dic
 def _row(row: dict[str, Any], source: Source, estimators: dict[str, Estimator], measuring: float) -> dict[str, Any]:
     point = row["point"]
     schedule = Schedule.load(ROOT / "schedules" / f"{point['model']}_{point['granularity']}.yaml")
-    program, regions = lower(source.program, schedule, source.tensors)
     machine = load_machine(point["machine"])
+    partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
+    program, regions = partitioned.program, tuple(lowered)
     found: dict[str, Any] = {"key": row["key"], "point": point, "measuring_ms": measuring}
     for kind, estimator in estimators.items():
         results: list[ProgramEstimate] = []
