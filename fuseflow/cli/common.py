@@ -7,10 +7,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -18,6 +17,9 @@ from fuseflow.errors import FileError, UsageError
 from fuseflow.filesystem import refuse_foreign_files, replace_file
 from fuseflow.run.manifest import MANIFEST
 from fuseflow.sim.machine.files import Setting, load_machine
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -94,6 +96,8 @@ def with_options(options: list[Callable[[Any], Any]], command: Command) -> Comma
 
 def console(stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or `PLAIN_WIDTH` columns wide if there is none."""
+    from rich.console import Console  # commands that print no tables do without
+
     terminal = Console(stderr=stderr, highlight=False)
     return terminal if terminal.is_terminal else Console(stderr=stderr, highlight=False, width=PLAIN_WIDTH)
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,8 @@ class Replicates:
         estimate = (constant if self.certain is None else self.certain) + stands_for * (average - constant)
         ends = self.ends**2 / 12 * (1 + 1 / count) / (1 - 1 / count) ** 2 / count**2
         variance = line.variance(self.weight / stands_for, max(0.0, 1 - self.drawn)) + ends
+        from scipy import stats  # takes long to load, and only samples need it
+
         quantile = float(stats.t.ppf((1 + confidence) / 2, line.freedom))
         return SampledCycles(estimate, quantile * stands_for * math.sqrt(variance), confidence)
 

@@ -48,6 +48,8 @@ def run_graph(
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
+    progress = None if progress is None else _rising(progress)
+
     def fast(depths: Mapping[Edge, int]) -> Outcome | Deadlock:
         return _fast(graph.with_depths(depths), tensors, machine, progress, record, attach)
 
@@ -59,6 +61,19 @@ def run_graph(
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit, attach)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"
     return fast({}), "fast"
+
+
+def _rising(progress: Callable[[int], None]) -> Callable[[int], None]:
+    """Return the progress without numbers below earlier ones: a run that starts again on the engine repeats what was reported."""
+    last = -1
+
+    def report(firings: int) -> None:
+        nonlocal last
+        if firings > last:
+            last = firings
+            progress(firings)
+
+    return report
 
 
 def reference_firings(graph: Graph, machine: Machine) -> int:

@@ -46,6 +46,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unwanted = shutil.ignore_patterns("__pycache__")
     for name in ("fuseflow", "dialects"):
         shutil.copytree(ROOT / name, project / name, symlinks=True, ignore=unwanted)
+    shutil.copytree(ROOT / "tools" / "wheel", project / "tools" / "wheel", ignore=unwanted)  # the build backend
     return project
 
 

@@ -53,8 +53,8 @@ EXTENSIONS: dict[str, tuple[str, tuple[Addition, ...]]] = {
         "A pass",
         (
             Addition("fuseflow/transform/share.py", "share.py"),
-            Addition("fuseflow/lower/regions.py", "import.py", after="from fuseflow.transform import mark_fiber_fifos"),
-            Addition("fuseflow/lower/regions.py", "call.py", instead_of="graph = mark_fiber_fifos(graph)"),
+            Addition("fuseflow/lower/graphs.py", "import.py", after="from fuseflow.transform import mark_fiber_fifos"),
+            Addition("fuseflow/lower/graphs.py", "call.py", instead_of="marked = mark_fiber_fifos(graph)"),
         ),
     ),
     "dataset": (

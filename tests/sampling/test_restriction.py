@@ -13,6 +13,7 @@ from random_programs import Case
 from sampled_regions import RegionRun, random_machine, region_runs
 
 import fuseflow as ff
+from fuseflow.sampling.placement import placed
 from fuseflow.sampling.restriction import coordinate_count, refusal, restrict_region, restricted_graph
 from fuseflow.sim import Simulation, simulate
 
@@ -23,7 +24,9 @@ def restricted(run: RegionRun, coordinates: np.ndarray) -> Simulation:
     """The simulation of a region at some coordinates."""
     smaller = restrict_region(run.region.fused, len(coordinates))
     graph = restricted_graph(run.region, smaller, run.schedule)
-    return simulate(graph, smaller.read(graph, run.memory, coordinates), run.machine, engine="reference")
+    sources = {name: tensor.source for name, tensor in smaller.tensors.items()}
+    attach = placed(run.region.graph, run.memory, run.machine, sources)
+    return simulate(graph, smaller.read(graph, run.memory, coordinates), run.machine, engine="reference", attach=attach)
 
 
 def differences(run: RegionRun) -> list[str]:

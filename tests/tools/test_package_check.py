@@ -35,7 +35,17 @@ def written(folder: Path, source: set[str], wheel: set[str]) -> tuple[Path, Path
 
 def whole(tool: ModuleType) -> tuple[set[str], set[str]]:
     source = {path for folder in tool.FOLDERS for path in tool.files_below(folder)}
-    return source | set(tool.AT_THE_TOP), tool.files_below("fuseflow") | {"fuseflow-0.dist-info/METADATA"}
+    kernels = {
+        f"fuseflow/objects/{level}/{k}{tool.SUFFIX}" for level in tool.FEATURES_BY_LEVEL for k in range(len(tool.all_kernels()))
+    }
+    return source | set(tool.AT_THE_TOP), tool.files_below("fuseflow") | {"fuseflow-0.dist-info/METADATA"} | kernels
+
+
+def test_a_kernel_that_the_wheel_lost_is_counted(tool: ModuleType, tmp_path: Path) -> None:
+    source, wheel = whole(tool)
+    lost = next(name for name in sorted(wheel) if name.endswith(tool.SUFFIX))
+    with pytest.raises(tool.Broken, match="kernels, not"):
+        tool.check_files(*written(tmp_path, source, wheel - {lost}))
 
 
 def test_a_whole_package_passes(tool: ModuleType, tmp_path: Path) -> None:

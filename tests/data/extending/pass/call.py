@@ -1,1 +1,1 @@
-graph = mark_fiber_fifos(share(graph))
+marked = mark_fiber_fifos(share(graph))
