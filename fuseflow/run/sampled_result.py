@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from fuseflow.run.check import Check
 from fuseflow.run.result import Seconds, check_json, output_arrays, save_tensors
@@ -23,6 +22,8 @@ from fuseflow.sampling.sample import Sample
 from fuseflow.sim.signature import RegionRepeat
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from fuseflow.estimate.program import RegionEstimate
     from fuseflow.tensors import Tensor
 
