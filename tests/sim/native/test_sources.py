@@ -37,6 +37,7 @@ def module(folder: Path, text: str, name: str = "a_kernel") -> ModuleType:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.py"
     file.write_text(textwrap.dedent(text), encoding="utf-8")
+    Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)  # bytecode of a text of the same length and second
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)
