@@ -60,4 +60,5 @@ def run(
     output.print_tables(out, result)
     if result.check is not None and not result.check.passed:
         error = f"relative error {result.check.max_rel_error:.3g}"
-        raise CheckError(f"output `{result.check.worst}` differs from {result.check.reference}: {error}")
+        message = f"output `{result.check.worst}` differs from {result.check.reference}: {error}"
+        raise CheckError(message, hint="\n".join(compiled.selection_notices))
