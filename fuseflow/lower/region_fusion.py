@@ -26,15 +26,13 @@ COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), F
 def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
     """Return the region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
     problem = fusion_problem(state, request)
-    if request.order:
-        return require_candidate(search(problem, request.order)).region
-    key, candidates = fusion_key(state, request), state.memo.fusions
+    key, candidates = (fusion_key(state, request), request.order), state.memo.fusions
     if key in candidates:
         precedent = candidates[key].region
-        fused = apply_settings(state, apply_choice(problem, candidates[key].choice))
+        fused = apply_settings(state, apply_choice(problem, candidates[key].choice, request.order))
         if fused.indices == precedent.indices and not (fused.copies or precedent.copies):
             return replace(fused, order=precedent.order, compared=precedent.compared, locate=precedent.locate)
-    candidates[key] = require_candidate(search(problem))
+    candidates[key] = require_candidate(search(problem, request.order))
     return candidates[key].region
 
 

@@ -27,12 +27,17 @@ class RegionRequest:
 
 @dataclass(slots=True)
 class LoweringMemo:
-    """Decisions that need no second search: how a region was fused, by `search.fusion_key`, and what a copy costs, by its source and its
-    order. The memo saves time alone.
+    """Decisions that need no second search: how a region was fused, by its `fusion_key` and the order that was asked for, and what a copy
+    costs, by its source and its order. The memo saves time alone.
     """
 
     fusions: dict[Hashable, FusionCandidate] = field(default_factory=dict)
     copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
+
+    def for_other_formats(self) -> LoweringMemo:
+        """Return what holds for the same schedule where tensors have other formats, too: a key of `fusions` has those of a region. New
+        entries are shared."""
+        return LoweringMemo(self.fusions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,11 @@ class LoweringState:
         return statistics.stored if statistics else float(math.prod(self.declared[name].stored_shape))
 
 
-def initial_state(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
-    """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
+def initial_state(
+    partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo | None = None
+) -> LoweringState:
+    """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics.
+    `memo` has decisions of the same schedule."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    return LoweringState(partitioned, stored, collect_statistics(stored, tensors_to_blocks(stored, tensors)))
+    statistics = collect_statistics(stored, tensors_to_blocks(stored, tensors))
+    return LoweringState(partitioned, stored, statistics, memo or LoweringMemo())
