@@ -38,7 +38,10 @@ class Addition:
 
 
 ADDITIONS = (
-    Addition("samml/primitives.py", "Primitive: TypeAlias = (", snippet="primitive.py"),
+    Addition("samml/compute.py", "@dataclass(frozen=True, slots=True)\nclass Reduce(Node):", snippet="primitive.py"),
+    Addition(
+        "samml/primitives.py", "from fuseflow.samml.joins import Align", row="from fuseflow.samml.compute import Scale as Scale\n"
+    ),
     Addition("samml/primitives.py", "    | SplitLevel | Fork", row="    | Scale\n"),
     Addition("samml/node_rules.py", "def _reduce(", snippet="rule.py"),
     Addition("samml/node_rules.py", "    n.SplitLevel: _split,\n", row="    n.Scale: _scale,\n"),

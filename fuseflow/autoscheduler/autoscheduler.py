@@ -20,8 +20,7 @@ from fuseflow.errors import FuseFlowError, FusionError, ScheduleError, UsageErro
 from fuseflow.estimate.program import Estimator
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
-from fuseflow.lower.partition import partition_program
-from fuseflow.lower.public import with_primitives
+from fuseflow.lower.public import lower_for
 from fuseflow.run.compiled import Compiled, ProgressCallback, SimulationCallback
 from fuseflow.run.result import Result
 from fuseflow.sampling.interval import SampledCycles
@@ -298,14 +297,12 @@ class _ScheduleSearch:
 
     def _costs(self) -> PartCosts | None:
         """Return the costs of ranges of the finest units that are few enough. None if all are too many, or an operator cannot run alone."""
-        alone = replace(
-            with_primitives(self.settled, self.machine), fuse_regions=("none",), regions=(), drop_zeros=self.settled.drop_zeros
-        )
+        alone = replace(self.settled, fuse_regions=("none",), regions=())
         try:
-            partitioned = partition_program(self.source.program, alone)
+            partitioned, _ = lower_for(self.source.program, alone, self.machine, self.source.tensors)
             finest = operator_units(partitioned, alone)
             costs = PartCosts.of(partitioned, finest, alone, self.source.tensors, self.machine, self.estimator)
-        except FusionError:
+        except (FusionError, ScheduleError):
             return None
         levels: tuple[Callable[[], UnitSequence], ...] = (
             lambda: finest,

@@ -10,6 +10,7 @@ from fuseflow.autoscheduler.units import UnitRange, UnitSequence
 from fuseflow.estimate.program import Estimator, TensorKnowledge
 from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.program import region_requests
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
@@ -58,12 +59,11 @@ class PartCosts:
         estimator: Estimator,
     ) -> PartCosts:
         """Prepare the costs of a program that is partitioned into single operators. Raises `FusionError` if one cannot be lowered."""
-        program, results = partitioned.program, partitioned.results
+        program = partitioned.program
         state, knowledge = initial_state(partitioned, tensors), estimator.knowledge(program, tensors)
-        for region in partitioned.regions:
-            if results[region.name]:
-                regions, state = lower_region(state, RegionRequest(region.name, region.einsums, results[region.name]))
-                estimate_regions(regions, estimator, machine, knowledge)
+        for request in region_requests(partitioned):
+            regions, state = lower_region(state, request)
+            estimate_regions(regions, estimator, machine, knowledge)
         readers: dict[str, set[str]] = {e.name: {""} if e.name in program.outputs else set() for e in program.einsums}
         for einsum in program.einsums:
             for name in einsum.operands:

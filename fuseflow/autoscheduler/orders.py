@@ -10,9 +10,8 @@ from fuseflow.autoscheduler.simulation_cache import SimulationCache
 from fuseflow.compiler import compile_source
 from fuseflow.errors import FuseFlowError
 from fuseflow.estimate.program import Estimator, TensorKnowledge
-from fuseflow.lower.partition import partition_program
 from fuseflow.lower.program import region_requests
-from fuseflow.lower.public import with_primitives
+from fuseflow.lower.public import lower_for
 from fuseflow.lower.region_fusion import fusion_key
 from fuseflow.lower.regions import CompiledRegion, lower_region
 from fuseflow.lower.state import LoweringState, RegionRequest, initial_state
@@ -64,7 +63,7 @@ class OrderSearch:
     def choose(self) -> tuple[Schedule, tuple[OrderTrial, ...]]:
         """Return the schedule with an order for each region that has several, and the orders that were considered."""
         compiled, schedule = self.compiled, self.compiled.schedule
-        partitioned = partition_program(compiled.source.program, with_primitives(schedule, compiled.machine))
+        partitioned, _ = lower_for(compiled.source.program, schedule, compiled.machine, compiled.source.tensors)
         state = initial_state(partitioned, compiled.source.tensors)
         knowledge = self.estimator.knowledge(partitioned.program, compiled.source.tensors)
         memory, history = compiled.memory() if self.top else {}, RunHistory(dedup=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
+from fuseflow.cli.common import print_notices
 from fuseflow.cli.json_file import JsonFile, json_option
 from fuseflow.cli.program import ProgramRequest, program_options
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.explain.primitives import explain_primitives
 from fuseflow.report.fusion_tables import fusion_json, pair_table, producer_table
-from fuseflow.report.primitives_table import primitives_json, primitives_table, private_lines
+from fuseflow.report.primitives_table import notice_lines, primitives_json, primitives_table, private_lines
 from fuseflow.report.tables import print_table
 
 
@@ -31,7 +32,7 @@ def fusion(
     json_file.require_writable()
     scheduled = program.compile()
     source, schedule = scheduled.compiled.source, scheduled.compiled.schedule
-    report = explain_fusion(source, schedule)
+    report = explain_fusion(source, schedule, scheduled.compiled.machine)
     costs = explain_primitives(scheduled.compiled)
     json_file.write(
         lambda: scheduled.json({**fusion_json(report, source.name, schedule.to_yaml()), "primitives": primitives_json(costs)})
@@ -45,3 +46,4 @@ def fusion(
         print_table(out, primitives_table(costs))
         for line in private_lines(costs):
             out.print(line, soft_wrap=True, markup=False)
+        print_notices(out, notice_lines(costs))

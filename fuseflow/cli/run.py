@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from fuseflow.cli.command import StrictCommand, debug_option
@@ -74,14 +76,15 @@ def run(
             out.print(trace_note, soft_wrap=True, markup=False)
     output.print_tables(out, result)
     if result.check is not None:
-        _require_passed(result.check)
+        _require_passed(result.check, compiled.selection_notices)
 
 
-def _require_passed(check: Check) -> None:
-    """Raise `CheckError` for a check that failed."""
+def _require_passed(check: Check, notices: Sequence[str]) -> None:
+    """Raise `CheckError` for a check that failed, with the notices as its hint."""
     if not check.passed:
         error = f"relative error {check.max_rel_error:.3g}"
-        raise CheckError(f"output `{check.worst}` differs from {check.reference}: {error}")
+        message = f"output `{check.worst}` differs from {check.reference}: {error}"
+        raise CheckError(message, hint="\n".join(notices))
 
 
 def _refuse_with_sample(output: ResultOutput, trace: TraceRequest | None) -> None:
@@ -119,4 +122,4 @@ def _run_sampled(
         print_notices(out, result.settings.notices)
     for outcome in (result.check, result.rows_check):
         if outcome is not None:
-            _require_passed(outcome)
+            _require_passed(outcome, scheduled.compiled.selection_notices)

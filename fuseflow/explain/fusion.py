@@ -14,11 +14,13 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
 from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
-from fuseflow.lower.partition import PartitionedProgram, partition_program
-from fuseflow.lower.program import lower, lower_regions
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.program import lower
+from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
 from fuseflow.schedule.region_borders import detour, why_cut, why_fused
+from fuseflow.sim import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +81,20 @@ class FusionReport:
     producers: tuple[Producer, ...]
 
 
-def explain_fusion(source: Source, schedule: Schedule) -> FusionReport:
-    """Say of every Einsum and each of its producers whether and why they are fused. Statistics are assumed for tensors without data.
+def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> FusionReport:
+    """Say of every Einsum and each of its producers whether and why they are fused, as the program is compiled for a machine. Statistics
+    are assumed for tensors without data.
 
     Raises a `FuseFlowError` if the schedule itself does not compile.
     """
-    partitioned = partition_program(source.program, schedule)
-    program, compiled = partitioned.program, tuple(lower_regions(partitioned, source.tensors))
+    partitioned, lowered = lower_for(source.program, schedule, machine, source.tensors)
+    program, compiled = partitioned.program, tuple(lowered)
     decisions = _decisions(partitioned, compiled)
     singletons = tuple(Region(e.name, (e.name,)) for e in partitioned.original.einsums)
     inputs = {t.name: t for t in program.inputs}
     input_statistics = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
-    unfused = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector)
+    # Streams are expected of graphs in our own primitives, so what a producer takes alone is, too.
+    unfused = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector, primitives="own")
     _, alone = lower(source.program, unfused, source.tensors, regions=singletons)
     return FusionReport(decisions, _producers(partitioned, compiled, alone, input_statistics))
 

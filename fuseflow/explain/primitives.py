@@ -14,12 +14,13 @@ from fuseflow.run.estimator_regions import estimator_regions
 @dataclass(frozen=True, slots=True)
 class PrimitivesCost:
     """The expected cycles of a region in our own primitives and in its public form. `public` is None if the region has none: then `private`
-    says why."""
+    says why. `notice` says what the public form does not hold for."""
 
     region: str
     own: float
     public: float | None
     private: tuple[str, ...] = ()
+    notice: str = ""
 
 
 def explain_primitives(compiled: Compiled) -> tuple[PrimitivesCost, ...]:
@@ -41,6 +42,6 @@ def _costs(compiled: Compiled) -> Iterator[PrimitivesCost]:
         own = None if region.own is None else cycles(replace(region, graph=region.own))
         actual = cycles(region)
         if own is not None:
-            yield PrimitivesCost(region.name, own, actual)
+            yield PrimitivesCost(region.name, own, actual, notice=region.selection_notice)
         elif region.private:
             yield PrimitivesCost(region.name, actual, None, region.private)

@@ -26,12 +26,14 @@ COLUMN_LAYOUTS = (torch.sparse_csc, torch.sparse_bsc)
 BLOCKED_LAYOUTS = (torch.sparse_bsr, torch.sparse_bsc)
 
 _LAYOUTS = {
+    torch.strided: "dense",
     torch.sparse_csr: "csr",
     torch.sparse_csc: "csc",
     torch.sparse_coo: "coo",
     torch.sparse_bsr: "csr",
     torch.sparse_bsc: "csc",
 }
+_LAYOUTS_OF_MATRICES = {Format.parse("csr", 2): torch.sparse_csr, Format.parse("csc", 2): torch.sparse_csc}
 
 
 def storage_of(tensors: Mapping[str, torch.Tensor], annotated: Mapping[str, str]) -> dict[str, Storage]:
@@ -49,7 +51,11 @@ def _format(name: str, tensor: torch.Tensor, text: str | None) -> Format:
     if tensor.dtype not in TORCH_DTYPES:
         raise FrontendError(f"tensor `{name}` has the dtype {tensor.dtype}", hint="use float32, float64, int32, int64 or bool")
     if text is None:
-        return Format.parse(_LAYOUTS.get(tensor.layout, "dense"), tensor.dim())
+        if tensor.layout not in _LAYOUTS:
+            raise FrontendError(
+                f"tensor `{name}` has the layout {tensor.layout}", hint="use a dense, COO, CSR, CSC, BSR or BSC tensor"
+            )
+        return Format.parse(_LAYOUTS[tensor.layout], tensor.dim())
     shape = tuple(tensor.shape)
     kept = squeeze_shape(shape)
     try:
@@ -121,13 +127,8 @@ def to_torch(tensor: Tensor) -> torch.Tensor:
     coo = torch.sparse_coo_tensor(
         torch.from_numpy(np.array(entries.coords, dtype=np.int64)), torch.from_numpy(entries.data.copy()), tensor.shape
     )
-    match tensor.format.short():
-        case "csr":
-            return coo.coalesce().to_sparse_csr()
-        case "csc":
-            return coo.coalesce().to_sparse_csc()
-        case _:
-            return coo.coalesce()
+    coo = coo.coalesce()  # the form of every format that is no layout of PyTorch
+    return coo.to_sparse(layout=_LAYOUTS_OF_MATRICES[tensor.format]) if tensor.format in _LAYOUTS_OF_MATRICES else coo
 
 
 def dense_array(tensor: torch.Tensor, name: str) -> npt.NDArray[np.generic]:

@@ -10,7 +10,7 @@ from fuseflow.lower.garbage import collector_off
 from fuseflow.lower.lanes import refuse_unknown_lanes
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.regions import CompiledRegion, lower_region
-from fuseflow.lower.state import RegionRequest, initial_state
+from fuseflow.lower.state import LoweringMemo, RegionRequest, initial_state
 from fuseflow.schedule import Region, Schedule
 from fuseflow.tensors import Tensor
 
@@ -27,12 +27,14 @@ def lower(
     return partitioned.program, tuple(lower_regions(partitioned, tensors))
 
 
-def lower_regions(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> Iterator[CompiledRegion]:
+def lower_regions(
+    partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo | None = None
+) -> Iterator[CompiledRegion]:
     """Yield the regions in the order in which they run. Each is yielded before the next one is lowered, so that an observer sees what came
-    before an error.
+    before an error. `memo` has decisions of the same schedule.
     """
     requests = region_requests(partitioned)
-    state = initial_state(partitioned, tensors)
+    state = initial_state(partitioned, tensors, memo)
     fused = []
     for request in requests:
         with collector_off():

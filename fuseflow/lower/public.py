@@ -12,6 +12,7 @@ from fuseflow.fusion.refusal import Refusal, attempt
 from fuseflow.lower.partition import PartitionedProgram, partition_program
 from fuseflow.lower.program import lower_regions
 from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.state import LoweringMemo
 from fuseflow.lower.views import source_of
 from fuseflow.schedule import Schedule
 from fuseflow.sim import Machine
@@ -29,36 +30,41 @@ def with_primitives(schedule: Schedule, machine: Machine) -> Schedule:
 
 
 def lower_for(
-    program: Program, schedule: Schedule, machine: Machine, tensors: Mapping[str, Tensor]
+    program: Program,
+    schedule: Schedule,
+    machine: Machine,
+    tensors: Mapping[str, Tensor],
 ) -> tuple[PartitionedProgram, Iterator[CompiledRegion]]:
     """Return the program in the regions of a schedule, for a machine, and the regions, lowered one by one.
 
     Public primitives locate a coordinate in the loop that gives it, below the levels of the loops around it. So a dense tensor that the
-    schedule did not order is stored as the loops of its reader run, if that gives more regions a public form.
+    schedule did not order is stored as the loops of its reader run, if that gives more regions a public form. Only regions whose tensors
+    are stored anew are fused anew for that.
     """
     partitioned = partition_program(program, with_primitives(schedule, machine))
     if partitioned.schedule.primitives != "public":
         return partitioned, lower_regions(partitioned, tensors)
-    lowered = attempt(_lowered, partitioned, tensors)
+    memo = LoweringMemo()
+    lowered = attempt(_lowered, partitioned, tensors, memo)
     if isinstance(lowered, Refusal):
         return partitioned, lower_regions(partitioned, tensors)  # which yields the regions before the one that is refused
-    best, trial, regions, current = partitioned, partitioned, lowered, lowered
+    best, trial, fewest, current = partitioned, partitioned, lowered, lowered
     for _ in range(ROUNDS):
         wanted = dict(_wanted_formats(trial, current))
         if not wanted:
             break
         trial = _with_formats(trial, wanted, current)
-        outcome = attempt(_lowered, trial, tensors)
+        outcome = attempt(_lowered, trial, tensors, memo.for_other_formats())
         if isinstance(outcome, Refusal):
             break
         current = outcome
-        if _private(current) < _private(regions):
-            best, regions = trial, current
-    return best, iter(regions)
+        if _private(current) < _private(fewest):
+            best, fewest = trial, current
+    return best, iter(fewest)
 
 
-def _lowered(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> tuple[CompiledRegion, ...]:
-    return tuple(lower_regions(partitioned, tensors))
+def _lowered(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo) -> tuple[CompiledRegion, ...]:
+    return tuple(lower_regions(partitioned, tensors, memo))
 
 
 def _private(regions: Iterable[CompiledRegion]) -> int:

@@ -29,16 +29,14 @@ COPIES: dict[bool, tuple[CopyRule, ...]] = {True: ("never", "cycles", "free"), F
 def fuse_region(state: LoweringState, request: RegionRequest) -> FusedRegion:
     """Return the region fused in its best order, or in that of the user. Raises `FusionError` if there is none."""
     problem = fusion_problem(state, request)
-    if request.order:
-        return require_candidate(search(problem, request.order)).region
-    names, key, precedents = region_names(state, request), fusion_key(state, request), state.memo.fusions
+    names, key, precedents = region_names(state, request), (fusion_key(state, request), request.order), state.memo.fusions
     if key in precedents:
         precedent, region = precedents[key], precedents[key].candidate.region
-        fused = apply_settings(state, apply_choice(problem, precedent.candidate.choice))
+        fused = apply_settings(state, apply_choice(problem, precedent.candidate.choice, request.order))
         if fused.indices == region.indices and not (fused.copies or region.copies):
             compared = renamed_refusals(region.compared, precedent.names, names)
             return replace(fused, order=region.order, compared=compared, locate=region.locate)
-    precedents[key] = Precedent(names, require_candidate(search(problem)))
+    precedents[key] = Precedent(names, require_candidate(search(problem, request.order)))
     return precedents[key].candidate.region
 
 

@@ -16,9 +16,10 @@ from fuseflow.lower.lanes import LaneAssignment, with_lanes
 from fuseflow.lower.region_fusion import fuse_region
 from fuseflow.lower.state import LoweringState, RegionRequest
 from fuseflow.lower.views import TensorView, required_order, source_of, view_format, view_refusal, view_tensor
-from fuseflow.samml.nodes import Graph
+from fuseflow.samml.nodes import Alu, Graph
 from fuseflow.table import FusionTable, emit
 from fuseflow.transform import mark_fiber_fifos
+from fuseflow.transform.public import SELECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,18 @@ class CompiledRegion:
         return {
             r.name: replace(r.tensor, format=as_written[r.name].format, fill=as_written[r.name].fill) for r in self.fused.results
         }
+
+    @property
+    def selection_notice(self) -> str:
+        """The sentence that `graph` selects by public arithmetic, which holds for finite values alone. It is empty if it does not."""
+        replaced = (node.function for node in self.own.nodes if isinstance(node, Alu)) if self.own else ()
+        selections = dict.fromkeys(f"`{function}`" for function in replaced if function in SELECTIONS)
+        if not selections:
+            return ""
+        return (
+            f"region `{self.name}` computes {', '.join(selections)} in public primitives, which holds for finite values alone; "
+            "`--primitives own` holds for infinities and NaN, too"
+        )
 
     @property
     def serial(self) -> Graph:

@@ -39,15 +39,20 @@ class Precedent:
 class LoweringMemo:
     """What is decided or computed once. The memo saves time alone.
 
-    `fusions` has how a region was fused, by `region_fusion.fusion_key`, and `copies` what a copy costs, by its source and its order. Of
-    graphs that are equal up to names, `estimates` has the costs and the statistics of their results, and `fiber_fifos` the edges that must
-    hold a whole fiber, by the positions of the nodes.
+    `fusions` has how a region was fused, by its `region_fusion.fusion_key` and the order that was asked for, and `copies` what a copy
+    costs, by its source and its order. Of graphs that are equal up to names, `estimates` has the costs and the statistics of their results,
+    and `fiber_fifos` the edges that must hold a whole fiber, by the positions of the nodes.
     """
 
     fusions: dict[Hashable, Precedent] = field(default_factory=dict)
     copies: dict[tuple[str, tuple[int, ...]], Estimate] = field(default_factory=dict)
     estimates: dict[Hashable, tuple[Estimate, tuple[TensorStatistics, ...]]] = field(default_factory=dict)
     fiber_fifos: dict[Hashable, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    def for_other_formats(self) -> LoweringMemo:
+        """Return what holds for the same schedule where tensors have other formats, too: a key of `fusions` has those of a region. New
+        entries are shared."""
+        return LoweringMemo(self.fusions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,11 @@ class LoweringState:
         return statistics.stored if statistics else float(math.prod(self.declared[name].stored_shape))
 
 
-def initial_state(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
-    """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics."""
+def initial_state(
+    partitioned: PartitionedProgram, tensors: Mapping[str, Tensor], memo: LoweringMemo | None = None
+) -> LoweringState:
+    """Return the state before the first region: the inputs are in memory. `tensors` may be empty: they serve only to measure statistics.
+    `memo` has decisions of the same schedule."""
     stored = {t.name: t for t in partitioned.program.inputs}
-    return LoweringState(partitioned, stored, collect_statistics(stored, tensors_to_blocks(stored, tensors)))
+    statistics = collect_statistics(stored, tensors_to_blocks(stored, tensors))
+    return LoweringState(partitioned, stored, statistics, memo or LoweringMemo())

@@ -30,6 +30,11 @@ def private_lines(costs: Sequence[PrimitivesCost]) -> list[str]:
     return [f"{cost.region}: {reason}" for cost in costs for reason in cost.private]
 
 
+def notice_lines(costs: Sequence[PrimitivesCost]) -> list[str]:
+    """Return a line for each region whose public form does not hold for all values."""
+    return [cost.notice for cost in costs if cost.notice]
+
+
 def primitives_json(costs: Sequence[PrimitivesCost]) -> list[dict[str, Any]]:
     """Return the costs as plain values."""
     return [
@@ -38,6 +43,7 @@ def primitives_json(costs: Sequence[PrimitivesCost]) -> list[dict[str, Any]]:
             "own": round(cost.own),
             "public": None if cost.public is None else round(cost.public),
             "private": list(cost.private),
+            "notice": cost.notice,
         }
         for cost in costs
     ]

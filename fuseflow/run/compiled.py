@@ -116,6 +116,11 @@ class Compiled:
         return (*self.source.notices, *private)
 
     @property
+    def selection_notices(self) -> tuple[str, ...]:
+        """The regions that select by public arithmetic. It holds for finite values alone, so this may be why a check fails."""
+        return tuple(region.selection_notice for region in self.regions if region.selection_notice)
+
+    @property
     def settings(self) -> Settings:
         """What was compiled, as enough to repeat it."""
         source = self.source

@@ -10,11 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 from fuseflow.errors import GraphError, did_you_mean
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
+from fuseflow.samml.proto_streams import StreamKey, bundle, chosen, output_streams, public_operation, stream_key
 from fuseflow.samml.proto_wire import BY_OPERATION, BY_PRIMITIVE, WireFormat, stored_streams
 from fuseflow.samml.proto_write import BINARY, REDUCE, SCALAR, UNARY, WRITERS
 from fuseflow.samml.proto_writer import StreamMessage
@@ -22,16 +23,12 @@ from fuseflow.samml.public_streams import THROUGH
 from fuseflow.samml.text import read_attributes
 from fuseflow.tensors import Format
 
-KINDS: dict[type, str] = {pb.CrdStream: "crd", pb.RefStream: "ref", pb.ValStream: "val", pb.RepSigStream: "signal"}
 FOLDED_OPERATIONS = ("broadcast", "repeatsig")
 GENERIC_PRIMITIVES: dict[str, type[n.Primitive]] = {
     kind.op: kind for kind in n.NODE_TYPES if kind not in WRITERS and kind not in BY_PRIMITIVE
 }
 """The primitives that a message `Primitive` can hold, by name: all that have no message of their own."""
 UNSUPPORTED = ("coord_hold", "coord_mask", "gen_ref", "concat", "func")
-
-StreamKey: TypeAlias = tuple[str, int]
-"""The kind and the id of a stream of a message. Readers number the streams of each kind separately."""
 
 
 class ProtoReader:
@@ -56,7 +53,7 @@ class ProtoReader:
         for operation, name in zip(self.operations, names, strict=True):
             kind = str(operation.WhichOneof("op"))
             if kind not in FOLDED_OPERATIONS:
-                nodes += self._read(_public(kind), name, getattr(operation, kind))
+                nodes += self._read(public_operation(kind), name, getattr(operation, kind))
         return self._sorted(_checked(self.name, [self.root, *nodes] if self.root else nodes))
 
     def _read(self, kind: str, name: str, message: Any) -> Sequence[n.Primitive]:
@@ -91,13 +88,13 @@ class ProtoReader:
             raise GraphError(f"graph `{self.name}`, operation `{name}`: {kind} is not executed", hint=_INSTEAD.get(kind, ""))
         message = getattr(operation, kind)
         if kind == "broadcast":
-            bundle = _bundle(message)
-            for stream in bundle.outputs:
-                self._alias(stream, bundle.input)
+            connected = bundle(message)
+            for stream in connected.outputs:
+                self._alias(stream, connected.input)
         elif kind == "repeatsig":
             self._alias(message.output_rep_sig, message.input_crd)
         else:
-            for output, stream in enumerate(_outputs(_public(kind), message)):
+            for output, stream in enumerate(output_streams(public_operation(kind), message)):
                 self._make(stream, name, output)
             if kind == "locate":
                 self._make(message.output_crd, name + THROUGH, 0)
@@ -105,11 +102,11 @@ class ProtoReader:
             self.messages[name] = message
 
     def _alias(self, stream: StreamMessage, source: StreamMessage) -> None:
-        self.aliases[_key(stream)] = _key(source)
-        self.by_id.setdefault(stream.id.id, []).append(_key(stream))
+        self.aliases[stream_key(stream)] = stream_key(source)
+        self.by_id.setdefault(stream.id.id, []).append(stream_key(stream))
 
     def _make(self, stream: StreamMessage, name: str, output: int) -> None:
-        key = _key(stream)
+        key = stream_key(stream)
         if key[1] == 0:
             return
         if key in self.ports_by_stream:
@@ -150,7 +147,7 @@ class ProtoReader:
 
     def port(self, name: str, stream: StreamMessage) -> n.Port:
         """Return the port that a stream comes from. A stream of another kind is taken where none of the right kind has the id."""
-        key = _key(stream)
+        key = stream_key(stream)
         for _ in range(len(self.aliases) + 2):
             if key not in self.aliases and key not in self.ports_by_stream:
                 others = self.by_id.get(key[1], [])
@@ -215,54 +212,8 @@ def declared_graph(name: str, message: pb.ComalGraph, nodes: tuple[n.Primitive, 
 _INSTEAD = {"func": "name the operators that the intrinsic stands for"}
 
 
-def _public(kind: str) -> str:
-    """Return the public name of an operation: `joiner_ext` is a `joiner` that other readers would take for another function."""
-    return kind.removesuffix("_ext")
-
-
 def _legal(name: str) -> str:
     return re.sub(r"[\s()\[\],;#=]", "_", name)
-
-
-def _key(stream: StreamMessage) -> StreamKey:
-    return KINDS[type(stream)], stream.id.id
-
-
-def _one(message: Any, group: str) -> Any:
-    """Return the member of a oneof that is set, else its first."""
-    descriptor = message.DESCRIPTOR.oneofs_by_name[group]
-    return getattr(message, message.WhichOneof(group) or descriptor.fields[0].name)
-
-
-def _bundle(message: Any) -> Any:
-    """The streams of one kind that a broadcast, fork or join connects."""
-    return getattr(message, message.WhichOneof("conn") or "crd")
-
-
-def _outputs(kind: str, message: Any) -> Iterable[StreamMessage]:
-    """The streams that an operation makes."""
-    if kind == "primitive":
-        return stored_streams(message, ("outputs",))
-    if wire := BY_OPERATION.get(kind):
-        return stored_streams(message, wire.outputs)
-    return OUTPUTS[kind](message)
-
-
-OUTPUTS: dict[str, Callable[[Any], list[StreamMessage]]] = {
-    "fiber_lookup": lambda m: [m.output_crd, m.output_ref],
-    "locate": lambda m: [m.output_ref1],
-    "joiner": lambda m: [m.output_crd, *(_one(payload, "stream") for payload in m.output_refs)],
-    "repeat": lambda m: [_one(m, "output_ref")],
-    "array": lambda m: [m.output_val],
-    "alu": lambda m: [m.vals.output],
-    "reduce": lambda m: [m.output_val],
-    "spacc": lambda m: [*reversed(m.output_outer_crds), m.output_inner_crd, m.output_val],
-    "coord_drop": lambda m: [m.output_outer_crd, m.output_inner_crd],
-    "drop": lambda m: [*m.output_crds, _one(m.output, "stream")],
-    "fork": lambda m: list(_bundle(m).outputs),
-    "join": lambda m: [_bundle(m).output],
-    "fiber_write": lambda m: [],
-}
 
 
 def _primitive(r: ProtoReader, name: str, m: pb.Primitive) -> n.Primitive:
@@ -309,17 +260,17 @@ def _join(r: ProtoReader, name: str, m: pb.Joiner) -> n.Primitive:
     for count in counts:
         side = [next(pairs) for _ in range(max(count, 1))]
         inputs.append(r.port(name, side[0].crd))
-        inputs += [r.port(name, _one(pair.in_ref, "stream")) for pair in side[:count]]
+        inputs += [r.port(name, chosen(pair.in_ref, "stream")) for pair in side[:count]]
     if m.kind:
         return n.Join(name, tuple(inputs), m.kind, counts)  # type: ignore[arg-type]  # for `verify` to judge
     return n.Join(name, tuple(inputs), "union" if m.join_type == pb.Joiner.UNION else "intersect", counts)
 
 
 def _repeat(r: ProtoReader, name: str, m: pb.Repeat) -> n.Primitive:
-    stream = r.port_or_root(name, _one(m, "input_ref"), m.root)
+    stream = r.port_or_root(name, chosen(m, "input_ref"), m.root)
     if m.HasField("signal"):
         return n.Repeat(name, (stream, n.Port(m.signal.node, m.signal.output)))
-    return n.Repeat(name, (stream, r.port(name, _one(m, "input_rep_sig"))))
+    return n.Repeat(name, (stream, r.port(name, chosen(m, "input_rep_sig"))))
 
 
 def _load(r: ProtoReader, name: str, m: pb.ArrayVals) -> n.Primitive:
@@ -371,18 +322,18 @@ def _coord_drop(r: ProtoReader, name: str, m: pb.CoordDrop) -> n.Primitive:
 
 
 def _drop(r: ProtoReader, name: str, m: pb.Drop) -> n.Primitive:
-    inputs = r.ports(name, (*m.input_crds, _one(m.input, "stream")))
+    inputs = r.ports(name, (*m.input_crds, chosen(m.input, "stream")))
     return n.Drop(name, inputs, m.value if m.HasField("value") else None)
 
 
 def _fork(r: ProtoReader, name: str, m: pb.Fork) -> n.Primitive:
-    return n.Fork(name, (r.port(name, _bundle(m).input),), len(_bundle(m).outputs))
+    return n.Fork(name, (r.port(name, bundle(m).input),), len(bundle(m).outputs))
 
 
 def _merge(r: ProtoReader, name: str, m: pb.Join) -> n.Primitive:
-    if not _bundle(m).inputs:
+    if not bundle(m).inputs:
         r.refuse(name, "joins no lanes")
-    return n.Merge(name, r.ports(name, _bundle(m).inputs), m.levels if m.HasField("levels") else 1)
+    return n.Merge(name, r.ports(name, bundle(m).inputs), m.levels if m.HasField("levels") else 1)
 
 
 def _write(r: ProtoReader, name: str, m: pb.FiberWrite) -> n.Primitive:

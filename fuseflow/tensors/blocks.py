@@ -75,9 +75,9 @@ def tile_dimensions(block: Block) -> tuple[int | None, int | None]:
     """Return the dimension that the row index of a tile runs over and the one of its column index, or None where a tile has only one row or
     column. Raise `TensorError` if more than two dimensions are in blocks."""
     dimensions = [d for d, size in enumerate(block) if size > 1]
-    if len(dimensions) > 2:
-        raise TensorError(f"a block of {block_text(block)} has {len(dimensions)} dimensions", hint="at most two can be in blocks")
     match dimensions:
+        case []:
+            return None, None
         case [first, second]:
             return first, second
         case [one] if one == len(block) - 1:
@@ -85,7 +85,8 @@ def tile_dimensions(block: Block) -> tuple[int | None, int | None]:
         case [one]:
             return one, None
         case _:
-            return None, None
+            message = f"a block of {block_text(block)} has {len(dimensions)} dimensions"
+            raise TensorError(message, hint="at most two can be in blocks")
 
 
 def to_blocks(tensor: Tensor, block: Block) -> Tensor:

@@ -250,6 +250,25 @@ def test_flags_reach_the_compiler(here: Path) -> None:
     assert "csc" in fuseflow("compile", "p.ein", "--order", "full=k,i", "--format", "A=csc", "--emit", "einsum").stdout
 
 
+def test_a_check_that_fails_names_selections_of_finite_values(here: Path) -> None:
+    """The public form of `==` takes a difference, and inf - inf is no number."""
+    (here / "e.ein").write_text("tensor A[2]\ntensor B[2]\nY[i] = where(A[i] == B[i], 3, 4)\noutput Y\n")
+    for name, values in {"A": [np.inf, 1.0], "B": [np.inf, 2.0]}.items():
+        np.save(here / f"{name}.npy", np.array(values, np.float32))
+    (here / "e.yaml").write_text("A: {path: A.npy}\nB: {path: B.npy}\n")
+    notice = (
+        "region `full` computes `eq`, `where` in public primitives, which holds for finite values alone; `--primitives own` holds"
+    )
+    run = ("run", "e.ein", "--tensors", "e.yaml", "--fuse", "full", "--machine", "ideal")
+    public = fuseflow(*run, "--primitives", "public")
+    assert public.exit_code == 1 and notice in " ".join(public.output.split()), public.output
+    own = fuseflow(*run, "--primitives", "own")
+    assert own.exit_code == 0 and "public primitives" not in own.output
+    explain = ("explain", "fusion", "e.ein", "--tensors", "e.yaml", "--fuse", "full", "--primitives")
+    assert notice in " ".join(fuseflow(*explain, "public").output.split())
+    assert notice not in " ".join(fuseflow(*explain, "own").output.split())
+
+
 SAE = str(ROOT / "models" / "sae.py")
 GPT = str(ROOT / "models" / "gpt_bigbird.py")
 

@@ -9,6 +9,7 @@ from fuseflow.explain.fusion import FusionDecision, FusionReport, explain_fusion
 from fuseflow.frontend.model_spec import ModelSpec
 from fuseflow.frontend.sources import Source, load
 from fuseflow.schedule import Schedule
+from fuseflow.sim import load_machine
 
 SOFTMAX = """
     tensor A[4, 4] csr
@@ -30,7 +31,7 @@ BOTH_WAYS = """
 
 def report(text: str, schedule: Schedule) -> FusionReport:
     """Return the report of a program without data, whose statistics are assumed."""
-    return explain_fusion(load(ModelSpec(parse(text))), schedule)
+    return explain_fusion(load(ModelSpec(parse(text))), schedule, load_machine("ideal"))
 
 
 def pair(fusion_report: FusionReport, producer: str, consumer: str) -> FusionDecision:
@@ -141,7 +142,7 @@ def test_a_result_that_an_output_only_names_again_is_no_producer() -> None:
     Y[p, i] = T[i*4 + p]
     output Y
     """
-    report = explain_fusion(Source("example", parse(text)), Schedule.fuse("full"))
+    report = explain_fusion(Source("example", parse(text)), Schedule.fuse("full"), load_machine("ideal"))
     assert [(d.producer, d.consumer, d.fused) for d in report.decisions] == [("T", "Y", False)]
     assert report.producers == ()
 
@@ -153,7 +154,7 @@ def test_a_consumer_may_read_a_copy_of_its_producer() -> None:
     Y[i, j] = T[i, j] + T[j, i]
     output Y
     """
-    (producer,) = explain_fusion(Source("example", parse(text)), Schedule.fuse("full")).producers
+    (producer,) = explain_fusion(Source("example", parse(text)), Schedule.fuse("full"), load_machine("ideal")).producers
     assert producer.name == "T" and producer.read > producer.written > 0
 
 
@@ -165,5 +166,5 @@ def test_decisions_on_einsums_that_nothing_needs() -> None:
     U[p, q, i] = A[i, p*2 + q] * Y[p]
     output Y
     """
-    report = explain_fusion(Source("example", parse(text)), Schedule.fuse("none"))
+    report = explain_fusion(Source("example", parse(text)), Schedule.fuse("none"), load_machine("ideal"))
     assert [(d.producer, d.consumer, d.fused) for d in report.decisions] == [("Y", "U", False)]

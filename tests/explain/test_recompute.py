@@ -42,7 +42,7 @@ def values(compiled: Compiled) -> Mapping[tuple[str, str], int]:
 
 def compiled(text: str, schedule: Schedule, **arrays: np.ndarray) -> tuple[Compiled, FusionReport]:
     program = ff.compile(parse(text), tensors=arrays, schedule=schedule)
-    return program, explain_fusion(program.source, schedule)
+    return program, explain_fusion(program.source, schedule, program.machine)
 
 
 def ring(size: int, reach: int) -> np.ndarray:
@@ -86,9 +86,9 @@ def test_gcn_on_the_karate_club(fuse: str, tolerance: float):
     path = "models/gcn.py"
     fused, single = ff.compile(path, schedule=schedule), ff.compile(path, schedule=unfused)
     ran, once = values(fused), values(single)
-    alone = {row.name: row for row in explain_fusion(single.source, unfused).producers}
+    alone = {row.name: row for row in explain_fusion(single.source, unfused, single.machine).producers}
     checked = 0
-    for row in explain_fusion(fused.source, schedule).producers:
+    for row in explain_fusion(fused.source, schedule, fused.machine).producers:
         if row.name not in {r.name for r in single.regions} or row.times is None:
             continue  # a softmax keeps its operators together
         real = sum(ran[row.region, place.node] for place in row.instances)

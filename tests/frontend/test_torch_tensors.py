@@ -11,7 +11,7 @@ import torch
 from fuseflow.einsum.nodes import TensorType
 from fuseflow.errors import FrontendError
 from fuseflow.frontend import to_torch
-from fuseflow.frontend.torch_tensors import from_torch
+from fuseflow.frontend.torch_tensors import from_torch, storage_of
 from fuseflow.tensors import Format, pack
 from fuseflow.tensors.blocks import to_blocks
 
@@ -73,3 +73,10 @@ def test_a_stored_block_of_zeros_stays() -> None:
     given = torch.sparse_bsr_tensor([0, 1, 2], [1, 0], torch.tensor([[[0.0, 0.0]], [[1.0, 0.0]]]), (2, 4))
     tensor = from_torch(given, TensorType("t", (2, 4), Format.parse("csr", 2), block=(1, 2)))
     assert tensor.stored == 4 and to_blocks(tensor, (1, 2)).values.tolist() == [[[0.0, 0.0]], [[1.0, 0.0]]]
+
+
+def test_a_layout_that_is_not_known_is_refused() -> None:
+    """Before, every unknown layout counted as dense."""
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+    with pytest.raises(FrontendError, match=r"tensor `x` has the layout torch\.jagged"):
+        storage_of({"x": nested}, {})

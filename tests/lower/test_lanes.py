@@ -13,6 +13,7 @@ from fuseflow.einsum.parse import parse
 from fuseflow.errors import ScheduleError
 from fuseflow.explain.fusion import explain_fusion
 from fuseflow.samml.nodes import Fork
+from fuseflow.sim import load_machine
 
 PROGRAM = """
 tensor A[6, 6] csr
@@ -88,4 +89,5 @@ def test_the_place_of_lanes_that_cannot_be() -> None:
 
 def test_explanations_are_of_the_graph_without_lanes() -> None:
     source = compiled(Schedule()).source
-    assert explain_fusion(source, Schedule.par(i=4)) == explain_fusion(source, Schedule())
+    machine = load_machine("ideal")
+    assert explain_fusion(source, Schedule.par(i=4), machine) == explain_fusion(source, Schedule(), machine)

@@ -3,21 +3,37 @@ gives."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import sources
 
 import fuseflow as ff
+from fuseflow.autoscheduler import orders
+from fuseflow.autoscheduler.autoscheduler import choose_schedule
+from fuseflow.einsum.parse import parse
 from fuseflow.errors import ScheduleError
+from fuseflow.explain import fusion
 from fuseflow.explain.primitives import explain_primitives
-from fuseflow.lower.public import with_primitives
+from fuseflow.fusion.fusion_choices import FusionCandidate, FusionProblem, search
+from fuseflow.fusion.refusal import Refusal
+from fuseflow.lower import region_fusion
+from fuseflow.lower.partition import PartitionedProgram
+from fuseflow.lower.program import lower_regions
+from fuseflow.lower.public import lower_for, with_primitives
+from fuseflow.lower.regions import CompiledRegion
+from fuseflow.lower.state import LoweringState, initial_state
 from fuseflow.run.compiled import Compiled
 from fuseflow.run.saved import load_saved
 from fuseflow.samml import protobuf
 from fuseflow.samml.auxiliary import is_auxiliary
 from fuseflow.samml.nodes import Align, Join, Range
+from fuseflow.tensors import Tensor
 
 SCHEDULES = Path(__file__).parents[2] / "schedules"
 SMALL = {"small": "true"}
@@ -99,3 +115,69 @@ def test_an_estimate_of_public_primitives_is_exact_and_a_saved_program_has_it_to
 def test_joins_are_not_left() -> None:
     graphs = [region.graph for region in compiled("graphsage", "full").regions]
     assert {node.kind for graph in graphs for node in graph.nodes if isinstance(node, Join)} <= {"union", "intersect"}
+
+
+TRANSPOSED_WEIGHT = """
+tensor X[6, 5]
+tensor V[5, 7]
+tensor W[4, 7]
+F[i, g] = sum(k) X[i, k] * V[k, g]
+Y[i, j] = sum(g) relu(F[i, g]) * W[j, g]
+output Y
+"""
+ORDERED = ff.Schedule.fuse("none").order("Y", "g,i,j")
+"""The loop over `g` runs outside of that over `j`, so that a public locate needs a weight that is stored as they run."""
+
+
+def transposed_weight(schedule: ff.Schedule) -> Compiled:
+    rng = np.random.default_rng(0)
+    shapes = {"X": (6, 5), "V": (5, 7), "W": (4, 7)}
+    tensors = {name: rng.random(shape, dtype=np.float32) for name, shape in shapes.items()}
+    return ff.compile(parse(TRANSPOSED_WEIGHT), tensors=tensors, schedule=schedule, machine="comal")
+
+
+def test_explanations_are_of_the_graphs_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weight that is stored in another order for the sake of a public form is so in `explain fusion`, too."""
+    explained: list[tuple[CompiledRegion, ...]] = []
+    producers = fusion._producers
+
+    def spy(partitioned: PartitionedProgram, compiled: tuple[CompiledRegion, ...], *rest: Any) -> Any:
+        explained.append(compiled)
+        return producers(partitioned, compiled, *rest)
+
+    monkeypatch.setattr(fusion, "_producers", spy)
+    program = transposed_weight(ORDERED)
+    assert str(program.program.declared["W"].format).endswith("order (1, 0)")
+    fusion.explain_fusion(program.source, ORDERED, program.machine)
+    assert [region.graph for region in explained[0]] == [region.graph for region in program.regions]
+
+
+def test_orders_are_chosen_for_the_formats_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    formats: list[str] = []
+
+    def spy(partitioned: PartitionedProgram, tensors: Mapping[str, Tensor]) -> LoweringState:
+        formats.append(str(partitioned.program.declared["W"].format))
+        return initial_state(partitioned, tensors)
+
+    monkeypatch.setattr(orders, "initial_state", spy)
+    program = transposed_weight(ORDERED)
+    choice = choose_schedule(program.source, replace(ORDERED, order_policy="auto"), program.machine, top=0)
+    assert formats == [str(program.program.declared["W"].format)]
+    assert choice.schedule.primitives == "auto" and not any(region.private for region in choice.compiled.regions)
+
+
+def test_only_regions_whose_tensors_are_stored_anew_are_fused_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights of the last region are reordered once, and queries, keys and values of the one before once more. The graphs are those
+    of a program that is lowered once, with all formats as they were found."""
+    searched: list[str] = []
+
+    def spy(problem: FusionProblem, order: tuple[str, ...] = ()) -> FusionCandidate | Refusal:
+        searched.append(problem.region)
+        return search(problem, order)
+
+    monkeypatch.setattr(region_fusion, "search", spy)
+    program = compiled("gpt", "partial")
+    times = Counter(searched)
+    partitioned, regions = lower_for(program.source.program, program.schedule, program.machine, program.source.tensors)
+    assert [region.graph for region in lower_regions(partitioned, program.source.tensors)] == [r.graph for r in regions]
+    assert times["decoders.0-3"] == 2 < times["decoders.0-2"] == times["decoders.0"] == 3

@@ -161,7 +161,7 @@ def auto(run: ProgramRun) -> None:
 
 def fusion(run: ProgramRun) -> None:
     """Every Einsum that reads another is fused with it or not, and costs are numbers that can be."""
-    report = explain_fusion(run.source, run.compiled.schedule)
+    report = explain_fusion(run.source, run.compiled.schedule, run.compiled.machine)
     plain(fusion_json(report, run.source.name, run.compiled.schedule.to_yaml()), "explain fusion")
     printed((pair_table(report), producer_table(report)))
     pairs = {(name, e.name) for e in run.case.program.einsums for name in e.operands if name in run.case.program.defined}

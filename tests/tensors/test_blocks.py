@@ -5,7 +5,16 @@ from hypothesis import strategies as st
 
 from fuseflow.errors import TensorError
 from fuseflow.tensors import Format, pack
-from fuseflow.tensors.blocks import block_counts, check_block, from_blocks, parse_block, split_into_tiles, tile_shape, to_blocks
+from fuseflow.tensors.blocks import (
+    block_counts,
+    check_block,
+    from_blocks,
+    parse_block,
+    split_into_tiles,
+    tile_dimensions,
+    tile_shape,
+    to_blocks,
+)
 
 FORMATS = {1: ["dense", "csf"], 2: ["dense", "csr", "csc", "dcsr", "coo", "(dense, dense) order (1, 0)"], 3: ["dense", "csf"]}
 
@@ -66,3 +75,9 @@ def test_a_block_that_is_none(text, rank, message):
 
 def test_a_block_of_one_element_is_no_block():
     assert check_block((1, 1), 2) == ()
+
+
+def test_blocks_have_at_most_two_long_sides():
+    assert tile_dimensions((1, 1, 1)) == (None, None)
+    with pytest.raises(TensorError, match="a block of 2x2x2 has 3 dimensions"):
+        tile_dimensions((2, 2, 2))

@@ -4,32 +4,30 @@ requests is described in `memory_ports`."""
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import inf, prod
-from typing import Any, TypeAlias
+from typing import Any
 
 from fuseflow.samml import nodes as n
-from fuseflow.samml.tokens import D, N, Stop, stop
+from fuseflow.samml.tokens import N
 from fuseflow.sim.memory.controller import Controller
 from fuseflow.sim.memory.layout import AddressRange as AddressRange
 from fuseflow.sim.memory.layout import ArrayKind, ArrayName
 from fuseflow.sim.reference.fibers import FiberReader
-from fuseflow.sim.reference.memory_ports import Answer, DemandPort, PrefetchPort, WritePort
+from fuseflow.sim.reference.memory_ports import DemandPort, PrefetchPort, WritePort
 from fuseflow.sim.reference.node_context import NodeContext, Rule
 from fuseflow.sim.reference.pointwise import reference_lookup
-from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, Steps, Wait, await_slots, await_tokens, make_output
+from fuseflow.sim.reference.process import BoundedFifo, Fifo, Output, Process, make_output
+from fuseflow.sim.reference.remote_steps import PortWrite, ReadPort, ask, gate, heads, point, respond, walk, write
 from fuseflow.sim.reference.scan import scan_steps
 from fuseflow.sim.reference.write import Tiles
 from fuseflow.tensors.levels import Level
 from fuseflow.tensors.levels.base import StoredArray
 from fuseflow.tile_ops import constant_tile
 
-ReadPort: TypeAlias = DemandPort | PrefetchPort
 HANDOFF_CYCLES = 1
 """The cycles from a firing of an asker until its responder sees what was requested."""
-END = stop(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,9 @@ class RemoteProcesses:
         port, fetching = self.read(node, (node.tensor, -1, "val"))
         asker, link = self._asker(node, context.inputs, port)
         width, words = self.places[node.tensor, -1, "val"].width, prod(decl.tile)
-        asker.steps = _ask(asker, port, width, width, len(values), words)
+        asker.steps = ask(asker, port, width, width, len(values), words)
         responder = _responder(node, context, link)
-        responder.steps = _respond(responder, port, lambda ref: (fill if ref is N else values[ref],))
+        responder.steps = respond(responder, port, lambda ref: (fill if ref is N else values[ref],))
         return [asker, *fetching, responder]
 
     def scan(self, node: n.Scan, context: NodeContext, level: Level) -> Sequence[Process]:
@@ -117,14 +115,14 @@ class RemoteProcesses:
         for stored in scanned:
             pos, more = self.read(node, (node.tensor, node.level, stored.kind))
             asker, source = self._asker(node, context.inputs, pos)
-            asker.steps = _ask(asker, pos, stored.bytes * stored.fiber, stored.bytes * stored.scanned, fiber.parents)
+            asker.steps = ask(asker, pos, stored.bytes * stored.fiber, stored.bytes * stored.scanned, fiber.parents)
             askers = [asker, *more]
         walker, link = self._asker(node, (source,), crds)
         if isinstance(source, BoundedFifo):  # of the asker, or of the graph
             source.slots.reader = walker
-        walker.steps = _walk(walker, _heads(walker, pos), fiber, crds)
+        walker.steps = walk(walker, heads(walker, pos), fiber, crds)
         responder = _responder(node, context, link)
-        responder.steps = _respond(responder, crds, lambda pair: pair)
+        responder.steps = respond(responder, crds, lambda pair: pair)
         return [*askers, walker, *fetching, responder]
 
     def _looked_up(self, node: n.Scan, context: NodeContext, arrays: Sequence[StoredArray], fiber: FiberReader) -> list[Process]:
@@ -136,8 +134,8 @@ class RemoteProcesses:
         link.writer = gates[-1]
         walker = link.slots.reader = Process(node, (link,), context.outputs, context.interval)
         walker.steps = scan_steps(walker, fiber, fiber.parents)
-        for gate in gates:
-            gate.helper = True
+        for process in gates:
+            process.helper = True
         return [*chain.processes, *gates, walker]
 
     def locate(self, node: n.Locate, context: NodeContext, level: Level) -> Sequence[Process]:
@@ -151,7 +149,7 @@ class RemoteProcesses:
             node, context.inputs, (make_output(HANDOFF_CYCLES, (elements, targets)),), 1
         )
         pointer.helper = True
-        pointer.steps = _point(pointer, arrays, reference_lookup(pointer, context.fibers(node)))
+        pointer.steps = point(pointer, arrays, reference_lookup(pointer, context.fibers(node)))
         chain = self._pieces(node, (elements,), pieces, inf, paired=True)
         gates = self._gates(node, targets, 1, chain.gates, context.outputs[0], context.interval)
         return [pointer, *chain.processes, *gates]
@@ -169,7 +167,7 @@ class RemoteProcesses:
             tokens = Fifo(None)
             tokens.writer = asker
             asker.outputs = (make_output(HANDOFF_CYCLES, (tokens, link)),)
-            asker.steps = _ask(asker, port, piece.stride, piece.size, count, paired=paired)
+            asker.steps = ask(asker, port, piece.stride, piece.size, count, paired=paired)
             processes += [asker, *fetching]
             gates.append((port, link))
             inputs, paired = (tokens,), True
@@ -191,13 +189,13 @@ class RemoteProcesses:
             inner = k < len(requests_by_port) - 1
             link = Fifo(None)
             out = make_output(HANDOFF_CYCLES, (link,)) if inner else last
-            gate = Process(node, (tokens, requests), (out,), 1 if inner else interval)
-            gate.helper = inner
-            link.writer = requests.slots.reader = gate
+            process = Process(node, (tokens, requests), (out,), 1 if inner else interval)
+            process.helper = inner
+            link.writer = requests.slots.reader = process
             if tokens.slots is not None:
-                tokens.slots.reader = gate
-            gate.steps = _gate(gate, port, part)
-            gates.append(gate)
+                tokens.slots.reader = process
+            process.steps = gate(process, port, part)
+            gates.append(process)
             tokens, part = link, None
         return gates
 
@@ -214,7 +212,7 @@ class RemoteProcesses:
                 entry = port, stored.entry * stored.bytes
             if stored.fiber:
                 closing.append((port, stored.fiber * stored.bytes))
-        processes = context.process(_write, crd, pos, entry, closing)
+        processes = context.process(write, crd, pos, entry, closing)
         for port, _ in (*([entry] if entry else []), *closing):
             port.sender = processes[0]
         return processes
@@ -223,7 +221,7 @@ class RemoteProcesses:
         values = context.written[node.tensor].values = array("d")
         elements = Tiles(values) if context.declared[node.tensor].tile else values
         port = self._write_port(node, -1, "val")
-        processes = context.process(_write, elements, None, (port, port.place.width), [])
+        processes = context.process(write, elements, None, (port, port.place.width), [])
         port.sender = processes[0]
         return processes
 
@@ -247,205 +245,3 @@ class RemoteProcesses:
 def _responder(node: n.Node, context: NodeContext, link: BoundedFifo) -> Process:
     link.slots.reader = process = Process(node, (link,), context.outputs, context.interval)
     return process
-
-
-def _ask(p: Process, port: ReadPort, stride: int, size: int, count: float, words: int = 0, paired: bool = False) -> Steps:
-    """Request `size` bytes at `stride` times every reference, and hand on the token with the request that answers it. With `paired` the
-    input is pairs of the token and something else."""
-    (source,), (link,) = p.inputs, p.outputs
-    requested = 0
-    while True:
-        while not source:
-            yield source
-        token, visible = source[0]
-        if paired:
-            token, _ = token
-        free = yield from await_slots(*p.outputs)
-        request: int | None = None
-        if token is D or token.__class__ is Stop:
-            t = p.close(visible, free)
-        elif token is N:
-            t = p.fire(visible, free)
-        else:
-            if not 0 <= token < count:
-                raise p.outside()
-            requested += 1
-            t, request = yield from port.ask(p, stride * token, stride * token + size, visible, free)
-        source.take(t)
-        link.push((token, request), t)
-        if token is D:
-            if words:
-                p.elements = {"val": requested * words}
-            return
-
-
-HeadReader: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
-
-
-def _heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
-    """Return how a scan looks at its next reference: at the token alone, and at the token with the answer that says where its fiber
-    lies."""
-
-    def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
-        while not source:
-            yield source
-        item, visible = source[0]
-        return (item if pos is None else item[0]), visible
-
-    def answered(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
-        head, visible = yield from token(source)
-        request = None if pos is None else source[0][0][1]
-        if pos is not None and request is not None:
-            answer = Answer(pos, request)
-            while not answer:
-                yield answer
-            visible = p.answered(visible, answer.cycle)
-        return head, visible
-
-    return token, answered
-
-
-def _walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, port: ReadPort) -> Steps:
-    """A scan that requests its coordinates has the firings of `scan`, and one more for every further line."""
-    (source,), (link,) = p.inputs, p.outputs
-    token_of, answered = heads
-    while True:
-        token, visible = yield from answered(source)
-        if token is D or token.__class__ is Stop:
-            t = p.close(visible, (yield from await_slots(*p.outputs)))
-            source.take(t)
-            link.push((token.raised() if token.__class__ is Stop else D, None), t)
-            if token is D:
-                return
-            continue
-        if token is not N and not 0 <= token < fiber.parents:
-            raise p.outside()
-        crds, refs = fiber(token)
-        pending = True
-        bounds = [*refs, fiber.end] if refs else []
-        for crd, (low, high) in zip(crds, pairwise(bounds), strict=True):
-            free = yield from await_slots(*p.outputs)
-            t, request = yield from port.ask(p, port.place.width * low, port.place.width * high, visible, free)
-            if pending:
-                source.take(t)
-                pending = False
-            link.push(((crd, low), request), t)
-        if pending:
-            source.take(p.fire(visible))
-        token, visible = yield from token_of(source)
-        t = p.close(visible, (yield from await_slots(*p.outputs)))
-        end = END
-        if token.__class__ is Stop:
-            if token.low != 0:
-                raise p.error(f"stop {token} does not end a fiber of references")
-            source.take(t)
-            end = stop(0, token.high + 1)
-        link.push((end, None), t)
-
-
-def _respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
-    """Give what was requested once it is there, with one firing for each token."""
-    (link,) = p.inputs
-    outputs: tuple[Output, ...] = p.outputs
-    while True:
-        while not link:
-            yield link
-        (token, request), visible = link[0]
-        answer_cycle = 0
-        if request is not None:
-            answer = Answer(port, request)
-            while not answer:
-                yield answer
-            answer_cycle = answer.cycle
-        free = (yield from await_slots(*outputs)) if p.bounded else 0
-        visible = p.answered(visible, answer_cycle)
-        is_control = token is D or token.__class__ is Stop
-        t = p.close(visible, free) if is_control else p.fire(visible, free)
-        link.take(t)
-        for out, item in zip(outputs, [token] * len(outputs) if is_control else values(token), strict=True):
-            out.push(item, t)
-        if token is D:
-            return
-
-
-def _point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, int], Any]) -> Steps:
-    """Give for each coordinate below a reference the element of the arrays that tells of it, and its own reference, which the locate
-    will give."""
-    (out,), (stored, *_) = p.outputs, arrays
-    lookups = 0
-    while True:
-        visible = yield from await_tokens(0, p.inputs)
-        crd, *ref = (source[0][0] for source in p.inputs)
-        free = yield from await_slots(out)
-        control = crd is D or crd.__class__ is Stop
-        if any((x is D or x.__class__ is Stop) != control or (control and x is not crd) for x in ref):
-            raise p.misaligned(crd, *ref)
-        target = (crd, crd)
-        if not control:
-            target = (N, N)
-            if crd is not N and N not in ref:
-                (parent,) = ref or [0]  # the outermost level has one
-                target = parent * stored.fiber + crd // stored.told, reference(crd, parent)
-                lookups += 1
-        t = p.close(visible, free) if control else p.fire(visible, free)
-        for source in p.inputs:
-            source.take(t)
-        out.push(target, t)
-        if crd is D:
-            p.elements = {array.kind: lookups for array in arrays}
-            return
-
-
-def _gate(p: Process, port: ReadPort, part: int | None) -> Steps:
-    """Let every token through once what was requested with it is there. The token is the element `part` of a pair, or comes alone if
-    `part` is None."""
-    (tokens, requests), (out,) = p.inputs, p.outputs
-    while True:
-        visible = yield from await_tokens(0, p.inputs)
-        (item, _), ((_, request), _) = tokens[0], requests[0]
-        token, answer_cycle = item if part is None else item[part], 0
-        if request is not None:
-            answer = Answer(port, request)
-            while not answer:
-                yield answer
-            answer_cycle = answer.cycle
-        free = yield from await_slots(out)
-        visible = p.answered(visible, answer_cycle)
-        is_control = token is D or token.__class__ is Stop
-        t = p.close(visible, free) if is_control else p.fire(visible, free)
-        tokens.take(t)
-        requests.take(t)
-        out.push(token, t)
-        if token is D:
-            return
-
-
-PortWrite: TypeAlias = tuple[WritePort, int]
-"""A port that writes, and how many bytes it writes at a time."""
-
-
-def _write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, closing: Sequence[PortWrite]) -> Steps:
-    """Append every value. A stop that ends a fiber appends the number of values so far."""
-    (source,) = p.inputs
-    while True:
-        while not source:
-            yield source
-        token, visible = source[0]
-        if token is N:
-            raise p.refused()
-        if token.__class__ is Stop:
-            if token.low == 0 and positions is not None:
-                positions.append(len(elements))
-                for port, size in closing:
-                    t = yield from port.put(p, size, visible)
-                source.take(t if closing else p.close(visible))
-            else:
-                source.take(p.close(visible))
-        elif token is D:
-            source.take(p.close(visible))
-            for port, _ in (*([entry] if entry else []), *closing):
-                yield from port.flush(p, visible)
-            return
-        else:
-            source.take(p.fire(visible) if entry is None else (yield from entry[0].put(p, entry[1], visible)))
-            elements.append(token)

@@ -207,6 +207,8 @@ FORMS: Mapping[str, Callable[..., Port | None]] = {
     "where": _where,
 }
 """The forms of operators. Each is given its operands, and returns None for operands of which it has none."""
+SELECTIONS = frozenset(("eq", "ne", "gt", "lt", "le", "ge", "where"))
+"""The operators whose forms hold for finite values alone: an infinity or NaN that is not selected makes NaN of what is."""
 FORMS_OF_32_BITS: Mapping[str, Callable[..., Port | None]] = {"log": _log, "erf": _erf}
 """The forms that are as exact as numbers of 32 bits."""
 

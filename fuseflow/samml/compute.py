@@ -1,0 +1,160 @@
+"""The primitives that read values and compute with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+from fuseflow.ops import canonical, reducer
+from fuseflow.samml.node import (
+    MEMORY_UNIT,
+    Grain,
+    Node,
+    Pointwise,
+    Role,
+    StreamType,
+    TensorDecl,
+    TensorReader,
+    Unit,
+    Workspace,
+    attribute,
+)
+from fuseflow.tile_ops import ALU_FUNCTIONS, result_shape
+
+L = TypeVar("L")
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Pointwise, TensorReader):
+    """ref(d) -> val(d): the value array of `tensor`; `N` gives its implicit value."""
+
+    op: ClassVar[str] = "load"
+    role: ClassVar[Role] = "value"
+    ports: ClassVar[tuple[str, ...]] = ("val",)
+
+    sequential: bool = field(default=False, metadata=attribute("flag"))
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("val", inputs[0].depth),)
+
+    def typed(self, inputs: Sequence[StreamType], tensors: Mapping[str, TensorDecl]) -> tuple[StreamType, ...]:
+        tile = tensors[self.tensor].tile if self.tensor in tensors else ()
+        return (StreamType("val", inputs[0].depth, tile),)
+
+    def takes(self) -> tuple[str, ...]:
+        return ("ref",)
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return ((),)
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return MEMORY_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand slot of an `Alu`: the next input stream with the implicit value that `N` takes, or a constant."""
+
+    value: float
+    constant: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", canonical(self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Alu(Pointwise):
+    """val(d)... -> val(d): a pointwise operator, or one on tiles (`tile_ops`); inputs are aligned token by token."""
+
+    op: ClassVar[str] = "alu"
+    role: ClassVar[Role] = "compute"
+    ports: ClassVar[tuple[str, ...]] = ("val",)
+
+    function: str = field(metadata=attribute("word"))
+    operands: tuple[Operand, ...] = field(metadata=attribute("slots"))
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        tile = result_shape(self.function, [x.tile for x in inputs])
+        return (StreamType("val", inputs[0].depth, tile or ()),)
+
+    def takes(self) -> tuple[str, ...]:
+        return ("val",) * sum(not slot.constant for slot in self.operands)
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return ((),)
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return Unit(ALU_FUNCTIONS[self.function].unit, self.function)
+
+    @property
+    def operator(self) -> str:
+        return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(Node):
+    """val(d) -> val(d-1): folds each innermost fiber in token order; an empty one gives the identity."""
+
+    op: ClassVar[str] = "reduce"
+    role: ClassVar[Role] = "compute"
+    grain: ClassVar[Grain] = "fold"
+    holds_back: ClassVar[bool] = True
+    ports: ClassVar[tuple[str, ...]] = ("val",)
+
+    function: str = field(metadata=attribute("word"))
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        return (StreamType("val", inputs[0].depth - 1, inputs[0].tile),)
+
+    def takes(self) -> tuple[str, ...]:
+        return ("val",)
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return ((0,),)
+
+    def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
+        return around[:-1]
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return Unit(reducer(self.function).unit, self.function, pipelined=True)
+
+    @property
+    def operator(self) -> str:
+        return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate(Workspace):
+    """crd_0(d) .. crd_k(d+k), val(d+k) -> crd_1(d) .. crd_k(d+k-1), val(d+k-1): the higher-order reduction over crd_0, one
+    workspace for each fiber of crd_0, keyed by the other coordinates and emitted in sorted order when that fiber ends."""
+
+    op: ClassVar[str] = "accumulate"
+    role: ClassVar[Role] = "compute"
+    grain: ClassVar[Grain] = "fold"
+
+    function: str = field(metadata=attribute("word"))
+    order: int = field(metadata=attribute("integer", keyed=True))
+
+    def outputs(self, inputs: Sequence[StreamType]) -> tuple[StreamType, ...]:
+        d = inputs[0].depth
+        return (*(StreamType("crd", d + k) for k in range(self.order)), StreamType("val", d + self.order - 1, inputs[-1].tile))
+
+    def port_names(self) -> tuple[str, ...]:
+        return (*(["crd"] if self.order == 1 else [f"crd{k}" for k in range(1, self.order + 1)]), "val")
+
+    def takes(self) -> tuple[str, ...]:
+        return (*["crd"] * (self.order + 1), "val")
+
+    def carries(self) -> tuple[tuple[int, ...], ...]:
+        return tuple((k,) for k in range(1, self.order + 2))
+
+    def nested(self, around: tuple[L, ...], depth: int, own: L, mixed: L) -> tuple[L, ...]:
+        return (*around[: depth - 1], *around[depth:])
+
+    def unit(self, tensors: Mapping[str, TensorDecl]) -> Unit:
+        return Unit(reducer(self.function).unit, self.function, pipelined=True)
+
+    @property
+    def operator(self) -> str:
+        return self.function

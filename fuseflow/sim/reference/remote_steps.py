@@ -1,0 +1,218 @@
+"""The firings of the processes that read and write at a memory that takes time: requests, answers, and what goes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from fuseflow.samml.tokens import D, N, Stop, stop
+from fuseflow.sim.reference.fibers import FiberReader
+from fuseflow.sim.reference.memory_ports import Answer, DemandPort, PrefetchPort, WritePort
+from fuseflow.sim.reference.process import Fifo, Output, Process, Steps, Wait, await_slots, await_tokens
+from fuseflow.tensors.levels.base import StoredArray
+
+ReadPort: TypeAlias = DemandPort | PrefetchPort
+END = stop(0, 0)
+
+
+def ask(p: Process, port: ReadPort, stride: int, size: int, count: float, words: int = 0, paired: bool = False) -> Steps:
+    """Request `size` bytes at `stride` times every reference, and hand on the token with the request that answers it. With `paired` the
+    input is pairs of the token and something else."""
+    (source,), (link,) = p.inputs, p.outputs
+    requested = 0
+    while True:
+        while not source:
+            yield source
+        token, visible = source[0]
+        if paired:
+            token, _ = token
+        free = yield from await_slots(*p.outputs)
+        request: int | None = None
+        if token is D or token.__class__ is Stop:
+            t = p.close(visible, free)
+        elif token is N:
+            t = p.fire(visible, free)
+        else:
+            if not 0 <= token < count:
+                raise p.outside()
+            requested += 1
+            t, request = yield from port.ask(p, stride * token, stride * token + size, visible, free)
+        source.take(t)
+        link.push((token, request), t)
+        if token is D:
+            if words:
+                p.elements = {"val": requested * words}
+            return
+
+
+HeadReader: TypeAlias = Callable[[Fifo], Generator[Wait, None, tuple[Any, int]]]
+
+
+def heads(p: Process, pos: ReadPort | None) -> tuple[HeadReader, HeadReader]:
+    """Return how a scan looks at its next reference: at the token alone, and at the token with the answer that says where its fiber
+    lies."""
+
+    def token(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
+        while not source:
+            yield source
+        item, visible = source[0]
+        return (item if pos is None else item[0]), visible
+
+    def answered(source: Fifo) -> Generator[Wait, None, tuple[Any, int]]:
+        head, visible = yield from token(source)
+        request = None if pos is None else source[0][0][1]
+        if pos is not None and request is not None:
+            answer = Answer(pos, request)
+            while not answer:
+                yield answer
+            visible = p.answered(visible, answer.cycle)
+        return head, visible
+
+    return token, answered
+
+
+def walk(p: Process, heads: tuple[HeadReader, HeadReader], fiber: FiberReader, port: ReadPort) -> Steps:
+    """A scan that requests its coordinates has the firings of `scan`, and one more for every further line."""
+    (source,), (link,) = p.inputs, p.outputs
+    token_of, answered = heads
+    while True:
+        token, visible = yield from answered(source)
+        if token is D or token.__class__ is Stop:
+            t = p.close(visible, (yield from await_slots(*p.outputs)))
+            source.take(t)
+            link.push((token.raised() if token.__class__ is Stop else D, None), t)
+            if token is D:
+                return
+            continue
+        if token is not N and not 0 <= token < fiber.parents:
+            raise p.outside()
+        crds, refs = fiber(token)
+        pending = True
+        bounds = [*refs, fiber.end] if refs else []
+        for crd, (low, high) in zip(crds, pairwise(bounds), strict=True):
+            free = yield from await_slots(*p.outputs)
+            t, request = yield from port.ask(p, port.place.width * low, port.place.width * high, visible, free)
+            if pending:
+                source.take(t)
+                pending = False
+            link.push(((crd, low), request), t)
+        if pending:
+            source.take(p.fire(visible))
+        token, visible = yield from token_of(source)
+        t = p.close(visible, (yield from await_slots(*p.outputs)))
+        end = END
+        if token.__class__ is Stop:
+            if token.low != 0:
+                raise p.error(f"stop {token} does not end a fiber of references")
+            source.take(t)
+            end = stop(0, token.high + 1)
+        link.push((end, None), t)
+
+
+def respond(p: Process, port: ReadPort, values: Callable[[Any], tuple[Any, ...]]) -> Steps:
+    """Give what was requested once it is there, with one firing for each token."""
+    (link,) = p.inputs
+    outputs: tuple[Output, ...] = p.outputs
+    while True:
+        while not link:
+            yield link
+        (token, request), visible = link[0]
+        answer_cycle = 0
+        if request is not None:
+            answer = Answer(port, request)
+            while not answer:
+                yield answer
+            answer_cycle = answer.cycle
+        free = (yield from await_slots(*outputs)) if p.bounded else 0
+        visible = p.answered(visible, answer_cycle)
+        is_control = token is D or token.__class__ is Stop
+        t = p.close(visible, free) if is_control else p.fire(visible, free)
+        link.take(t)
+        for out, item in zip(outputs, [token] * len(outputs) if is_control else values(token), strict=True):
+            out.push(item, t)
+        if token is D:
+            return
+
+
+def point(p: Process, arrays: Sequence[StoredArray], reference: Callable[[int, int], Any]) -> Steps:
+    """Give for each coordinate below a reference the element of the arrays that tells of it, and its own reference, which the locate
+    will give."""
+    (out,), (stored, *_) = p.outputs, arrays
+    lookups = 0
+    while True:
+        visible = yield from await_tokens(0, p.inputs)
+        crd, *ref = (source[0][0] for source in p.inputs)
+        free = yield from await_slots(out)
+        control = crd is D or crd.__class__ is Stop
+        if any((x is D or x.__class__ is Stop) != control or (control and x is not crd) for x in ref):
+            raise p.misaligned(crd, *ref)
+        target = (crd, crd)
+        if not control:
+            target = (N, N)
+            if crd is not N and N not in ref:
+                (parent,) = ref or [0]  # the outermost level has one
+                target = parent * stored.fiber + crd // stored.told, reference(crd, parent)
+                lookups += 1
+        t = p.close(visible, free) if control else p.fire(visible, free)
+        for source in p.inputs:
+            source.take(t)
+        out.push(target, t)
+        if crd is D:
+            p.elements = {array.kind: lookups for array in arrays}
+            return
+
+
+def gate(p: Process, port: ReadPort, part: int | None) -> Steps:
+    """Let every token through once what was requested with it is there. The token is the element `part` of a pair, or comes alone if
+    `part` is None."""
+    (tokens, requests), (out,) = p.inputs, p.outputs
+    while True:
+        visible = yield from await_tokens(0, p.inputs)
+        (item, _), ((_, request), _) = tokens[0], requests[0]
+        token, answer_cycle = item if part is None else item[part], 0
+        if request is not None:
+            answer = Answer(port, request)
+            while not answer:
+                yield answer
+            answer_cycle = answer.cycle
+        free = yield from await_slots(out)
+        visible = p.answered(visible, answer_cycle)
+        is_control = token is D or token.__class__ is Stop
+        t = p.close(visible, free) if is_control else p.fire(visible, free)
+        tokens.take(t)
+        requests.take(t)
+        out.push(token, t)
+        if token is D:
+            return
+
+
+PortWrite: TypeAlias = tuple[WritePort, int]
+"""A port that writes, and how many bytes it writes at a time."""
+
+
+def write(p: Process, elements: Any, positions: Any, entry: PortWrite | None, closing: Sequence[PortWrite]) -> Steps:
+    """Append every value. A stop that ends a fiber appends the number of values so far."""
+    (source,) = p.inputs
+    while True:
+        while not source:
+            yield source
+        token, visible = source[0]
+        if token is N:
+            raise p.refused()
+        if token.__class__ is Stop:
+            if token.low == 0 and positions is not None:
+                positions.append(len(elements))
+                for port, size in closing:
+                    t = yield from port.put(p, size, visible)
+                source.take(t if closing else p.close(visible))
+            else:
+                source.take(p.close(visible))
+        elif token is D:
+            source.take(p.close(visible))
+            for port, _ in (*([entry] if entry else []), *closing):
+                yield from port.flush(p, visible)
+            return
+        else:
+            source.take(p.fire(visible) if entry is None else (yield from entry[0].put(p, entry[1], visible)))
+            elements.append(token)
