@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from fuseflow.estimate.counted.empty_lists import written_nest
 from fuseflow.estimate.counted.memo import CountMemo
 from fuseflow.estimate.counted.nests import CountedStream, ElementCounts
 from fuseflow.estimate.counted.patterns import Pattern, dense_pattern, result_pattern
@@ -108,7 +109,7 @@ def count_graph(
             accesses.setdefault((name, kind, "write"), []).append((words, exact))
         levels = streams.results[name]
         if exact and all(level.nest is not None for level in levels):
-            nest = levels[-1].nest if levels else None
+            nest = written_nest([level.nest for level in levels])
             key = ("written", str(decl.format), decl.shape)
             result_patterns[name] = memo.once(key, (nest,), partial(result_pattern, nest, decl.format, decl.shape))
         result_statistics_[name] = result_statistics([level.shape for level in levels])

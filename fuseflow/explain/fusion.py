@@ -14,8 +14,8 @@ from fuseflow.errors import FuseFlowError
 from fuseflow.estimate import TensorStatistics, collect_statistics, expected_traffic
 from fuseflow.explain.recompute import Instance, expected_streams, instances
 from fuseflow.frontend.sources import Source
-from fuseflow.lower.partition import PartitionedProgram
-from fuseflow.lower.program import lower
+from fuseflow.lower.partition import PartitionedProgram, partition_program
+from fuseflow.lower.program import lower, lower_regions
 from fuseflow.lower.public import lower_for
 from fuseflow.lower.regions import CompiledRegion
 from fuseflow.schedule import Region, Schedule, form_regions, region_results
@@ -95,7 +95,11 @@ def explain_fusion(source: Source, schedule: Schedule, machine: Machine) -> Fusi
     input_statistics = collect_statistics(inputs, tensors_to_blocks(inputs, source.tensors))
     # Streams are expected of graphs in our own primitives, so what a producer takes alone is, too.
     unfused = Schedule(formats=schedule.formats, blocks=schedule.blocks, vector=schedule.vector, primitives="own")
-    _, alone = lower(source.program, unfused, source.tensors, regions=singletons)
+    apart = partition_program(source.program, unfused, singletons)
+    # What nothing needs is not lowered, so that it may ask of a tensor what no tensor can give.
+    computed = {e for region in compiled for e in region.einsums}
+    apart = replace(apart, regions=tuple(r for r in apart.regions if computed.intersection(r.einsums)))
+    alone = tuple(lower_regions(apart, source.tensors))
     return FusionReport(decisions, _producers(partitioned, compiled, alone, input_statistics))
 
 

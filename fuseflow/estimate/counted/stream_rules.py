@@ -10,6 +10,7 @@ import numpy as np
 
 from fuseflow.estimate.counted.accumulator_unions import union_fibers
 from fuseflow.estimate.counted.distinct import distinct_tuples, group_positions
+from fuseflow.estimate.counted.empty_lists import without_empty_lists
 from fuseflow.estimate.counted.fork_merge import fork_nest, merge_nests
 from fuseflow.estimate.counted.joint_nests import ElementMap, apply_map, common_refinement
 from fuseflow.estimate.counted.matching import merge_fibers
@@ -268,23 +269,13 @@ class StreamRules:
         label = inputs[-1].label
         kept = np.ones(distinct_elements(nest), dtype=bool) if label is None else apply_map(label, map) >= 0
         label = None if label is None else apply_map(label, map)[kept]
-        chain = nest.chain[nest.depth - crds :]
-        levels, links = [fiber_nest.level for fiber_nest in chain], [fiber_nest.link for fiber_nest in chain]
-        for k in reversed(range(crds)):
-            level = levels[k]
-            if not kept.all():
-                levels[k] = FiberLevel(group_positions(level.owner[kept], level.fibers), level.crd[kept], level.size)
-            if k:
-                link = links[k]
-                kept = take(levels[k].lengths, link, 0) > 0
-                links[k] = link[kept]
-        kept_nest = chain[0].above
-        out = []
-        for original, level, link in zip(chain, levels, links, strict=True):
-            unchanged = kept_nest is original.above and level is original.level and len(link) == len(original.link)
-            kept_nest = original if unchanged else FiberNest(kept_nest, link, level)
-            out.append(CountedStream(kept_nest))
-        return (*out, CountedStream(kept_nest, label))
+        level = nest.level
+        if not kept.all():
+            level = FiberLevel(group_positions(level.owner[kept], level.fibers), level.crd[kept], level.size)
+            nest = FiberNest(nest.above, nest.link, level)
+        nest = without_empty_lists(nest, range(nest.depth - crds, nest.depth - 1))
+        streams = tuple(CountedStream(fiber_nest) for fiber_nest in nest.chain[nest.depth - crds :])
+        return (*streams, CountedStream(nest, label))
 
     def _flatten(self, node: n.Flatten, crd: CountedStream) -> CountedStream:
         inner = crd.nest
