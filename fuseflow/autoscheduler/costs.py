@@ -112,17 +112,23 @@ class PartCosts:
 
     def _request(self, part: UnitRange) -> RegionRequest:
         """Return the region of a range. It writes the results that Einsums outside of it read."""
-        members = sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.position.__getitem__)
-        if self._is_computed_elsewhere(members):
-            return RegionRequest(self.units.name(part), (), ())
+        members = self._computed_in(
+            sorted(self.partitioned.reshapes.members(self.units.einsums(part)), key=self.position.__getitem__)
+        )
         results = (e for e in members if not self.readers[e] <= set(members))
-        return RegionRequest(self.units.name(part), tuple(members), tuple(results))
+        return RegionRequest(self.units.name(part), members, tuple(results))
 
-    def _is_computed_elsewhere(self, members: Sequence[str]) -> bool:
-        """Return whether Einsums only name an output again, so that every partition computes them where their operand is."""
-        if not self.partitioned.reshapes.renames.issuperset(members):
-            return False
-        return not any(set(region.einsums) <= set(members) for region in self.partitioned.regions)
+    def _computed_in(self, members: Sequence[str]) -> tuple[str, ...]:
+        """Return the Einsums that a region of these computes: all but those that only name an output again whose Einsum is elsewhere, since
+        every partition computes them where their operand is."""
+        defined, renames = self.partitioned.program.defined, self.partitioned.reshapes.renames
+        home = {e: region for region in self.partitioned.regions for e in region.einsums}
+        computed: list[str] = []
+        for name in members:
+            along = [n for n in defined[name].operands if n in home[name].einsums] if name in renames else []
+            if set(along) <= set(computed):
+                computed.append(name)
+        return tuple(computed)
 
     def _before(self, request: RegionRequest) -> LoweringState:
         """Return the state where a region begins. It has the tensors that the region reads, but not yet its views of them."""
