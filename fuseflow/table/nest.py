@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeAlias, TypeVar
@@ -69,6 +69,11 @@ class Nest:
     def standing(self, places: Env) -> Nest:
         """Return the nest with other positions for some views and reductions."""
         return Nest(self.reduction, self.loops, {**self.env, **places})
+
+    def without(self, reductions: Collection[Tree]) -> Nest:
+        """Return the nest in which some reductions are not completed."""
+        env = {node: place for node, place in self.env.items() if node not in reductions}
+        return Nest(self.reduction, self.loops, env)
 
     def of(self, reduction: Reduction) -> Nest:
         """Return the nest of a reduction in the body, inside the same loops."""
