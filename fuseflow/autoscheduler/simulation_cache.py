@@ -35,6 +35,7 @@ class SimulationCache:
         progress: Callable[[int], None] | None = None,
         *,
         engine: Engine = "auto",
+        expected: float = 0,
     ) -> Simulation:
         shape = signature(graph, tensors)
         runs = self._simulations.setdefault((graph, shape, repr(machine.settings), engine), [])
@@ -44,7 +45,7 @@ class SimulationCache:
         for earlier, simulation in runs:
             if earlier == values:
                 return simulation
-        simulation = simulate(graph, tensors, machine, progress, engine=engine)
+        simulation = simulate(graph, tensors, machine, progress, engine=engine, expected=expected)
         self.simulations += 1
         runs.append((values, simulation))
         return simulation
