@@ -8,7 +8,6 @@ from then on; where a loop that it lacks comes before one of its free indices, i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar, assert_never
 
