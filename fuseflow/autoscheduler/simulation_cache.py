@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from fuseflow.samml.nodes import Graph
 from fuseflow.sim import Engine, Machine, Simulation, simulate
 from fuseflow.sim.signature import signature
@@ -33,6 +35,7 @@ class SimulationCache:
         progress: Callable[[int], None] | None = None,
         *,
         engine: Engine = "auto",
+        expected: float = 0,
     ) -> Simulation:
         shape = signature(graph, tensors)
         runs = self._simulations.setdefault((graph, shape, repr(machine.settings), engine), [])
@@ -42,7 +45,7 @@ class SimulationCache:
         for earlier, simulation in runs:
             if earlier == values:
                 return simulation
-        simulation = simulate(graph, tensors, machine, progress, engine=engine)
+        simulation = simulate(graph, tensors, machine, progress, engine=engine, expected=expected)
         self.simulations += 1
         runs.append((values, simulation))
         return simulation
@@ -58,5 +61,5 @@ def _values_digest(graph: Graph, tensors: Mapping[str, Tensor]) -> str:
     for name in graph.inputs:
         tensor = tensors[name]
         for array in (*(a for level in tensor.levels for a in level.arrays.values()), tensor.values):
-            total.update(array.tobytes())
+            total.update(np.ascontiguousarray(array).data)
     return total.hexdigest()

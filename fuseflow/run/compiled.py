@@ -55,6 +55,7 @@ class GraphExecutor(Protocol):
         progress: Callable[[int], None] | None = None,
         *,
         engine: Engine = "auto",
+        expected: float = 0,
     ) -> Simulation: ...
 
 
@@ -220,7 +221,7 @@ class Compiled:
             read = {name: memory[name] for name in region.graph.inputs}
             results = history.replay(region, read)
             if results is None:
-                simulation = execute(region.graph, read, self.machine, report, engine=engine)
+                simulation = execute(region.graph, read, self.machine, report, engine=engine, expected=region.estimate.firings)
                 if watch is not None:
                     watch(region, read, simulation)
                 results = history.record(region, read, simulation)

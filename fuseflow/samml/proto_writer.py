@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from fuseflow.samml import nodes as n
 from fuseflow.samml import tortilla_pb2 as pb
 from fuseflow.samml.public_streams import PublicStreams
-from fuseflow.samml.verify import stream_facts
+from fuseflow.samml.rule_context import StreamFacts
 from fuseflow.tensors.levels import Level
 
 CHANNEL_SIZE = 1024
@@ -18,12 +18,16 @@ StreamMessage: TypeAlias = pb.CrdStream | pb.RefStream | pb.ValStream | pb.RepSi
 
 
 class ProtoWriter:
-    """A writer that fills in the messages of each node by `write`, and then numbers the streams."""
+    """A writer that fills in the messages of each node by `write`, and then numbers the streams. The graph is verified: `facts` has what
+    is known of its streams.
+    """
 
-    def __init__(self, graph: n.Graph, write: Callable[[ProtoWriter, n.Primitive], None]) -> None:
+    def __init__(
+        self, graph: n.Graph, write: Callable[[ProtoWriter, n.Primitive], None], facts: Mapping[n.Port, StreamFacts]
+    ) -> None:
         self.graph, self.write = graph, write
         self.declared = graph.declared
-        self.facts = stream_facts(graph)
+        self.facts = facts
         self.public = PublicStreams(graph, self.facts)
         self.read_by = graph.readers()
         self.by_name = graph.by_name

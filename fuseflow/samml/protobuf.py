@@ -18,6 +18,7 @@ from fuseflow.samml.proto_foreign import ForeignGraph
 from fuseflow.samml.proto_read import ProtoReader, declared_graph
 from fuseflow.samml.proto_write import write_node
 from fuseflow.samml.proto_writer import ProtoWriter
+from fuseflow.samml.rule_context import StreamFacts
 from fuseflow.samml.verify import verify
 
 
@@ -31,9 +32,11 @@ def to_text(graph: n.Graph) -> str:
     return text_format.MessageToString(_message(graph).run())
 
 
-def compatibility(graph: n.Graph) -> tuple[str, ...]:
-    """Return a sentence for each thing that readers of the public schema will miss, in the order of the nodes."""
-    writer = _message(graph)
+def compatibility(graph: n.Graph, facts: Mapping[n.Port, StreamFacts] | None = None) -> tuple[str, ...]:
+    """Return a sentence for each thing that readers of the public schema will miss, in the order of the nodes. The graph is verified,
+    unless the `facts` of its streams are proven already. Raises `GraphError` if it does not verify.
+    """
+    writer = ProtoWriter(graph, write_node, verify(graph) if facts is None else facts)
     writer.run()
     return tuple(writer.warnings)
 
@@ -74,8 +77,7 @@ def _parsed(data: bytes | str) -> pb.ComalGraph:
 
 
 def _message(graph: n.Graph) -> ProtoWriter:
-    verify(graph)
-    return ProtoWriter(graph, write_node)
+    return ProtoWriter(graph, write_node, verify(graph))
 
 
 def _graph(message: pb.ComalGraph, sizes: Mapping[str, int]) -> n.Graph:

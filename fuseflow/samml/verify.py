@@ -23,8 +23,8 @@ NAME = re.compile(r"[^\s()\[\],;#=]+")
 """The names that tensors and nodes may have, so that the text form can hold them."""
 
 
-def verify(graph: n.Graph) -> None:
-    """Raise `GraphError`, naming graph, node and input, unless the graph is well-formed."""
+def verify(graph: n.Graph) -> Mapping[n.Port, StreamFacts]:
+    """Return what is known of every stream. Raises `GraphError`, naming graph, node and input, unless the graph is well-formed."""
     if not graph.name or graph.name != graph.name.strip() or set(graph.name) & {"\n", "#"}:
         raise GraphError(f"the graph's name {graph.name!r} is empty or has a line break, a `#` or spaces around it")
     _verify_tensors(graph)
@@ -32,6 +32,7 @@ def verify(graph: n.Graph) -> None:
     facts = stream_facts(graph)
     _verify_outputs(graph, facts)
     _verify_edges(graph)
+    return facts
 
 
 class StreamProver:

@@ -82,10 +82,12 @@ def simulate(
     check: bool = False,
     record: bool = False,
     attach: ControllerFactory | None = None,
+    expected: float = 0,
 ) -> Simulation:
     """Execute a verified graph on `machine` and return its outputs and statistics.
 
-    `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs.
+    `engine` names the simulator, `reference` or `fast`, which give the same results; `auto` takes the reference for small runs. `expected`
+    are the firings of an estimate, if there is one, by which `auto` knows long runs at once.
     `progress` is called now and then with the number of firings so far. With `check` every stream is verified after the run, and with
     `record` all streams are returned. The memory is that of the machine, or one that `attach` makes. Raises `GraphError` if the engine
     gets a graph that does not verify, `MachineError` if the machine does not model what the graph asks for, `TensorError` if a tensor is
@@ -104,7 +106,7 @@ def simulate(
     copies = lane_copies(graph) if auto else {}
     while True:
         deepened = graph.with_depths(depths)
-        outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record or check, attach)
+        outcome, used_engine = run_graph(deepened, tensors, machine, engine, progress, record or check, attach, expected)
         if not isinstance(outcome, Deadlock):
             break
         if not auto:

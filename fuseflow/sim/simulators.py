@@ -41,10 +41,11 @@ def run_graph(
     progress: Callable[[int], None] | None = None,
     record: bool = False,
     attach: ControllerFactory | None = None,
+    expected: float = 0,
 ) -> tuple[Outcome | Deadlock, Engine]:
     """Run a verified graph, and return its outcome and the simulator that ran it. Both simulators give the same outcome. `auto` begins
-    on the reference, and starts again on the engine if the run takes more than `reference_firings`. The memory is that of the machine, or
-    one that `attach` makes. Raises `UsageError` for an unknown engine."""
+    on the reference, unless more than `reference_firings` are `expected`, and starts again on the engine if the run takes more than those.
+    The memory is that of the machine, or one that `attach` makes. Raises `UsageError` for an unknown engine."""
     if engine not in ENGINES:
         raise UsageError(f"unknown engine `{engine}`", hint=did_you_mean(engine, ENGINES))
 
@@ -56,7 +57,7 @@ def run_graph(
     if engine != "fast":
         limit = None if engine == "reference" else reference_firings(graph, machine)
         entries = sum(tensors[name].stored for name in graph.inputs)
-        if limit is None or FIRINGS_PER_ENTRY * entries <= limit:
+        if limit is None or max(expected, FIRINGS_PER_ENTRY * entries) <= limit:
             with suppress(FiringLimitError):
                 outcome = execute_reference(graph, tensors, machine, progress, record, limit, attach)
                 return outcome if isinstance(outcome, Outcome) else _advised(outcome, fast, {}), "reference"

@@ -8,7 +8,6 @@ from then on; where a loop that it lacks comes before one of its free indices, i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import partial
 from typing import TypeVar, assert_never
 
@@ -81,7 +80,7 @@ class TableBuilder:
         node = outside.reduction
         loops = sorted({*node.free, *node.over}.difference(outside.indices), key=self.place.__getitem__)
         total = self.total_loops(node, loops)
-        nest = self.step(outside.nests, ("reopened", *loops), lambda: self.reopened(outside, loops))
+        nest = self.reopened(outside, loops)
         for v in loops:
             nest = self.entered(self.completed(nest, v), v, v in total)
         nest = self.completed(nest, None)
@@ -166,18 +165,21 @@ class TableBuilder:
     def reopened(self, nest: Nest, loops: list[str]) -> Nest:
         """Return the nest without the bundles that cannot be repeated as a whole (L6). Where this nest has a loop that a bundle lacks,
         outside one of the bundle's remaining levels, the producer is instantiated again inside this nest."""
-        again: set[Tree] = set()
+        again: dict[Tree, None] = {}
         for node in self.reach(nest).reductions:
             bundle = nest.env.get(node)
-            if not isinstance(bundle, Bundle):
+            if not isinstance(bundle, Bundle) or not bundle.levels:
                 continue
             left = bundle.indices
-            enclosed = [v for v in loops if v not in left and any(self.place[w] > self.place[v] for w in left)]
+            last = max(self.place[w] for w in left)
+            enclosed = [v for v in loops if self.place[v] < last and v not in left]
             if enclosed and not bundle.whole:
                 raise self.enclosed(node, enclosed[0], left[0])
             if enclosed:
-                again.add(node)
-        return replace(nest, env={node: place for node, place in nest.env.items() if node not in again}) if again else nest
+                again[node] = None
+        if not again:
+            return nest
+        return self.step(nest.nests, ("reopened", *again), lambda: nest.without(again))
 
     def enclosed(self, node: Reduction, loop: str, level: str) -> FusionError:
         """Return the error of an order that cannot be streamed: a loop stands between two levels of a reduction that lacks it."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from fuseflow.fusion.tree import Reduction, Tree, View
 from fuseflow.samml.nodes import Port
@@ -18,8 +18,7 @@ Env: TypeAlias = Mapping[Tree, ViewCursor | Bundle]
 """The position of every view and completed reduction of a nest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[T]):
+class Step(NamedTuple, Generic[T]):
     """The outcome of a step of a builder, with the names of the nodes that the step uses, in the order in which it came to need them."""
 
     outcome: T
@@ -69,6 +68,11 @@ class Nest:
     def standing(self, places: Env) -> Nest:
         """Return the nest with other positions for some views and reductions."""
         return Nest(self.reduction, self.loops, {**self.env, **places})
+
+    def without(self, reductions: Collection[Tree]) -> Nest:
+        """Return the nest in which some reductions are not completed."""
+        env = {node: place for node, place in self.env.items() if node not in reductions}
+        return Nest(self.reduction, self.loops, env)
 
     def of(self, reduction: Reduction) -> Nest:
         """Return the nest of a reduction in the body, inside the same loops."""

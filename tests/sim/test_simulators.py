@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fuseflow.samml.nodes import Edge
+from fuseflow.samml.nodes import Edge, Graph
 from fuseflow.samml.text import parse, show
 from fuseflow.sim import load_machine, simulate, simulators
 from fuseflow.sim.machine.machine import Machine
@@ -77,3 +78,21 @@ def test_the_choice_is_by_firings_and_by_memory(machine: str, rows: int, engine:
     run = simulate(graph, tensors, load_machine(machine, {"fifo_depth": 64}))
     limit = simulators.reference_firings(graph, load_machine(machine))
     assert (run.engine, run.firings <= limit) == (engine, engine == "reference")
+
+
+@pytest.mark.parametrize(("expected", "engine"), [(0.0, "reference"), (1e6, "fast")])
+def test_a_run_that_is_expected_to_be_long_is_not_begun_on_the_reference(
+    monkeypatch: pytest.MonkeyPatch, expected: float, engine: str
+) -> None:
+    tensors = {"x": pack(np.arange(1.0, 8.0 * ROWS + 1).reshape(ROWS, 8), GRAPH.declared["x"].format)}
+    begun: list[Graph] = []
+    execute_reference = simulators.execute_reference
+
+    def recorded(graph: Graph, *arguments: Any) -> Any:
+        begun.append(graph)
+        return execute_reference(graph, *arguments)
+
+    monkeypatch.setattr(simulators, "execute_reference", recorded)
+    run = simulate(GRAPH, tensors, Machine(name="test", fifo_depth=64), expected=expected)
+    assert (run.engine, bool(begun)) == (engine, engine == "reference")
+    assert run.cycles == simulate(GRAPH, tensors, Machine(name="test", fifo_depth=64), engine="fast").cycles

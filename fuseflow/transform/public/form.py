@@ -49,5 +49,5 @@ def public_form(graph: Graph) -> PublicForm:
     """Return the public form of a graph."""
     rewriter = GraphRewriter(graph)
     public = rewriter.run(RULES)
-    warnings = compatibility(public)
+    warnings = compatibility(public, rewriter.proven)
     return PublicForm(graph, warnings) if warnings else PublicForm(public, sources=rewriter.sources)

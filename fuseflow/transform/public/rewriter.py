@@ -69,6 +69,11 @@ class GraphRewriter:
             candidate = f"{name}'{count}"
         return candidate
 
+    @property
+    def proven(self) -> Mapping[Port, StreamFacts]:
+        """The facts of all streams that were put."""
+        return self._prover.facts
+
     def facts(self, port: Port) -> StreamFacts:
         return self._prover.facts[port]
 
