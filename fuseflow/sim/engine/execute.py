@@ -143,4 +143,4 @@ def smallest_depth(
 
 def _forget_cycles(layout: NetworkLayout) -> None:
     if layout.controller is not None:
-        layout.controller.memory.be_patient()
+        layout.controller.memory.forget_cycles()

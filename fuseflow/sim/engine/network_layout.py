@@ -102,7 +102,8 @@ def lay_out(
     _fill_nodes(layout, machine, library)
     _fill_streams(layout, machine)
     _fill_readers(layout, machine)
-    layout.agenda = new_agenda(_neighbours(layout), layout.arrays)
+    askers = [p for p, part in enumerate(layout.parts) if part.asks]
+    layout.agenda = new_agenda(_neighbours(layout), askers, layout.arrays)
     return layout
 
 
@@ -195,6 +196,7 @@ def _fill_streams(layout: NetworkLayout, machine: Machine) -> None:
         streams[k]["latency"] = _timing(layout, owner, machine)[0] if link.latency is None else link.latency
         streams[k]["lag"] = lag_by_port.get(key, 0) if isinstance(key, n.Port) else 0
         streams[k]["readers"], streams[k]["count"] = address(reader_addresses), len(readers)
+        streams[k]["writer"] = layout.writer_of[k]
 
 
 def _timing(layout: NetworkLayout, node: n.Node, machine: Machine) -> tuple[int, int]:
@@ -212,6 +214,7 @@ def _fill_readers(layout: NetworkLayout, machine: Machine) -> None:
         link_depth = link.depth if isinstance(link, Link) else None
         depth = link_depth if reader.edge is None else depths.get(reader.edge, machine.first_depth)
         stream = streams[reader.stream]
+        readers[r]["part"] = reader.part
         readers[r]["stream"] = address(streams) + STREAM_SIZE * reader.stream
         readers[r]["ring"], readers[r]["mask"], readers[r]["latency"] = stream["ring"], stream["mask"], stream["latency"]
         readers[r]["history"], readers[r]["history_mask"] = address(history), limits.pops - 1

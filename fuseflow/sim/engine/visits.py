@@ -1,0 +1,71 @@
+"""A visit runs a part as far as it gets. This module says when one may be worth it, and when the next one is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuseflow.sim.engine.agenda import add, discard, wake_neighbours
+from fuseflow.sim.engine.memory_ports import is_answered
+from fuseflow.sim.engine.node_records import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
+from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, tokens_left
+from fuseflow.sim.native.jit import call_kernel
+from fuseflow.sim.native.records import inline
+
+NODE_SIZE = NODE.size
+FAULTY = -1
+"""This stands for the number of firings of a part that has a fault."""
+
+
+@inline
+def visit(nodes: int, a: Any, part: int) -> int:
+    """Run a part as far as it gets, and return the number of its firings, or FAULTY."""
+    discard(a.due, part)
+    address = nodes + NODE_SIZE * part
+    node = node_at(address)
+    firings_before = node.firings
+    call_kernel(node.kernel, address)
+    if node.fault != 0:
+        return FAULTY
+    if node.firings > firings_before:
+        wake_neighbours(a, part)
+    _schedule(a, node, part)
+    made: int = node.firings - firings_before
+    return made
+
+
+@inline
+def still_waits(node: Any) -> bool:
+    """Return whether what a part waits for has certainly not happened; only what is quickly checked is checked."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        return bool(tokens_left(source(node, wait - INPUT)) == 0)
+    if OUTPUT <= wait < BUFFER:
+        return is_full(target(node, wait - OUTPUT))
+    if wait == ANSWER:
+        return not is_answered(node)
+    return bool(wait == ENDED)
+
+
+@inline
+def _schedule(a: Any, node: Any, part: int) -> None:
+    """Decide when a part is visited again if no neighbour fires."""
+    wait = node.waits
+    if wait == ANSWER:
+        add(a.answers, part)
+    elif wait < INPUT or wait in (GROW, ROOM):
+        add(a.due, part)
+    if needs_engine(node):
+        add(a.held, part)
+    else:
+        discard(a.held, part)
+
+
+@inline
+def needs_engine(node: Any) -> bool:
+    """Return whether a part waits for the engine, and not for the model."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        return bool(source(node, wait - INPUT).stalled != 0)
+    if OUTPUT <= wait < BUFFER:
+        return bool(target(node, wait - OUTPUT).blocked == FULL_RING)
+    return bool(wait in (GROW, ROOM))
