@@ -86,7 +86,6 @@ def wake_neighbours(a: Any, part: int) -> None:
 
 @inline
 def wake_answered(a: Any) -> None:
-    """Make those parts due that wait for an answer, after the memory has advanced."""
+    """Make those parts due that wait for an answer, after the memory has advanced. They wait for it until they are visited."""
     for k in range(a.words):
         set_int(a.due, k, get_int(a.due, k) | get_int(a.answers, k))
-        set_int(a.answers, k, 0)

@@ -52,7 +52,9 @@ def _schedule(a: Any, node: Any, part: int) -> None:
     wait = node.waits
     if wait == ANSWER:
         add(a.answers, part)
-    elif wait < INPUT or wait in (GROW, ROOM):
+    else:
+        discard(a.answers, part)
+    if wait < INPUT or wait in (GROW, ROOM):
         add(a.due, part)
     if needs_engine(node):
         add(a.held, part)
