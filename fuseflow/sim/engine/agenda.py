@@ -20,9 +20,16 @@ AGENDA = Record(
     "count words "  # parts, and words of the sets of them
     "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
     "first neighbours "  # where the neighbours of each part are, and who they are
-    "askers asking bounds"  # parts that may make requests, their number, and the cycles before which they certainly make none
+    "askers asking bounds "  # parts that may make requests, their number, and the cycles before which they certainly make none
+    "outlooks"  # of each part, after its last visit
 )
-agenda_at = AGENDA.at
+OUTLOOK = Record("ready awaited delay")
+"""When a part is ready, which part has to fire before it does, and how much later its firing is then at least. In place of the part
+stand the negative numbers below."""
+agenda_at, outlook_at = AGENDA.at, OUTLOOK.at
+OUTLOOK_SIZE = OUTLOOK.size
+NEVER, REPLY, ENGINE = -1, -2, -3
+"""What a part waits for in place of another: nothing, as it has ended; a reply of the memory; the engine, or it was not visited."""
 SHIFT, BITS = 5, 32
 
 
@@ -31,9 +38,11 @@ def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], array
     into `arrays` by their addresses."""
     count = len(neighbours)
     agenda, words = AGENDA.array(1), -(-count // BITS)
-    fields = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
+    fields: dict[str, Array] = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
     fields["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
     fields["neighbours"] = np.array([p for numbers in neighbours for p in numbers] or [0], dtype=np.int64)
+    fields["outlooks"] = OUTLOOK.array(count)
+    fields["outlooks"]["awaited"] = ENGINE
     fields["askers"] = np.array(askers or [0], dtype=np.int64)
     fields["bounds"] = np.zeros(max(len(askers), 1), dtype=np.int64)
     for name, array in fields.items():

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.agenda import is_member
-from fuseflow.sim.engine.node_records import ANSWER, BUFFER, ENDED, INPUT, OUTPUT, TOUCH, node_at, source, target
-from fuseflow.sim.engine.stream_rings import FULL_RING, reader_at, stream_at, tokens_left, visible
+from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, is_member, outlook_at
+from fuseflow.sim.engine.node_records import INPUT, OUTPUT, node_at, source
+from fuseflow.sim.engine.stream_rings import tokens_left, visible
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, still_waits, visit
 from fuseflow.sim.memory.ports import FOREVER
 from fuseflow.sim.native.records import get_int, inline, set_int
@@ -63,34 +63,30 @@ def _walk(nodes: int, a: Any, part: int, horizon: int) -> tuple[int, int]:
     part's next firing."""
     bound, delay = 0, 0
     for _ in range(a.count):
-        node = node_at(nodes + NODE_SIZE * part)
-        bound = max(bound, node.ready + delay)
+        outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
+        bound = max(bound, outlook.ready + delay)
         if bound >= horizon:
             return NOBODY, bound
-        wait = node.waits
-        if (wait == ANSWER or is_member(a.due, part)) and not still_waits(node):
-            if INPUT <= wait < OUTPUT and tokens_left(source(node, wait - INPUT)) > 0:
-                bound = max(bound, visible(source(node, wait - INPUT)) + delay)
-            return (NOBODY if bound >= horizon else part), bound
-        if INPUT <= wait < OUTPUT:
-            reader = source(node, wait - INPUT)
-            if reader.stalled != 0:
-                return UNSURE, bound
-            delay += stream_at(reader.stream).latency
-            part = stream_at(reader.stream).writer
-        elif OUTPUT <= wait < BUFFER:
-            stream = target(node, wait - OUTPUT)
-            if stream.blocked == FULL_RING:
-                return UNSURE, bound
-            delay += 1
-            part = reader_at(get_int(stream.readers, stream.blocked)).part
-        elif wait == ANSWER:
-            return NOBODY, horizon + delay
-        elif wait == TOUCH:
-            delay += 1
-            part -= 1  # who asks for what is fetched ahead
-        elif wait == BUFFER:
-            part += 1  # who empties it
-        else:
-            return (NOBODY if wait == ENDED else UNSURE), FOREVER
+        if outlook.awaited == ENGINE:
+            return UNSURE, bound
+        if outlook.awaited == REPLY or is_member(a.due, part):
+            node = node_at(nodes + NODE_SIZE * part)
+            if not still_waits(node):
+                bound = max(bound, _visible(node) + delay)
+                return (NOBODY if bound >= horizon else part), bound
+            if outlook.awaited == REPLY:
+                return NOBODY, horizon + delay
+        if outlook.awaited == NEVER:
+            return NOBODY, FOREVER
+        delay += outlook.delay
+        part = outlook.awaited
     return NOBODY, FOREVER
+
+
+@inline
+def _visible(node: Any) -> int:
+    """Return the cycle from which the token is visible that a part waited for, or 0 if it waited for something else."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT and tokens_left(source(node, wait - INPUT)) > 0:
+        return visible(source(node, wait - INPUT))
+    return 0

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.agenda import add, discard, wake_neighbours
+from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, add, discard, outlook_at, wake_neighbours
 from fuseflow.sim.engine.memory_ports import is_answered
-from fuseflow.sim.engine.node_records import ANSWER, BUFFER, ENDED, GROW, INPUT, NODE, OUTPUT, ROOM, node_at, source, target
-from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, tokens_left
+from fuseflow.sim.engine.node_records import (
+    ANSWER,
+    BUFFER,
+    ENDED,
+    GROW,
+    INPUT,
+    NODE,
+    OUTPUT,
+    ROOM,
+    TOUCH,
+    node_at,
+    source,
+    target,
+)
+from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stream_at, tokens_left
 from fuseflow.sim.native.jit import call_kernel
-from fuseflow.sim.native.records import inline
+from fuseflow.sim.native.records import get_int, inline
 
 NODE_SIZE = NODE.size
 FAULTY = -1
@@ -56,10 +69,33 @@ def _schedule(a: Any, node: Any, part: int) -> None:
         discard(a.answers, part)
     if wait < INPUT or wait in (GROW, ROOM):
         add(a.due, part)
+    outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
+    outlook.ready = node.ready
     if needs_engine(node):
         add(a.held, part)
+        outlook.awaited = ENGINE
     else:
         discard(a.held, part)
+        outlook.awaited, outlook.delay = _awaited(node, part)
+
+
+@inline
+def _awaited(node: Any, part: int) -> tuple[int, int]:
+    """Return the part that has to fire before a part does, or what stands in its place, and how much later that is at least."""
+    wait = node.waits
+    if INPUT <= wait < OUTPUT:
+        stream = stream_at(source(node, wait - INPUT).stream)
+        return stream.writer, stream.latency
+    if OUTPUT <= wait < BUFFER:
+        stream = target(node, wait - OUTPUT)
+        return reader_at(get_int(stream.readers, stream.blocked)).part, 1
+    if wait == TOUCH:
+        return part - 1, 1  # who asks for what is fetched ahead
+    if wait == BUFFER:
+        return part + 1, 0  # who empties it
+    if wait == ANSWER:
+        return REPLY, 0
+    return (NEVER if wait == ENDED else ENGINE), 0
 
 
 @inline

@@ -53,8 +53,8 @@ class Deadlock:
     `waiting` lists all processes that have not ended, in graph order, and `nodes` says what every node had done. `smallest_depth` takes
     an edge, or several that are equally deep, and returns the smallest depth with which the graph runs to its end while all others are
     unchanged, or None if there is none. `deepened` goes on with deeper FIFOs, once, and returns the next deadlock, or None if the run
-    comes to its end. That is where the run would be stuck if the FIFOs had been as deep from the start: what nodes compute depends on no
-    cycle, so it does not matter who waited when. The cycles of that run are not used.
+    comes to its end or far beyond where it was stuck. That is where the run would be stuck if the FIFOs had been as deep from the start:
+    what nodes compute depends on no cycle, so it does not matter who waited when. The cycles of that run are not used.
     """
 
     waiting: tuple[WaitingProcess, ...]
