@@ -19,23 +19,36 @@ from fuseflow.sim.native.records import Record, address, get_int, inline, set_in
 AGENDA = Record(
     "count words "  # parts, and words of the sets of them
     "due answers held "  # sets: those to be visited; that wait for an answer; that wait for the engine
-    "first neighbours"  # where the neighbours of each part are, and who they are
+    "first neighbours "  # where the neighbours of each part are, and who they are
+    "askers asking bounds "  # parts that may make requests, their number, and the cycles before which they certainly make none
+    "outlooks"  # of each part, after its last visit
 )
-agenda_at = AGENDA.at
+OUTLOOK = Record("ready awaited delay")
+"""When a part is ready, which part has to fire before it does, and how much later its firing is then at least. In place of the part
+stand the negative numbers below."""
+agenda_at, outlook_at = AGENDA.at, OUTLOOK.at
+OUTLOOK_SIZE = OUTLOOK.size
+NEVER, REPLY, ENGINE = -1, -2, -3
+"""What a part waits for in place of another: nothing, as it has ended; a reply of the memory; the engine, or it was not visited."""
 SHIFT, BITS = 5, 32
 
 
-def new_agenda(neighbours: Sequence[Sequence[int]], arrays: dict[int, Array]) -> Array:
-    """Return an agenda for parts with these neighbours. The arrays that it refers to are put into `arrays` by their addresses."""
+def new_agenda(neighbours: Sequence[Sequence[int]], askers: Sequence[int], arrays: dict[int, Array]) -> Array:
+    """Return an agenda for parts with these neighbours, of whom `askers` may make requests. The arrays that it refers to are put
+    into `arrays` by their addresses."""
     count = len(neighbours)
     agenda, words = AGENDA.array(1), -(-count // BITS)
-    fields = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
+    fields: dict[str, Array] = {name: np.zeros(max(words, 1), dtype=np.int64) for name in ("due", "answers", "held")}
     fields["first"] = np.cumsum([0, *map(len, neighbours)], dtype=np.int64)
     fields["neighbours"] = np.array([p for numbers in neighbours for p in numbers] or [0], dtype=np.int64)
+    fields["outlooks"] = OUTLOOK.array(count)
+    fields["outlooks"]["awaited"] = ENGINE
+    fields["askers"] = np.array(askers or [0], dtype=np.int64)
+    fields["bounds"] = np.zeros(max(len(askers), 1), dtype=np.int64)
     for name, array in fields.items():
         agenda[name] = address(array)
         arrays[address(array)] = array
-    agenda["count"], agenda["words"] = count, words
+    agenda["count"], agenda["words"], agenda["asking"] = count, words, len(askers)
     return agenda
 
 
@@ -51,6 +64,12 @@ def discard(members: int, part: int) -> None:
     """Remove a part from a set."""
     k = part >> SHIFT
     set_int(members, k, get_int(members, k) & ~(1 << (part & BITS - 1)))
+
+
+@inline
+def is_member(members: int, part: int) -> bool:
+    """Return whether a part is in a set."""
+    return bool(get_int(members, part >> SHIFT) >> (part & BITS - 1) & 1)
 
 
 @inline
@@ -76,7 +95,6 @@ def wake_neighbours(a: Any, part: int) -> None:
 
 @inline
 def wake_answered(a: Any) -> None:
-    """Make those parts due that wait for an answer, after the memory has advanced."""
+    """Make those parts due that wait for an answer, after the memory has advanced. They wait for it until they are visited."""
     for k in range(a.words):
         set_int(a.due, k, get_int(a.due, k) | get_int(a.answers, k))
-        set_int(a.answers, k, 0)

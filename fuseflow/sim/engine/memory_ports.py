@@ -33,8 +33,21 @@ def answer_cycle(node: Any, r: Any, request: int) -> int:
         if visible_at >= 0:
             r.wanted = request
             return visible_at
-    node.waits = ANSWER
+    _await(node, r.port, request)
     return WAIT
+
+
+@inline
+def _await(node: Any, port: int, request: int) -> None:
+    """Let the node wait for the answer of a request."""
+    node.waits, node.asked_port, node.request = ANSWER, port, request
+
+
+@inline
+def is_answered(node: Any) -> bool:
+    """Return whether the answer that a node waits for is known."""
+    is_issued = node.request < port_at(node.asked_port).issued
+    return bool(is_issued and request_at(request_of(node.asked_port, node.request)).visible >= 0)
 
 
 @inline
@@ -54,7 +67,7 @@ def may_send(node: Any, r: Any) -> bool:
     if credit >= 0:
         visible_at = request_at(request_of(r.port, credit)).visible
         if visible_at < 0:
-            node.waits = ANSWER
+            _await(node, r.port, credit)
             return False
         r.free = visible_at
         p.released = max(p.released, min(credit, r.wanted))

@@ -47,7 +47,7 @@ def advance_comal(memory: int, until: int) -> int:
         p.transactions += r.left
         for _ in range(r.left):
             finish(head_of(port), r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
-        mark_sent(port)
+        mark_sent(memory, port)
         port = next_port(memory, until)
     settle(memory, until)
     return 0

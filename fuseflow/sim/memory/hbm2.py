@@ -70,7 +70,7 @@ def _send(memory: int, port: int) -> int:
         enqueue(channel, cycle, unit, packed & ((1 << PLACE_BITS) - 1), r.write, port, p.sent)
         p.part += 1
     p.transactions += p.part
-    mark_sent(port)
+    mark_sent(memory, port)
     return 0
 
 

@@ -27,17 +27,18 @@ PORT = Record(
     "due "  # cycle of the first request that was not sent
     "part "  # transactions of it that were sent nevertheless
     "last "  # cycle of the last answer
+    "timeless "  # requests are answered at once: nobody looks at cycles
     "bytes transactions latency"  # asked for; moved; from issue to answer, summed
 )
 MEMORY = Record(
     "ports count "
     "now "  # the end of the last window
+    "open "  # requests that were sent and are not answered
     "cycle turn index next "  # whose requests are being sent: see `next_port`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
     "model "  # address of the model's own state
-    "latencies "  # histogram of those of reads
-    "patient"  # requests of windows that are over are taken: nobody looks at cycles
+    "latencies"  # histogram of those of reads
 )
 REQUEST_SIZE, PORT_SIZE = REQUEST.size, PORT.size
 FULL, LATE = -1, -1
@@ -63,10 +64,13 @@ def issue(port: int, address: int, size: int, write: int, cycle: int) -> int:
     r = request_at(request_of(port, number))
     r.address, r.bytes, r.write, r.cycle = address, size, write, cycle
     r.left, r.accepted, r.done, r.visible = 0, 0, 0, -1
-    if p.sent == number:
-        p.due = cycle
     p.issued = number + 1
     p.bytes += size
+    if p.timeless != 0:
+        r.visible = cycle
+        p.sent = p.answered = p.issued
+    elif p.sent == number:
+        p.due = cycle
     return number
 
 
@@ -77,7 +81,7 @@ def start_sending(memory: int) -> int:
     m.turn, m.next = m.count, FOREVER
     for k in range(m.count):
         m.next = min(m.next, port_at(m.ports + PORT_SIZE * k).due)
-    return LATE if m.next < m.now and m.patient == 0 else 0
+    return LATE if m.next < m.now else 0
 
 
 @inline
@@ -107,9 +111,10 @@ def head_of(port: int) -> int:
 
 
 @inline
-def mark_sent(port: int) -> None:
+def mark_sent(memory: int, port: int) -> None:
     """Note that all of the first request is on its way."""
     p = port_at(port)
+    memory_at(memory).open += 1
     p.sent += 1
     p.part = 0
     p.due = request_at(request_of(port, p.sent)).cycle if p.sent < p.issued else FOREVER
@@ -157,4 +162,5 @@ def settle(memory: int, until: int) -> None:
             if r.write == 0:
                 count_latency(m.latencies, p.last - r.cycle)
             p.answered += 1
+            m.open -= 1
             r.visible = p.last
