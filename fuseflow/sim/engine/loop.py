@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.agenda import SHIFT, agenda_at, discard, next_member, wake_all, wake_answered
+from fuseflow.sim.engine.agenda import agenda_at, wake_all, wake_answered
 from fuseflow.sim.engine.horizon import forget_bounds, meet_horizon
 from fuseflow.sim.engine.node_records import BUFFER, OUTPUT, node_at
 from fuseflow.sim.engine.stream_rings import MANY
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, needs_engine, still_waits, visit
-from fuseflow.sim.memory.ports import FOREVER, PORT_SIZE, memory_at, port_at
+from fuseflow.sim.memory.ports import FOREVER, memory_at, next_request
+from fuseflow.sim.native.bitsets import SHIFT, discard, next_in_word
 from fuseflow.sim.native.records import get_int, inline
 from fuseflow.sim.native.signatures import call_advance
 
@@ -27,7 +28,7 @@ def visit_due_parts(nodes: int, a: Any) -> int:
     for k in range(a.words):
         bit = -1
         while True:
-            bit = next_member(get_int(a.due, k), bit)  # those that become due on the way too
+            bit = next_in_word(get_int(a.due, k), bit)  # those that become due on the way too
             if bit < 0:
                 break
             part = (k << SHIFT) + bit
@@ -112,17 +113,10 @@ def sweep_at_memory(nodes: int, agenda: int, budget: int, memory: int, advance: 
 @inline
 def next_turn(memory: int) -> int:
     """Return the cycle from which the memory advances, past those in which it idles, or FOREVER if nothing is requested."""
-    m = memory_at(memory)
-    asked, idle, due = False, True, FOREVER
-    for k in range(m.count):
-        p = port_at(m.ports + PORT_SIZE * k)
-        asked = asked or p.answered < p.issued
-        idle = idle and p.answered >= p.sent
-        due = min(due, p.due)
-    if not asked:
-        return FOREVER
-    start: int = max(m.now, due) if idle else m.now
-    return start
+    m, due = memory_at(memory), next_request(memory)
+    if m.open > 0:
+        return int(m.now)
+    return FOREVER if due == FOREVER else max(m.now, due)
 
 
 @inline
@@ -133,7 +127,7 @@ def earliest_held_firing(nodes: int, a: Any) -> int:
     for k in range(a.words):
         bit = -1
         while True:
-            bit = next_member(get_int(a.held, k), bit)
+            bit = next_in_word(get_int(a.held, k), bit)
             if bit < 0:
                 break
             part = (k << SHIFT) + bit

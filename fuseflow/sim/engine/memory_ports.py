@@ -44,10 +44,12 @@ def _await(node: Any, port: int, request: int) -> None:
 
 
 @inline
-def is_answered(node: Any) -> bool:
-    """Return whether the answer that a node waits for is known."""
-    is_issued = node.request < port_at(node.asked_port).issued
-    return bool(is_issued and request_at(request_of(node.asked_port, node.request)).visible >= 0)
+def awaited_answer(node: Any) -> int:
+    """Return the cycle in which the answer that a node waits for is visible, or WAIT if that is not known yet."""
+    if node.request >= port_at(node.asked_port).issued:
+        return WAIT
+    visible_at: int = request_at(request_of(node.asked_port, node.request)).visible
+    return visible_at
 
 
 @inline

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, add, discard, outlook_at, wake_neighbours
-from fuseflow.sim.engine.memory_ports import is_answered
+from fuseflow.sim.engine.agenda import ENGINE, NEVER, OUTLOOK_SIZE, REPLY, outlook_at, wake_neighbours
+from fuseflow.sim.engine.memory_ports import awaited_answer
 from fuseflow.sim.engine.node_records import (
     ANSWER,
     BUFFER,
@@ -16,11 +16,13 @@ from fuseflow.sim.engine.node_records import (
     OUTPUT,
     ROOM,
     TOUCH,
+    WAIT,
     node_at,
     source,
     target,
 )
 from fuseflow.sim.engine.stream_rings import FULL_RING, is_full, reader_at, stream_at, tokens_left
+from fuseflow.sim.native.bitsets import add, discard
 from fuseflow.sim.native.records import get_int, inline
 from fuseflow.sim.native.signatures import call_kernel
 
@@ -55,7 +57,7 @@ def still_waits(node: Any) -> bool:
     if OUTPUT <= wait < BUFFER:
         return is_full(target(node, wait - OUTPUT))
     if wait == ANSWER:
-        return not is_answered(node)
+        return bool(awaited_answer(node) == WAIT)
     return bool(wait == ENDED)
 
 

@@ -19,6 +19,7 @@ from fuseflow.sim.memory.mapping import Ints
 from fuseflow.sim.memory.models import MemoryModel
 from fuseflow.sim.memory.ports import FOREVER, FULL, LATE, MEMORY, PORT, PORT_SIZE, REQUEST, issue
 from fuseflow.sim.memory.statistics import MemoryPort, MemoryStatistics, PortStatistics
+from fuseflow.sim.native.bitsets import word_count
 from fuseflow.sim.native.jit import library
 from fuseflow.sim.native.records import address
 from fuseflow.sim.native.signatures import ADVANCE, integers
@@ -50,6 +51,9 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
+        self.senders, self.waiting = (np.zeros(word_count(ports), np.int64) for _ in range(2))
+        self.state["words"] = len(self.senders)
+        self.state["senders"], self.state["waiting"] = address(self.senders), address(self.waiting)
         self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
@@ -98,7 +102,7 @@ class Memory:
             ring["visible"][open_requests] = ring["cycle"][open_requests]
         self.ports["timeless"], self.ports["due"] = 1, FOREVER
         self.ports["sent"] = self.ports["answered"] = self.ports["issued"]
-        self.state["open"] = 0
+        self.state["open"], self.waiting[:] = 0, 0
 
     def advance(self, cycle: int) -> None:
         """Go on to a cycle. Requests of that cycle and later ones may follow."""
