@@ -201,7 +201,7 @@ def _ring_size(limit: int, needed: Sequence[int | None]) -> int:
     """Return the size of a ring, a power of two up to the limit. It holds so many entries for each of its bounded readers, of whose
     number None is said for an unbounded one. A ring that is small stays in the caches of the processor."""
     counts = [count for count in needed if count is not None]
-    return limit if len(counts) < len(needed) or not counts else min(limit, 1 << max(counts).bit_length())
+    return limit if len(counts) < len(needed) or not counts else min(limit, 1 << (max(counts) - 1).bit_length())
 
 
 def _fill_streams(layout: NetworkLayout, machine: Machine, depths: Sequence[int | None]) -> None:
@@ -240,7 +240,7 @@ def _fill_readers(layout: NetworkLayout, machine: Machine, depths: Sequence[int 
     limits, readers, streams = layout.limits, layout.readers, layout.streams
     delay_by_edge = broadcast_delays(layout.graph) if machine.rules == "comal" else {}
     for r, (reader, depth) in enumerate(zip(layout.edges, depths, strict=True)):
-        history = POPS.array(_ring_size(limits.pops, [depth]))
+        history = POPS.array(_ring_size(limits.pops, [depth and depth + 1]))
         layout.histories.append(history)
         stream = streams[reader.stream]
         readers[r]["part"] = reader.part

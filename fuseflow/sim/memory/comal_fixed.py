@@ -46,7 +46,7 @@ def advance_comal(memory: int, until: int) -> int:
         r.left = (r.bytes + WORD - 1) // WORD
         p.transactions += r.left
         for _ in range(r.left):
-            finish(head_of(port), r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
+            finish(port, p.sent, r.cycle, _start(memory, r.cycle) + ROUND_TRIP)
         mark_sent(memory, port)
         port = next_port(memory, until)
     settle(memory, until)

@@ -51,9 +51,10 @@ class Memory:
         self.state["ports"], self.state["count"] = address(self.ports), ports
         self.state["numerator"], self.state["denominator"] = model.clock.numerator, model.clock.denominator
         self.state["delay"], self.state["model"] = model.delay, address(model.state)
-        self.senders, self.waiting = (np.zeros(word_count(ports), np.int64) for _ in range(2))
+        self.senders, self.finished = (np.zeros(word_count(ports), np.int64) for _ in range(2))
         self.state["words"] = len(self.senders)
-        self.state["senders"], self.state["waiting"] = address(self.senders), address(self.waiting)
+        self.state["senders"], self.state["finished"] = address(self.senders), address(self.finished)
+        self.ports["number"], self.ports["finished"] = np.arange(ports), address(self.finished)
         self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
@@ -102,7 +103,7 @@ class Memory:
             ring["visible"][open_requests] = ring["cycle"][open_requests]
         self.ports["timeless"], self.ports["due"] = 1, FOREVER
         self.ports["sent"] = self.ports["answered"] = self.ports["issued"]
-        self.state["open"], self.waiting[:] = 0, 0
+        self.state["open"], self.finished[:] = 0, 0
 
     def advance(self, cycle: int) -> None:
         """Go on to a cycle. Requests of that cycle and later ones may follow."""

@@ -29,13 +29,14 @@ PORT = Record(
     "part "  # transactions of it that were sent nevertheless
     "last "  # cycle of the last answer
     "timeless "  # requests are answered at once: nobody looks at cycles
+    "number finished "  # of the port; the set of ports of which a request was finished since the end of the last window
     "bytes transactions latency"  # asked for; moved; from issue to answer, summed
 )
 MEMORY = Record(
     "ports count "
     "now "  # the end of the last window
     "open "  # requests that were sent and are not answered
-    "words senders waiting "  # sets of ports, of so many words: that request something in this window; that have open requests
+    "words senders finished "  # sets of ports, of so many words: that request something in this window; as in `PORT`
     "cycle turn index next "  # whose requests are being sent: see `next_port`
     "numerator denominator "  # memory cycles in accelerator cycles
     "delay "  # from acceptance, or the end of a write, to the earliest answer
@@ -130,9 +131,8 @@ def head_of(port: int) -> int:
 @inline
 def mark_sent(memory: int, port: int) -> None:
     """Note that all of the first request is on its way."""
-    m, p = memory_at(memory), port_at(port)
-    m.open += 1
-    add(m.waiting, (port - m.ports) // PORT_SIZE)
+    p = port_at(port)
+    memory_at(memory).open += 1
     p.sent += 1
     p.part = 0
     p.due = request_at(request_of(port, p.sent)).cycle if p.sent < p.issued else FOREVER
@@ -152,12 +152,15 @@ def _at_port(m: Any, cycle: int) -> int:
 
 
 @inline
-def finish(request: int, accepted: int, done: int) -> None:
-    """Note that one transaction of a request has been accepted and completed at these memory cycles."""
-    r = request_at(request)
+def finish(port: int, number: int, accepted: int, done: int) -> None:
+    """Note that one transaction of a request of a port has been accepted and completed at these memory cycles."""
+    r = request_at(request_of(port, number))
     r.left -= 1
     r.accepted = max(r.accepted, accepted)
     r.done = max(r.done, done)
+    if r.left == 0:
+        p = port_at(port)
+        add(p.finished, p.number)
 
 
 @inline
@@ -170,7 +173,7 @@ def settle(memory: int, until: int) -> None:
     for k in range(m.words):
         bit = -1
         while True:
-            bit = next_in_word(get_int(m.waiting, k), bit)
+            bit = next_in_word(get_int(m.finished, k), bit)
             if bit < 0:
                 break
             _answer(m, (k << SHIFT) + bit)
@@ -178,13 +181,13 @@ def settle(memory: int, until: int) -> None:
 
 @inline
 def _answer(m: Any, k: int) -> None:
-    """Make the answers of port k visible that are known."""
+    """Make the answers of port k visible that are known. One whose request is not finished is looked at when it is."""
     port = m.ports + PORT_SIZE * k
     p = port_at(port)
     while p.answered < p.sent:
         r = request_at(request_of(port, p.answered))
         if r.left > 0:
-            return
+            break
         visible = r.done + m.delay if r.write != 0 else max(r.done, r.accepted + m.delay)
         p.last = max(p.last, _at_port(m, visible))
         p.latency += p.last - r.cycle
@@ -193,7 +196,7 @@ def _answer(m: Any, k: int) -> None:
         p.answered += 1
         m.open -= 1
         r.visible = p.last
-    discard(m.waiting, k)
+    discard(m.finished, k)
 
 
 @inline
