@@ -34,10 +34,10 @@ from fuseflow.sim.engine.agenda import (
     step_at,
 )
 from fuseflow.sim.engine.memory_ports import awaited_answer
-from fuseflow.sim.engine.node_records import ANSWER, INPUT, OUTPUT, WAIT, node_at, source
+from fuseflow.sim.engine.node_records import ANSWER, INPUT, OUTPUT, node_at, source
 from fuseflow.sim.engine.stream_rings import tokens_left, visible
 from fuseflow.sim.engine.visits import FAULTY, NODE_SIZE, still_waits, visit
-from fuseflow.sim.memory.ports import FOREVER
+from fuseflow.sim.memory.ports import FOREVER, port_at
 from fuseflow.sim.native.bitsets import is_member
 from fuseflow.sim.native.records import inline
 
@@ -53,7 +53,7 @@ def meet_horizon(nodes: int, a: Any, horizon: int) -> int:
     for k in range(a.asking):
         asker = asker_at(a.askers + ASKER_SIZE * k)
         if asker.bound < horizon:
-            if _waits_as_before(nodes, asker):
+            if _waits_as_before(a, asker):
                 asker.bound = horizon + asker.delay
                 continue
             made = _walk(nodes, a, asker, horizon)
@@ -72,12 +72,12 @@ def forget_bounds(a: Any) -> None:
 
 
 @inline
-def _waits_as_before(nodes: int, asker: Any) -> bool:
-    """Return whether the part whose answer an asker waited for at its last walk has not fired since, and still waits for one."""
+def _waits_as_before(a: Any, asker: Any) -> bool:
+    """Return whether the part whose answer an asker waited for at its last walk was not visited since, and still has no answer."""
     if asker.source == UNKNOWN:
         return False
-    node = node_at(nodes + NODE_SIZE * asker.source)
-    return bool(node.firings == asker.firings and node.waits == ANSWER and awaited_answer(node) == WAIT)
+    outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * asker.source)
+    return bool(outlook.visits == asker.visits and port_at(asker.port).answered <= asker.request)
 
 
 @inline
@@ -106,7 +106,8 @@ def _walk(nodes: int, a: Any, asker: Any, horizon: int) -> int:
                         depth -= 1
                     continue
             elif outlook.awaited == REPLY:
-                asker.source, asker.delay, asker.firings = part, delay, node.firings
+                asker.source, asker.delay, asker.visits = part, delay, outlook.visits
+                asker.port, asker.request = node.asked_port, node.request
                 bound = horizon + delay
         if bound >= horizon:
             asker.bound = bound

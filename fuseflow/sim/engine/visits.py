@@ -73,6 +73,7 @@ def _schedule(a: Any, node: Any, part: int) -> None:
         add(a.due, part)
     outlook = outlook_at(a.outlooks + OUTLOOK_SIZE * part)
     outlook.ready = node.ready
+    outlook.visits += 1
     if needs_engine(node):
         add(a.held, part)
         outlook.awaited = ENGINE
