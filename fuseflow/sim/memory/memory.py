@@ -54,7 +54,7 @@ class Memory:
         self.senders, self.finished = (np.zeros(word_count(ports), np.int64) for _ in range(2))
         self.state["words"] = len(self.senders)
         self.state["senders"], self.state["finished"] = address(self.senders), address(self.finished)
-        self.ports["number"], self.ports["finished"] = np.arange(ports), address(self.finished)
+        self.ports["number"], self.ports["finished"] = np.arange(len(self.ports)), address(self.finished)
         self.latencies: Ints = np.zeros(BUCKETS, np.int64)
         self.state["latencies"] = address(self.latencies)
         self._advance, self._issue = library().compiled(model.advance, ADVANCE), library().compiled(issue, ISSUE)
